@@ -1,0 +1,1 @@
+"""How a table's files are written: Avro, JSON and Parquet bytes to and from the core's values."""

@@ -1,0 +1,1 @@
+"""Who may change a table's timeline now: Hudi's lock providers."""

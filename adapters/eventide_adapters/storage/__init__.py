@@ -1,0 +1,1 @@
+"""Where a table's files lie: one backend a file."""

@@ -1,0 +1,1 @@
+"""Event-time based partial compaction for Apache Hudi tables."""
