@@ -1,0 +1,75 @@
+"""The options that a user gives, `hoodie.*` and `eventide.*` keys, as typed values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.errors import ConfigError
+
+EVENT_TIME_FIELD = "hoodie.payload.event.time.field"
+STRATEGY = "hoodie.compaction.strategy"
+TRIGGER = "hoodie.compact.inline.trigger.strategy"
+THRESHOLD = "hoodie.compaction.event.time.threshold"
+DATA_LATENCY = "hoodie.compaction.event.time.data.latency.seconds"
+CUT = "hoodie.compaction.event.time.cut"
+LINK_MODE = "hoodie.compaction.partial.link.mode"
+METADATA_TABLE = "eventide.metadata.table"
+EXCLUSIVE = "eventide.table.exclusive"
+INDEX_TYPE = "hoodie.index.type"
+LOCK_PROVIDER = "hoodie.write.lock.provider"
+LOCK_PATH = "hoodie.write.lock.filesystem.path"
+LOCK_EXPIRE_MINUTES = "hoodie.write.lock.filesystem.expire"
+LOCK_WAIT_MS = "hoodie.write.lock.wait_time_ms"
+CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_time_ms"
+PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
+PARQUET_CODEC = "hoodie.parquet.compression.codec"
+COMMITS_RETAINED = "hoodie.cleaner.commits.retained"
+
+
+class LinkChoice(StrEnum):
+    AUTO = "auto"
+    SYMLINK = "symlink"
+    COPY = "copy"
+    HARDLINK = "hardlink"
+    PREFIX = "prefix"
+
+
+class MetadataTable(StrEnum):
+    """What a compaction does with Hudi's metadata table, which would go stale."""
+
+    DROP = "drop"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options by key, as the user wrote them; each property parses one, and raises ConfigError for a bad value."""
+
+    values: Mapping[str, str]
+
+    def text(self, key: str) -> str | None:
+        value = self.values.get(key)
+        return value.strip() if value is not None and value.strip() else None
+
+    def integer(self, key: str, default: int) -> int:
+        value = self.text(key)
+        if value is None:
+            return default
+        if not value.isdecimal():
+            raise ConfigError(f"option {key}={value!r} is not a whole number of 0 or more")
+        return int(value)
+
+    def flag(self, key: str) -> bool:
+        value = (self.text(key) or "false").lower()
+        if value not in ("true", "false"):
+            raise ConfigError(f"option {key}={value!r} is neither true nor false")
+        return value == "true"
+
+    def choice[E: StrEnum](self, key: str, default: E) -> E:
+        value = self.text(key)
+        if value is None:
+            return default
+        kind = type(default)
+        if value not in list(kind):
+            raise ConfigError(f"option {key}={value!r} is not one of {', '.join(kind)}")
+        return kind(value)

@@ -1,0 +1,317 @@
+"""What the core asks of the world: each port with its guarantees in words.
+
+Every path is relative to the table's root, with forward slashes; an adapter refuses one that would leave the root with
+UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Flag, auto
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol
+
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.record_order import MergeRule, Version
+
+
+class Capability(Flag):
+    NONE = 0
+    PUT_IF_ABSENT = auto()
+    SYMLINK = auto()
+    HARDLINK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One entry of a listing. `size` in bytes is the target's where the entry is a link."""
+
+    path: str
+    size: int
+    is_directory: bool
+    modified_ms: int
+    link_target: str | None = None
+
+
+class OutputFile(Protocol):
+    """A file being written that nobody sees until `commit`."""
+
+    def write(self, data: bytes | memoryview, /) -> int: ...
+
+    def commit(self) -> bool:
+        """Publishes the whole content under its name. False: the name was taken, and nothing has changed."""
+        ...
+
+    def abort(self) -> None:
+        """Throws the content away. Harmless after commit."""
+        ...
+
+
+class Storage(Protocol):
+    """The files of one table. Picklable: an executor gets a copy and opens its own connections.
+
+    A name appears with its whole content or not at all. A lost race is a result (False), not an exception.
+    """
+
+    @property
+    def root(self) -> str:
+        """The table's URI, for messages and for engines that read by themselves. Holds no secret."""
+        ...
+
+    @property
+    def capabilities(self) -> Capability: ...
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        """The entries of a directory, hidden ones too, by name; nothing where the directory is absent."""
+        ...
+
+    def stat(self, path: str) -> FileInfo | None:
+        """The file or directory of that name; None where absent, or where its link dangles."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises MissingFileError."""
+        ...
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """That range, shorter where the file ends before. Raises MissingFileError."""
+        ...
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable stream over the file. Raises MissingFileError."""
+        ...
+
+    def open_output(self, path: str) -> OutputFile:
+        """Begins a file that must not exist yet."""
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Creates or replaces the file, whole."""
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Creates the file, whole; False where the name is taken, and nothing has changed."""
+        ...
+
+    def copy_if_absent(self, source: str, target: str) -> bool:
+        """Copies a file, whole; False where the target's name is taken. Raises MissingFileError."""
+        ...
+
+    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
+        """Gives a file a second name; False where the target's name is taken. Raises MissingFileError."""
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Removes the name, never a link's target; an empty directory too. False where it is absent."""
+        ...
+
+
+class Lease(Protocol):
+    """A held table lock, given up at the end of the `with` block."""
+
+    def check(self) -> None:
+        """Raises LockError when the lease has been lost. Called before every write of a step."""
+        ...
+
+    def __enter__(self) -> "Lease": ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+class TableLock(Protocol):
+    def acquire(self) -> Lease:
+        """Waits for the table lock, as long as configured. Raises LockError."""
+        ...
+
+
+class MetadataCodec(Protocol):
+    """Bytes of the timeline <-> values. Bad bytes raise CorruptTimelineError naming `path`."""
+
+    def decode_commit(self, data: bytes, path: str) -> CommitMetadata: ...
+
+    def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes: ...
+
+    def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan: ...
+
+    def encode_plan(self, plan: CompactionPlan) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFilter:
+    """Which blocks of a log count: those of completed instants, up to `until`.
+
+    `uncommitted` are the instants known to be pending; an instant at or after `timeline_start` that is neither
+    `completed` nor archived is rolled back or unknown and does not count.
+    """
+
+    completed: frozenset[str]
+    timeline_start: str | None
+    until: str | None = None
+
+    def accepts(self, instant: str) -> bool:
+        if self.until is not None and instant > self.until:
+            return False
+        return instant in self.completed or (self.timeline_start is not None and instant < self.timeline_start)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """What the columnar adapters need to know of a table's records.
+
+    `schema` is the table's Avro schema as JSON, without Hudi's meta fields.
+    """
+
+    schema: str
+    merge_rule: MergeRule
+    ordering_field: str | None
+    event_time_field: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogSummary:
+    """What one log file holds, as far as a planner asks.
+
+    `instants` are those of its blocks. `delete_count` counts deletes of either kind, `has_rollback_block` says that a
+    command block takes other blocks back. `records` is None where the source does not say.
+    """
+
+    path: str
+    event_times: EventTimeRange
+    instants: frozenset[str]
+    delete_count: int
+    has_rollback_block: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHistory:
+    """All versions of one key in a slice: the base's, those of the logs to merge, those of the logs to leave."""
+
+    key: str
+    base: Version | None
+    merged: tuple[Version, ...]
+    remaining: tuple[Version, ...]
+
+
+class LogContent(Protocol):
+    """What log files hold, answered without handing out records. Picklable.
+
+    Raises CorruptLogBlockError, RecordDecodeError, UnsupportedLogFormatError.
+    """
+
+    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
+        """The summary of one log: by its block headers where they tell the range, else by one scan of its event times."""
+        ...
+
+    def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
+        """How many of its records have an event time before the threshold."""
+        ...
+
+    def key_histories(
+        self,
+        base_path: str | None,
+        merged: Sequence[LogFile],
+        remaining: Sequence[LogFile],
+        shape: RecordShape,
+        blocks: BlockFilter,
+        *,
+        only_deleted: bool,
+    ) -> tuple[KeyHistory, ...]:
+        """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """One slice to compact: merge `merged` into the base, and keep `left_overs` visible. Paths from the root.
+
+    `left_overs` are (source, linked path, size) in reader order. `carried_path` is the log that carries tombstones that
+    beat a left-over record. `marker_path` is created before the base file.
+    """
+
+    partition: str
+    file_id: str
+    instant: str
+    base_path: str | None
+    merged: tuple[tuple[str, int], ...]
+    left_overs: tuple[tuple[str, int, str | None], ...]
+    link_mode: str
+    carried_path: str | None
+    new_base_path: str
+    marker_path: str
+    shape: RecordShape
+    blocks: BlockFilter
+    codec: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What one slice's compaction wrote. Sizes in bytes, counts in records."""
+
+    new_base_path: str
+    base_size: int
+    num_writes: int
+    num_deletes: int
+    num_updates: int
+    num_inserts: int
+    log_records: int
+    log_blocks: int
+    carried_size: int | None
+    carried_tombstones: int
+
+
+class RecordMerger(Protocol):
+    """Compacts one slice. Picklable, re-runnable: a second run finds what the first one wrote and says the same."""
+
+    def __call__(self, task: MergeTask, /) -> MergeResult: ...
+
+
+class Engine(Protocol):
+    """Runs tasks that do not depend on each other, here or on a cluster."""
+
+    def map[T, R](
+        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+    ) -> list[R]:
+        """The results, in the items' order. A failed item may be run again. `on_done` is called once an item."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRead:
+    """One slice to read: base and logs in reader order, merged, and only commits of `commit_times` where given."""
+
+    partition: str
+    file_id: str
+    base_path: str | None
+    log_paths: tuple[tuple[str, int], ...]
+    blocks: BlockFilter
+    commit_times: frozenset[str] | None = None
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Epoch milliseconds."""
+        ...
+
+    def sleep(self, milliseconds: int) -> None: ...
+
+
+class Progress(Protocol):
+    """What a person watches. Every call is optional to heed."""
+
+    def start(self, what: str, total: int) -> None: ...
+
+    def advance(self) -> None: ...
+
+
+Batches = Iterator[Any]
+"""Record batches of the reader's own kind; the core only passes them on."""
+
+
+class SliceReader(Protocol):
+    """Reads one slice. Picklable."""
+
+    def read(self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None) -> Batches: ...

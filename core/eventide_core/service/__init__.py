@@ -1,0 +1,1 @@
+"""Use cases: read through ports, ask an action, write through ports."""

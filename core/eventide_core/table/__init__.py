@@ -1,0 +1,1 @@
+"""What a Hudi table is: values parsed from names, bytes and listings, without any I/O."""

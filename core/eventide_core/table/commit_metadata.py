@@ -1,0 +1,67 @@
+"""What a completed write says about itself: a write stat for each file, and extra metadata."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eventide_core.table.event_time import EventTimeRange
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """Hudi's HoodieWriteStat, as far as it is known to matter. `path` is relative to the table's root.
+
+    Event times are epoch milliseconds, null where the writer did not track them. For a log file `log_version`,
+    `base_file` and `log_files` are set, for a base file they are None.
+    """
+
+    file_id: str
+    path: str
+    partition: str
+    prev_commit: str | None = None
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    total_write_bytes: int = 0
+    file_size_bytes: int = 0
+    total_log_records: int = 0
+    total_log_files_compacted: int = 0
+    total_log_size_compacted: int = 0
+    total_updated_records_compacted: int = 0
+    total_log_blocks: int = 0
+    min_event_time_ms: int | None = None
+    max_event_time_ms: int | None = None
+    log_version: int | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] | None = None
+    prev_base_file: str | None = None
+    total_scan_time_ms: int = 0
+    total_upsert_time_ms: int = 0
+
+    @property
+    def event_time_range(self) -> EventTimeRange | None:
+        """The range that the writer tracked; None where it tracked none."""
+        if self.min_event_time_ms is None or self.max_event_time_ms is None:
+            return None
+        return EventTimeRange(self.min_event_time_ms, self.max_event_time_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """Hudi's HoodieCommitMetadata (and HoodieReplaceCommitMetadata: `replaced_file_ids` by partition)."""
+
+    write_stats: Mapping[str, tuple[WriteStat, ...]]
+    extra_metadata: Mapping[str, str]
+    operation_type: str
+    is_compacted: bool = False
+    replaced_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    @property
+    def stats(self) -> tuple[WriteStat, ...]:
+        """All write stats, by partition."""
+        return tuple(stat for stats in self.write_stats.values() for stat in stats)
+
+    @property
+    def schema(self) -> str | None:
+        """The Avro schema of the table, without Hudi's meta fields, as this write left it; None where it says none."""
+        return self.extra_metadata.get("schema") or None

@@ -1,0 +1,83 @@
+"""What an event time is in milliseconds, and the range of event times that a log file holds.
+
+A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its logical type, floored to whole
+milliseconds; a plain number or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19,
+which Hudi leaves out of its write stats, are microseconds and nanoseconds; any other length is milliseconds); any other
+string as ISO-8601.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from eventide_core.errors import InvalidThresholdError
+
+_EPOCH_MS = re.compile(r"^-?\d{1,15}$")
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimeRange:
+    """The event times of a log file's records, in epoch milliseconds, both ends inside the range.
+
+    `unknown_records` counts the records without an event time: nulls, and deletes that carry none. A range with neither
+    end has no record with an event time.
+    """
+
+    min_ms: int | None
+    max_ms: int | None
+    unknown_records: int = 0
+
+    def starts_before(self, threshold_ms: int) -> bool:
+        """Whether some record lies before the threshold, or may: an unknown event time counts as minus infinity."""
+        return self.unknown_records > 0 or (self.min_ms is not None and self.min_ms < threshold_ms)
+
+
+def number_to_epoch_ms(value: int) -> int:
+    """A plain number of an event-time column in epoch milliseconds, by its count of digits."""
+    match len(str(abs(value))):
+        case 10:
+            return value * 1000
+        case 16:
+            return value // 1000
+        case 19:
+            return value // 1_000_000
+        case _:
+            return value
+
+
+def text_to_epoch_ms(value: str) -> int | None:
+    """A text of an event-time column in epoch milliseconds; None where it is no time at all."""
+    if re.fullmatch(r"-?\d+", value):
+        return number_to_epoch_ms(int(value))
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return _floor_ms(moment)
+
+
+def parse_threshold(text: str) -> int:
+    """T as a user writes it, in epoch milliseconds: ISO-8601 with a zone, or epoch milliseconds.
+
+    Raises InvalidThresholdError for anything else, a time without a zone included.
+    """
+    text = text.strip()
+    if _EPOCH_MS.match(text):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidThresholdError(
+            f"T {text!r} cannot be read: give ISO-8601 with a zone, such as 2026-11-21T00:00Z, or epoch milliseconds"
+        )
+    return _floor_ms(moment)
+
+
+def _floor_ms(moment: datetime) -> int:
+    # Whole microseconds by integers: a float timestamp loses the last digits of far dates.
+    epoch = datetime.fromisoformat("1970-01-01T00:00+00:00")
+    return (moment - epoch) // timedelta(milliseconds=1)

@@ -1,0 +1,61 @@
+"""What the names of base files and log files say.
+
+    base file   <file id>_<write token>_<instant>.<extension>
+    log file    .<file id>_<instant>.log.<version>[_<write token>][.cdc]
+
+In table version 6 a log file's instant is that of its slice's base; from 8 on it is that of the delta commit that
+wrote it (or, for a left-over, of the compaction that placed it).
+"""
+
+import re
+from dataclasses import dataclass
+
+_BASE = re.compile(r"^(?P<file_id>[^/\\\x00]+?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17})(?P<extension>\.\w+)$")
+_LOG = re.compile(
+    r"^\.(?P<file_id>[^/\\\x00]+)_(?P<instant>\d{14}|\d{17})\.log\.(?P<version>\d+)"
+    r"(?:_(?P<token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    file_id: str
+    write_token: str
+    instant: str
+    extension: str = ".parquet"
+
+    @classmethod
+    def parse(cls, name: str) -> "BaseFileName | None":
+        """The parts of a base file's name; None for any other name."""
+        match = _BASE.match(name)
+        return None if match is None else cls(*match.group("file_id", "token", "instant", "extension"))
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant}{self.extension}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    file_id: str
+    instant: str
+    version: int
+    write_token: str = ""
+    suffix: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> "LogFileName | None":
+        """The parts of a log file's name; None for any other name."""
+        match = _LOG.match(name)
+        if match is None:
+            return None
+        file_id, instant, version, token, suffix = match.group("file_id", "instant", "version", "token", "suffix")
+        return cls(file_id, instant, int(version), token or "", suffix or "")
+
+    def __str__(self) -> str:
+        token = f"_{self.write_token}" if self.write_token else ""
+        return f".{self.file_id}_{self.instant}.log.{self.version}{token}{self.suffix}"
+
+    @property
+    def reader_order(self) -> tuple[str, int, str, str]:
+        """The key by which readers sort the logs of a slice: instant, version, then token and suffix as strings."""
+        return (self.instant, self.version, self.write_token, self.suffix)

@@ -1,0 +1,146 @@
+"""Which file slices a table has: its listing, read by the timeline.
+
+1. Base files of uncommitted instants, and log files of delta commits that have not completed (8 and later), don't count.
+2. Version 6: a log belongs to the slice whose base instant its name holds.
+   8 and later: to the slice with the greatest base instant at or before the completion time of the instant in its name.
+3. A slice is visible when its base instant has completed. Logs of a slice begun under a pending compaction belong, for
+   a reader, to the slice below it (Hudi's merged slices).
+4. File groups that a completed replacecommit replaced are gone, from its instant on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.timeline import Timeline
+
+FileGroup = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file of a partition's listing; `path` relative to the table's root, `size` in bytes (a link's target's)."""
+
+    partition: str
+    path: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemView:
+    """All file slices of committed data, by file group and base instant."""
+
+    slices: Mapping[FileGroup, tuple[FileSlice, ...]]
+    _replaced_at: Mapping[FileGroup, str]
+
+    @classmethod
+    def build(
+        cls,
+        timeline: Timeline,
+        files: Iterable[DataFile],
+        *,
+        slices_by_completion_time: bool,
+        replaced_at: Mapping[FileGroup, str],
+    ) -> "FileSystemView":
+        """The view over a listing. `replaced_at`: file groups replaced by a completed instant.
+
+        Raises UnsupportedTableError for change data capture logs, and (8 and later) for logs whose completion time lies
+        in the archived timeline.
+        """
+        bases: dict[FileGroup, dict[str, BaseFile]] = {}
+        logs: dict[FileGroup, list[LogFile]] = {}
+        for file in files:
+            if (log := LogFileName.parse(file.name)) is not None:
+                if log.suffix:
+                    raise UnsupportedTableError(f"{file.path}: change data capture logs are not supported")
+                logs.setdefault((file.partition, log.file_id), []).append(LogFile(log, file.path, file.size))
+            elif (base := BaseFileName.parse(file.name)) is not None and timeline.is_completed(base.instant):
+                group = (file.partition, base.file_id)
+                bases.setdefault(group, {})[base.instant] = BaseFile(base, file.path, file.size)
+        slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
+        slices = {
+            group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_reader_order), timeline)
+            for group in sorted({*bases, *logs})
+        }
+        return cls({group: found for group, found in slices.items() if found}, dict(replaced_at))
+
+    def latest_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
+        """The slice of each file group that a snapshot reads, by partition and file id.
+
+        With `as_of` the slices as of that instant; their logs may hold blocks of later instants, which the reader of the
+        blocks has to pass over.
+        """
+        found: list[FileSlice] = []
+        for group, slices in self.slices.items():
+            replaced = self._replaced_at.get(group)
+            if replaced is not None and (as_of is None or replaced <= as_of):
+                continue
+            visible = [s for s in slices if as_of is None or s.base_instant <= as_of]
+            if visible:
+                found.append(visible[-1])
+        return tuple(found)
+
+    def latest_base_files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
+        """The slices that a read-optimized query reads: each file group's latest with a base file, without its logs."""
+        found: list[FileSlice] = []
+        for group, slices in self.slices.items():
+            replaced = self._replaced_at.get(group)
+            if replaced is not None and (as_of is None or replaced <= as_of):
+                continue
+            based = [s for s in slices if s.base_file is not None and (as_of is None or s.base_instant <= as_of)]
+            if based:
+                last = based[-1]
+                found.append(FileSlice(last.partition, last.file_id, last.base_instant, last.base_file, ()))
+        return tuple(found)
+
+
+def _reader_order(log: LogFile) -> tuple[str, int, str, str]:
+    return log.name.reader_order
+
+
+def _slices_by_name(
+    group: FileGroup, bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
+) -> tuple[FileSlice, ...]:
+    by_instant: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+    for log in logs:
+        by_instant.setdefault(log.name.instant, []).append(log)
+    slices: list[FileSlice] = []
+    for instant in sorted(by_instant):
+        found = tuple(by_instant[instant])
+        if instant in bases or timeline.is_completed(instant):
+            slices.append(FileSlice(*group, instant, bases.get(instant), found))
+        elif slices and _is_pending_plan(timeline, instant):
+            below = slices[-1]
+            slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
+        # Else the logs of a delta commit or compaction that is pending or was rolled back: nobody's records yet.
+    return tuple(slices)
+
+
+def _is_pending_plan(timeline: Timeline, instant: str) -> bool:
+    found = timeline.find(instant)
+    return found is not None and found in timeline.pending_plans
+
+
+def _slices_by_completion_time(
+    group: FileGroup, bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
+) -> tuple[FileSlice, ...]:
+    by_instant: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+    for log in logs:
+        completion = timeline.completion_time(log.name.instant)
+        if completion is None:
+            if timeline.find(log.name.instant) is None and timeline.is_completed(log.name.instant):
+                raise UnsupportedTableError(
+                    f"{log.path}: its delta commit has been archived; reading the archived timeline is not supported yet"
+                )
+            continue  # pending or rolled back: the writer's own affair
+        below = max((instant for instant in by_instant if instant <= completion), default=None)
+        by_instant.setdefault(below if below is not None else log.name.instant, []).append(log)
+    return tuple(
+        FileSlice(*group, instant, bases.get(instant), tuple(found)) for instant, found in sorted(by_instant.items())
+    )

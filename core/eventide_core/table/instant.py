@@ -1,0 +1,110 @@
+"""What a Hudi instant is, and how the names of timeline files say it.
+
+Names of timeline files, `t` the requested time, `c` the completion time:
+
+    version 6:   t.<action>.requested   t.<action>.inflight (commit: t.inflight)   t.<action>
+    8 and later: the same for pending states, and t_c.<action> when completed
+
+A compaction is `compaction` while pending and `commit` when completed; a log compaction becomes a `deltacommit`; a
+clustering (8 and later) becomes a `replacecommit`.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+
+class State(StrEnum):
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+
+class Action(StrEnum):
+    COMMIT = "commit"
+    DELTA_COMMIT = "deltacommit"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "logcompaction"
+    REPLACE_COMMIT = "replacecommit"
+    CLUSTERING = "clustering"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    RESTORE = "restore"
+    SAVEPOINT = "savepoint"
+    INDEXING = "indexing"
+
+
+COMPLETED_ACTION = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
+WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+"""Completed actions that hold commit metadata with write stats."""
+
+_NAME = re.compile(
+    r"^(?P<requested>\d{14}|\d{17})(?:_(?P<completion>\d{14}|\d{17}))?"
+    r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?$"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """One action on the timeline. Times are Hudi's `yyyyMMddHHmmssSSS`, compared as strings.
+
+    `completion_time` is None while pending, and always in table version 6, which does not record it.
+    """
+
+    requested_time: str
+    action: Action
+    state: State
+    completion_time: str | None = None
+
+    @property
+    def is_completed(self) -> bool:
+        return self.state is State.COMPLETED
+
+    @classmethod
+    def parse(cls, name: str) -> "Instant | None":
+        """The instant that a file name of the timeline folder stands for; None for any other file."""
+        match = _NAME.match(name)
+        if match is None:
+            return None
+        requested, completion, action, state = match.group("requested", "completion", "action", "state")
+        if action == "inflight" and state is None:  # version 6 and later alike: a commit's inflight has no action
+            action, state = "commit", "inflight"
+        if action not in Action or (completion is not None and state is not None):
+            return None
+        return cls(requested, Action(action), State(state) if state else State.COMPLETED, completion)
+
+    @property
+    def file_name(self) -> str:
+        """The name of the timeline file that says this state."""
+        if self.state is State.COMPLETED:
+            times = f"{self.requested_time}_{self.completion_time}" if self.completion_time else self.requested_time
+            return f"{times}.{self.action}"
+        if self.action is Action.COMMIT and self.state is State.INFLIGHT:
+            return f"{self.requested_time}.inflight"
+        return f"{self.requested_time}.{self.action}.{self.state}"
+
+
+def instant_time(epoch_ms: int) -> str:
+    """Epoch milliseconds as an instant time, `yyyyMMddHHmmssSSS` in UTC."""
+    moment = datetime.fromtimestamp(epoch_ms // 1000, UTC)
+    return f"{moment:%Y%m%d%H%M%S}{epoch_ms % 1000:03d}"
+
+
+def instant_epoch_ms(time: str) -> int:
+    """An instant time of 14 or 17 digits, taken as UTC, as epoch milliseconds.
+
+    Raises ValueError when the digits are no date.
+    """
+    moment = datetime.strptime(time[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 1000 + int(time[14:] or 0)
+
+
+def next_instant_time(time: str) -> str:
+    """The instant time one millisecond later."""
+    moment = datetime.strptime(time[:14], "%Y%m%d%H%M%S") + timedelta(milliseconds=int(time[14:] or 0) + 1)
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"

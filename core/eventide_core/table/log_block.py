@@ -1,0 +1,185 @@
+"""How a log file is framed: blocks with a header, a content and a footer.
+
+    block   := "#HUDI#"  i64 size  i32 version=1  i32 type  header  i64 content length  content  footer  i64 reverse
+    header  := i32 n  n x (i32 key  i32 length  bytes)          footer has the same form
+    size    counts the bytes after itself, the reverse pointer included; reverse = size + 6 (the magic)
+
+All numbers are big-endian. Lengths are checked against the file's size before anything is read or allocated.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from eventide_core.errors import CorruptLogBlockError, UnsupportedLogFormatError
+
+MAGIC = b"#HUDI#"
+FORMAT_VERSION = 1
+_PREFIX_LENGTH = len(MAGIC) + 8  # magic and size
+_HEADER_ENTRIES_MAX = 64  # Hudi knows 9 keys; more means that these are no lengths but torn bytes
+_HEADER_BYTES_MAX = 16 * 1024 * 1024  # a schema of a very wide table has some hundred kilobytes
+_HEADER_PROBE_BYTES = 16 * 1024  # one read that nearly always holds a whole header
+
+ReadRange = Callable[[int, int], bytes]
+"""(offset, length) -> the bytes of that range, fewer where the file ends before."""
+
+
+class BlockType(IntEnum):
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO_DATA = 3
+    HFILE_DATA = 4
+    PARQUET_DATA = 5
+    CDC_DATA = 6
+
+
+class HeaderKey(IntEnum):
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One block without its content: where it lies in its file, what it is, and its header.
+
+    `offset` and `content_offset` are positions in the file, `end` the position after the block. A CORRUPT block covers
+    the torn bytes up to the next magic or the end of the file.
+    """
+
+    offset: int
+    end: int
+    block_type: BlockType
+    header: Mapping[HeaderKey, str]
+    content_offset: int
+    content_length: int
+
+    @property
+    def instant_time(self) -> str | None:
+        return self.header.get(HeaderKey.INSTANT_TIME)
+
+
+def encode_block(block_type: BlockType, header: Mapping[HeaderKey, str], content: bytes) -> bytes:
+    """The bytes of one block with an empty footer."""
+    entries = [(int(key), value.encode()) for key, value in header.items()]
+    head = struct.pack(">i", len(entries)) + b"".join(struct.pack(">ii", k, len(v)) + v for k, v in entries)
+    body = b"".join(
+        (
+            struct.pack(">ii", FORMAT_VERSION, block_type),
+            head,
+            struct.pack(">q", len(content)),
+            content,
+            struct.pack(">i", 0),
+        )
+    )
+    size = len(body) + 8
+    return MAGIC + struct.pack(">q", size) + body + struct.pack(">q", size + len(MAGIC))
+
+
+def read_blocks(read: ReadRange, file_size: int, path: str, *, is_strict: bool) -> Iterator[LogBlock]:
+    """The blocks of a log file in order, contents left unread.
+
+    With `is_strict` a torn block raises CorruptLogBlockError (a compaction must never pass over records); without it
+    the torn bytes come as a CORRUPT block and reading goes on at the next magic, as Hudi's readers do.
+    An unknown header key, block type or format version raises UnsupportedLogFormatError.
+    """
+    offset = 0
+    while offset < file_size:
+        try:
+            block = _read_block(read, offset, file_size, path)
+        except CorruptLogBlockError:
+            if is_strict:
+                raise
+            end = _next_magic(read, offset + 1, file_size)
+            block = LogBlock(offset, end, BlockType.CORRUPT, {}, offset, end - offset)
+        yield block
+        offset = block.end
+
+
+def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogBlock:
+    def torn(what: str) -> CorruptLogBlockError:
+        return CorruptLogBlockError(
+            f"log file {path} is torn at byte {offset}: {what}; restore the file, or roll back the write that made it"
+        )
+
+    probe = read(offset, min(_HEADER_PROBE_BYTES, file_size - offset))
+    if len(probe) < _PREFIX_LENGTH + 12 or not probe.startswith(MAGIC):
+        raise torn("no block starts here")
+    size, version, type_code = struct.unpack_from(">qii", probe, len(MAGIC))
+    end = offset + _PREFIX_LENGTH + size
+    if not 32 <= size <= file_size - offset - _PREFIX_LENGTH:
+        raise torn(f"a block of {size} bytes does not fit the file's {file_size}")
+    (reverse,) = struct.unpack(">q", read(end - 8, 8))
+    if reverse != size + len(MAGIC):
+        raise torn(f"its reverse pointer says {reverse}, its size {size}")
+    if version != FORMAT_VERSION:
+        raise UnsupportedLogFormatError(f"log file {path}: a block of format version {version} at byte {offset}")
+    if type_code not in BlockType:
+        raise UnsupportedLogFormatError(f"log file {path}: a block of unknown type {type_code} at byte {offset}")
+    position = _PREFIX_LENGTH + 8
+    header, position, probe = _read_header(read, offset, position, end, probe, path, torn)
+    if offset + position + 8 > end:
+        raise torn("its header runs over its end")
+    (content_length,) = struct.unpack(">q", read(offset + position, 8))
+    content_offset = offset + position + 8
+    if content_length < 0 or content_offset + content_length > end - 12:  # an empty footer and the reverse pointer
+        raise torn(f"its content of {content_length} bytes runs over its end")
+    return LogBlock(offset, end, BlockType(type_code), header, content_offset, content_length)
+
+
+def _read_header(
+    read: ReadRange,
+    offset: int,
+    position: int,
+    end: int,
+    probe: bytes,
+    path: str,
+    torn: Callable[[str], CorruptLogBlockError],
+) -> tuple[dict[HeaderKey, str], int, bytes]:
+    def need(length: int) -> None:
+        nonlocal probe
+        if length > min(end - offset, _HEADER_BYTES_MAX):
+            raise torn("its header runs over its end")
+        if len(probe) < length:
+            probe = read(offset, max(length, min(2 * len(probe), end - offset)))
+
+    need(position + 4)
+    (count,) = struct.unpack_from(">i", probe, position)
+    position += 4
+    if not 0 <= count <= _HEADER_ENTRIES_MAX:
+        raise torn(f"a header of {count} entries")
+    header: dict[HeaderKey, str] = {}
+    for _ in range(count):
+        need(position + 8)
+        key, length = struct.unpack_from(">ii", probe, position)
+        position += 8
+        if length < 0:
+            raise torn(f"a header value of {length} bytes")
+        need(position + length)
+        if key not in HeaderKey:
+            raise UnsupportedLogFormatError(f"log file {path}: unknown header key {key} at byte {offset}")
+        try:
+            header[HeaderKey(key)] = probe[position : position + length].decode()
+        except UnicodeDecodeError:
+            raise torn(f"header {HeaderKey(key).name} is no UTF-8") from None
+        position += length
+    return header, position, probe
+
+
+def _next_magic(read: ReadRange, offset: int, file_size: int) -> int:
+    step = 1024 * 1024
+    while offset < file_size:
+        chunk = read(offset, min(step + len(MAGIC) - 1, file_size - offset))
+        found = chunk.find(MAGIC)
+        if found >= 0:
+            return offset + found
+        offset += step
+    return file_size

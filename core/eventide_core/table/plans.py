@@ -1,0 +1,147 @@
+"""What a compaction plan says: which logs of which slice are merged, and how the left-overs stay visible.
+
+On disk it is Hudi's HoodieCompactionPlan. An engine that knows nothing of left-overs finds in `deltaFilePaths` what makes
+a correct compaction: all logs of the slice where left-overs get a name of their own in the new slice, the merged ones
+alone where the new base is back-dated below the left-overs. What eventide adds travels in `extraMetadata`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.errors import PlanMismatchError
+from eventide_core.table.event_time import EventTimeRange
+
+
+class LinkMode(StrEnum):
+    """How left-over logs become visible in the new slice."""
+
+    PREFIX = "prefix"  # by a base instant below their completion time: no file at all (version 8 and later)
+    COPY = "copy"
+    HARDLINK = "hardlink"
+    SYMLINK = "symlink"
+
+
+class Cut(StrEnum):
+    """What a compaction at T takes: whole log files (the RFC's), or exactly the records before T."""
+
+    FILE = "file"
+    EXACT = "exact"
+
+
+class FallbackReason(StrEnum):
+    """Why a slice is compacted in full although some of its logs hold nothing before T."""
+
+    ROLLBACK_BLOCK = "rollback-block"
+    UNCOMMITTED_BLOCK = "uncommitted-block"
+    DELETE_REORDERED = "delete-reordered"
+    LATE_RECORD_REORDERED = "late-record-reordered"
+    KEY_LEAVES_BASE_INDEX = "key-leaves-base-index"
+    CHANGED_AFTER_PLANNING = "changed-after-planning"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLog:
+    """A log file as it was when the plan was made. `path` relative to the table's root, `size` in bytes."""
+
+    path: str
+    size: int
+    event_times: EventTimeRange
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOver:
+    """A log that is not merged; `linked_name` is its name in the new slice, None where it needs none."""
+
+    log: PlannedLog
+    linked_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOperation:
+    """What happens to one file slice.
+
+    `compacted` and `remaining` together are all its logs, in reader order. `new_base_name` is the new base file's name;
+    `carried_name` that of the log file which carries tombstones before the left-overs, None where none is needed.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_path: str | None
+    base_size: int
+    compacted: tuple[PlannedLog, ...]
+    remaining: tuple[LeftOver, ...]
+    new_base_name: str
+    carried_name: str | None
+    fallback: FallbackReason | None
+    reason: str
+
+    @property
+    def linked_names(self) -> tuple[str, ...]:
+        """The names that the new slice's logs of this plan bear, in reader order."""
+        carried = () if self.carried_name is None else (self.carried_name,)
+        return carried + tuple(left.linked_name for left in self.remaining if left.linked_name is not None)
+
+    def path_of(self, name: str) -> str:
+        """The path of a file of this slice's partition, relative to the table's root."""
+        return f"{self.partition}/{name}" if self.partition else name
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """A compaction at instant `instant`, as scheduled.
+
+    `cut_ms` is T: everything before it that was committed before the plan will be in the read-optimized view.
+    `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
+    """
+
+    instant: str
+    cut_ms: int
+    cut: Cut
+    link_mode: LinkMode
+    link_reason: str
+    event_time_field: str
+    operations: tuple[PlannedOperation, ...]
+    schema: str
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(op.base_size + sum(log.size for log in op.compacted) for op in self.operations)
+
+    @property
+    def bytes_copied(self) -> int:
+        """Bytes that links cost: none where names are enough."""
+        if self.link_mode is not LinkMode.COPY:
+            return 0
+        return sum(left.log.size for op in self.operations for left in op.remaining)
+
+    @property
+    def fallbacks(self) -> Mapping[FallbackReason, int]:
+        """How many slices fell back to full compaction, by reason."""
+        counts: dict[FallbackReason, int] = {}
+        for op in self.operations:
+            if op.fallback is not None:
+                counts[op.fallback] = counts.get(op.fallback, 0) + 1
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignPlan:
+    """A plan that another engine scheduled: what eventide needs to know of it to stay out of its way."""
+
+    instant: str
+    file_groups: tuple[tuple[str, str], ...]
+
+
+def require_ours(plan: "CompactionPlan | ForeignPlan") -> CompactionPlan:
+    """The plan, if eventide made it; PlanMismatchError else."""
+    if isinstance(plan, ForeignPlan):
+        raise PlanMismatchError(
+            f"the plan at {plan.instant} was not scheduled by eventide; run it with the engine that scheduled it"
+        )
+    return plan

@@ -1,0 +1,142 @@
+"""What `.hoodie/hoodie.properties` says of a table.
+
+Raises UnsupportedTableError for what eventide does not know, so that no later step has to doubt it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.record_order import MergeRule
+
+SUPPORTED_VERSIONS = (6, 9)
+
+_PAYLOADS = {
+    "OverwriteWithLatestAvroPayload": MergeRule.COMMIT_TIME_ORDERING,
+    "DefaultHoodieRecordPayload": MergeRule.EVENT_TIME_ORDERING,
+    "EventTimeAvroPayload": MergeRule.EVENT_TIME_ORDERING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """A table's own settings. `properties` are the raw lines, unescaped."""
+
+    name: str
+    version: int
+    merge_rule: MergeRule
+    payload_class: str | None
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    base_file_extension: str
+    timeline_path: str
+    metadata_partitions: tuple[str, ...]
+    properties: Mapping[str, str]
+
+    @property
+    def slices_by_completion_time(self) -> bool:
+        """Whether a log belongs to a slice by its completion time (version 8 and later), not by its name (6)."""
+        return self.version >= 8
+
+    @property
+    def ordering_field(self) -> str | None:
+        return self.ordering_fields[0] if self.ordering_fields else None
+
+    @classmethod
+    def parse(cls, text: str, root: str) -> "TableConfig":
+        """The settings in the text of hoodie.properties; `root` names the table in errors."""
+        properties = parse_properties(text)
+
+        def names(key: str) -> tuple[str, ...]:
+            return tuple(part.strip() for part in properties.get(key, "").split(",") if part.strip())
+
+        if "hoodie.table.version" not in properties:
+            raise NotAHudiTableError(f"{root}: hoodie.properties says no hoodie.table.version; is this a Hudi table?")
+        try:
+            version = int(properties["hoodie.table.version"])
+        except ValueError:
+            version = -1
+        if version not in SUPPORTED_VERSIONS:
+            raise UnsupportedTableError(
+                f"{root}: table version {properties['hoodie.table.version']} is not one of "
+                f"{', '.join(map(str, SUPPORTED_VERSIONS))}; upgrade or downgrade it with Hudi's own tools first"
+            )
+        _refuse_unknown(properties, root)
+        ordering = names("hoodie.table.ordering.fields") or names("hoodie.table.precombine.field")
+        if len(ordering) > 1:
+            raise UnsupportedTableError(f"{root}: several ordering fields ({', '.join(ordering)}) are not supported yet")
+        timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
+        return cls(
+            name=properties.get("hoodie.table.name", ""),
+            version=version,
+            merge_rule=_merge_rule(properties, bool(ordering), root),
+            payload_class=_payload(properties),
+            record_key_fields=names("hoodie.table.recordkey.fields"),
+            # A field may carry its key generator's kind behind a colon, as in `ts:TIMESTAMP`.
+            partition_fields=tuple(field.split(":")[0] for field in names("hoodie.table.partition.fields")),
+            ordering_fields=ordering,
+            base_file_extension=".parquet",
+            timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
+            metadata_partitions=names("hoodie.table.metadata.partitions"),
+            properties=properties,
+        )
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """A Java properties text as a dictionary: comments dropped, escapes of separators undone."""
+    properties: dict[str, str] = {}
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or line[0] in "#!":
+            continue
+        key, _, value = line.partition("=")
+        properties[key.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=").replace("\\\\", "\\")
+    return properties
+
+
+def _payload(properties: Mapping[str, str]) -> str | None:
+    for key in ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"):
+        if properties.get(key):
+            return properties[key]
+    return None
+
+
+def _merge_rule(properties: Mapping[str, str], has_ordering: bool, root: str) -> MergeRule:
+    mode = properties.get("hoodie.record.merge.mode")
+    if mode in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
+        return MergeRule(mode)
+    payload = _payload(properties)
+    known = _PAYLOADS.get((payload or "").rpartition(".")[2])
+    if mode is None and known is not None:
+        return known
+    if mode is None and payload is None:
+        return MergeRule.EVENT_TIME_ORDERING if has_ordering else MergeRule.COMMIT_TIME_ORDERING
+    raise UnsupportedTableError(
+        f"{root}: merge mode {mode or 'unset'} with payload {payload} is not known to merge like COMMIT_TIME_ORDERING or "
+        "EVENT_TIME_ORDERING; compact this table with Hudi itself"
+    )
+
+
+def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
+    if properties.get("hoodie.table.type", "COPY_ON_WRITE") != "MERGE_ON_READ":
+        raise UnsupportedTableError(
+            f"{root}: a {properties.get('hoodie.table.type', 'COPY_ON_WRITE')} table has no logs to compact; "
+            "eventide is for MERGE_ON_READ tables"
+        )
+    if properties.get("hoodie.table.base.file.format", "PARQUET") != "PARQUET":
+        raise UnsupportedTableError(
+            f"{root}: base files of format {properties['hoodie.table.base.file.format']}; only PARQUET is supported"
+        )
+    refused = {
+        "hoodie.table.cdc.enabled": "change data capture logs are not supported",
+        "hoodie.table.multiple.base.file.formats.enable": "several base file formats in one table are not supported",
+        "hoodie.datasource.write.drop.partition.columns": "partition columns left out of the files are not supported",
+    }
+    for key, why in refused.items():
+        if properties.get(key, "false").lower() == "true":
+            raise UnsupportedTableError(f"{root}: {key}=true: {why}")
+    if properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
+        raise UnsupportedTableError(f"{root}: a table without meta fields is not supported yet")
+    if properties.get("hoodie.bootstrap.base.path"):
+        raise UnsupportedTableError(f"{root}: a bootstrapped table is not supported; rewrite it with Hudi first")

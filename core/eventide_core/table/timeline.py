@@ -1,0 +1,92 @@
+"""What has happened to a table, and what is under way: the active timeline."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
+
+_STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The instants of the active timeline, each in its latest state, by requested time.
+
+    `_by_time` holds every instant of a requested time: only a pending action and what completed it share one, and
+    these are folded into one, so it has one entry a time.
+    """
+
+    instants: tuple[Instant, ...]
+    _by_time: dict[str, Instant] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, instants: Iterable[Instant]) -> "Timeline":
+        """Folds the states of each instant into its latest."""
+        latest: dict[str, Instant] = {}
+        for instant in instants:
+            known = latest.get(instant.requested_time)
+            if known is None or _STATE_RANK[instant.state] > _STATE_RANK[known.state]:
+                latest[instant.requested_time] = instant
+        return cls(tuple(latest[time] for time in sorted(latest)), latest)
+
+    @classmethod
+    def of_file_names(cls, names: Iterable[str]) -> "Timeline":
+        """The timeline that a listing of the timeline folder says; files of other kinds are passed over."""
+        return cls.of(instant for instant in map(Instant.parse, names) if instant is not None)
+
+    @property
+    def start(self) -> str | None:
+        """The earliest requested time; what lies before it has been archived, hence ended. None when empty.
+
+        Savepoints keep a place in the active timeline while others around them are archived, so they don't count.
+        """
+        return next((i.requested_time for i in self.instants if i.action is not Action.SAVEPOINT), None)
+
+    @property
+    def completed(self) -> tuple[Instant, ...]:
+        return tuple(instant for instant in self.instants if instant.is_completed)
+
+    @property
+    def pending(self) -> tuple[Instant, ...]:
+        return tuple(instant for instant in self.instants if not instant.is_completed)
+
+    @property
+    def writes(self) -> tuple[Instant, ...]:
+        """Completed instants that have commit metadata, by requested time."""
+        return tuple(i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS)
+
+    @property
+    def pending_writes(self) -> tuple[Instant, ...]:
+        """Pending commits and delta commits of writers: neither compactions nor clusterings."""
+        return tuple(i for i in self.pending if i.action in (Action.COMMIT, Action.DELTA_COMMIT))
+
+    @property
+    def pending_plans(self) -> tuple[Instant, ...]:
+        """Pending compactions, log compactions and clusterings.
+
+        In version 6 a clustering is a pending replacecommit, and so is an insert overwrite; both exclude a plan.
+        """
+        plans = (*COMPLETED_ACTION, Action.REPLACE_COMMIT)
+        return tuple(i for i in self.pending if i.action in plans)
+
+    def find(self, requested_time: str) -> Instant | None:
+        """The instant of that requested time, in its latest state."""
+        return self._by_time.get(requested_time)
+
+    def is_completed(self, requested_time: str) -> bool:
+        """Whether the instant has completed; true also for what lies before the timeline's start (archived)."""
+        instant = self._by_time.get(requested_time)
+        if instant is not None:
+            return instant.is_completed
+        return self.start is not None and requested_time < self.start
+
+    def completion_time(self, requested_time: str) -> str | None:
+        """When the instant completed. None: pending or unknown. Version 6 records none: the requested time."""
+        instant = self._by_time.get(requested_time)
+        if instant is None or not instant.is_completed:
+            return None
+        return instant.completion_time or instant.requested_time
+
+    def until(self, requested_time: str) -> "Timeline":
+        """The timeline as it was: only instants requested at or before that time."""
+        return Timeline.of(i for i in self.instants if i.requested_time <= requested_time)
