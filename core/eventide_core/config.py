@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from eventide_core.errors import ConfigError
 
@@ -24,6 +25,8 @@ CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_time_ms"
 PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
 PARQUET_CODEC = "hoodie.parquet.compression.codec"
 COMMITS_RETAINED = "hoodie.cleaner.commits.retained"
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class LinkChoice(StrEnum):
@@ -65,7 +68,7 @@ class Options:
             raise ConfigError(f"option {key}={value!r} is neither true nor false")
         return value == "true"
 
-    def choice[E: StrEnum](self, key: str, default: E) -> E:
+    def choice(self, key: str, default: E) -> E:
         value = self.text(key)
         if value is None:
             return default

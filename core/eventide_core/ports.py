@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_order import MergeRule, Version
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Capability(Flag):
@@ -272,7 +275,7 @@ class RecordMerger(Protocol):
 class Engine(Protocol):
     """Runs tasks that do not depend on each other, here or on a cluster."""
 
-    def map[T, R](
+    def map(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
     ) -> list[R]:
         """The results, in the items' order. A failed item may be run again. `on_done` is called once an item."""

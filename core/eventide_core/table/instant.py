@@ -43,6 +43,8 @@ COMPLETED_ACTION = {
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 """Completed actions that hold commit metadata with write stats."""
 
+_ACTIONS = frozenset(str(action) for action in Action)  # `in` takes a plain value from Python 3.12 on only
+
 _NAME = re.compile(
     r"^(?P<requested>\d{14}|\d{17})(?:_(?P<completion>\d{14}|\d{17}))?"
     r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?$"
@@ -74,7 +76,7 @@ class Instant:
         requested, completion, action, state = match.group("requested", "completion", "action", "state")
         if action == "inflight" and state is None:  # version 6 and later alike: a commit's inflight has no action
             action, state = "commit", "inflight"
-        if action not in Action or (completion is not None and state is not None):
+        if action not in _ACTIONS or (completion is not None and state is not None):
             return None
         return cls(requested, Action(action), State(state) if state else State.COMPLETED, completion)
 

@@ -47,6 +47,11 @@ class HeaderKey(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
+# `in` takes a plain value from Python 3.12 on only.
+_BLOCK_TYPES = frozenset(int(kind) for kind in BlockType)
+_HEADER_KEYS = frozenset(int(key) for key in HeaderKey)
+
+
 @dataclass(frozen=True, slots=True)
 class LogBlock:
     """One block without its content: where it lies in its file, what it is, and its header.
@@ -122,7 +127,7 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
         raise torn(f"its reverse pointer says {reverse}, its size {size}")
     if version != FORMAT_VERSION:
         raise UnsupportedLogFormatError(f"log file {path}: a block of format version {version} at byte {offset}")
-    if type_code not in BlockType:
+    if type_code not in _BLOCK_TYPES:
         raise UnsupportedLogFormatError(f"log file {path}: a block of unknown type {type_code} at byte {offset}")
     position = _PREFIX_LENGTH + 8
     header, position, probe = _read_header(read, offset, position, end, probe, path, torn)
@@ -164,7 +169,7 @@ def _read_header(
         if length < 0:
             raise torn(f"a header value of {length} bytes")
         need(position + length)
-        if key not in HeaderKey:
+        if key not in _HEADER_KEYS:
             raise UnsupportedLogFormatError(f"log file {path}: unknown header key {key} at byte {offset}")
         try:
             header[HeaderKey(key)] = probe[position : position + length].decode()
