@@ -29,6 +29,8 @@ MERGE_ON_READ = {
     "hoodie.parquet.small.file.limit": "0",
     # The default, for 60,000 keys, makes every base file 150 KB larger.
     "hoodie.index.bloom.num_entries": "1000",
+    # Hudi 0.15 turns the legacy format on for a small decimal, then fails to compact arrays written in it.
+    "hoodie.parquet.writelegacyformat.enabled": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.table.timeline.timezone": "UTC",
 }

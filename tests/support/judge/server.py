@@ -48,8 +48,6 @@ def spark_session(jar: str, scratch: str) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
-        # Else the JVM's Avro reader fails on arrays that Spark's own writer put into a base file.
-        .config("spark.hadoop.parquet.avro.write-old-list-structure", "false")
         # Answers must hold timestamps as such, not as the INT96 that Spark 3 writes unasked.
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .getOrCreate()
