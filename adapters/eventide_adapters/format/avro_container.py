@@ -1,0 +1,153 @@
+"""Avro object containers of the timeline: one record each, by the schema embedded in them.
+
+    container := "Obj" 01  metadata: map of bytes  sync: 16 bytes  block...
+    block     := long count  long size  data  sync
+
+The bytes may be anyone's, so nothing in them can make reading cost more than the cap below: the container
+holds exactly one record, what is compressed is inflated up to the cap, and a schema that could say much with
+few bytes (recursive types, lists whose items take no bytes) is refused, as Hudi has none.
+"""
+
+import io
+import json
+import zlib
+from typing import Any, BinaryIO
+
+import fastavro
+from fastavro.types import Schema
+
+from eventide_adapters.format.document import Document, corrupt
+from eventide_core.errors import UnsupportedTableError
+
+MAGIC = b"Obj\x01"
+TIMELINE_FILE_BYTES_MAX = 256 * 1024 * 1024  # a write stat takes up to a kilobyte: 250,000 files in one commit
+_SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
+_SYNC_LENGTH = 16
+_METADATA_SCHEMA: Schema = {"type": "map", "values": "bytes"}
+
+
+def check_size(size: int, path: str) -> None:
+    """Raises UnsupportedTableError where a timeline file is larger than eventide reads."""
+    if size > TIMELINE_FILE_BYTES_MAX:
+        raise UnsupportedTableError(
+            f"timeline file {path} has more than {TIMELINE_FILE_BYTES_MAX} bytes, "
+            "the most that eventide reads; write in smaller commits"
+        )
+
+
+def read_container(data: bytes, path: str) -> Document:
+    """The one record of a container. Raises CorruptTimelineError, and UnsupportedTableError above the cap."""
+    check_size(len(data), path)
+    stream = io.BytesIO(data[len(MAGIC) :])
+    try:
+        header = _read(stream, _METADATA_SCHEMA)
+        schema, codec = _schema(header), header.get("avro.codec", b"null")
+        sync = stream.read(_SYNC_LENGTH)
+        count, size = _read(stream, "long"), _read(stream, "long")
+        if count != 1 or size < 0:
+            raise ValueError(f"a first block of {count} records in {size} bytes, where one record should be")
+        block = stream.read(size)
+        if len(block) != size or len(sync) != _SYNC_LENGTH or stream.read() != sync:
+            raise ValueError("its block does not end where it says")
+        content = io.BytesIO(_inflate(block, codec, path))
+        record = _read(content, schema)
+        if content.read(1):
+            raise ValueError("bytes after its record")
+    except UnsupportedTableError:
+        raise
+    except Exception as error:  # torn bytes make the decoder fail in any way there is
+        raise corrupt(path, f"is no whole Avro container ({type(error).__name__}: {error})") from error
+    return Document.of(record, path, "a record")
+
+
+def write_container(schema: Schema, record: dict[str, Any]) -> bytes:
+    """The container of one record, uncompressed as Hudi writes it."""
+    stream = io.BytesIO()
+    fastavro.writer(stream, schema, [record])
+    return stream.getvalue()
+
+
+def _read(stream: BinaryIO, schema: Schema) -> Any:
+    return fastavro.schemaless_reader(stream, schema, None)
+
+
+def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
+    match codec:
+        case b"null":
+            return block
+        case b"deflate":
+            inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+            content = inflater.decompress(block, TIMELINE_FILE_BYTES_MAX + 1)
+            check_size(len(content), path)
+            if not inflater.eof:
+                raise ValueError("its compressed block is cut off")
+            return content
+        case _:
+            name = codec.decode(errors="replace")
+            raise UnsupportedTableError(f"timeline file {path}: Avro codec {name!r}; eventide reads null and deflate")
+
+
+def _schema(header: dict[str, bytes]) -> Schema:
+    schema = json.loads(header["avro.schema"])
+    _width_min(schema, {}, 0)
+    return fastavro.parse_schema(schema)
+
+
+def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:
+    """The fewest bytes that a value takes, as far as 0 or more matters.
+
+    `named` holds the widths of the named types by short name, None while one is open: meeting that is
+    recursion. Raises ValueError for what Hudi never has.
+    """
+    if depth > _SCHEMA_DEPTH_MAX:
+        raise ValueError("its schema nests too deep")
+    width: int | None
+    match schema:
+        case list():
+            for branch in schema:
+                _width_min(branch, named, depth + 1)
+            return 1
+        case {"type": "array", "items": items}:
+            if _width_min(items, named, depth + 1) == 0:
+                raise ValueError("its schema has a list whose items take no bytes")
+            return 1
+        case {"type": "map", "values": values}:
+            _width_min(values, named, depth + 1)
+            return 1
+        case {"type": "record", "name": str(name), "fields": [*fields]}:
+            _define(named, name, None)
+            width = sum(_width_min(field["type"], named, depth + 1) for field in fields)
+            named[_short(name)] = width
+            return width
+        case {"type": "fixed", "name": str(name), "size": int(size)}:
+            return _define(named, name, size)
+        case {"type": "enum", "name": str(name)}:
+            return _define(named, name, 1)
+        case {"type": inner} if not isinstance(inner, str) or inner not in (
+            "array",
+            "map",
+            "record",
+            "fixed",
+            "enum",
+        ):
+            return _width_min(inner, named, depth + 1)
+        case "null":
+            return 0
+        case "boolean" | "int" | "long" | "float" | "double" | "string" | "bytes":
+            return 1
+        case str() if (width := named.get(_short(schema))) is not None:
+            return width
+        case _:
+            raise ValueError(f"its schema has {str(schema)[:80]!r}")
+
+
+def _define(named: dict[str, int | None], name: str, width: int | None) -> int:
+    # One short name in two namespaces would make it unclear which one a reference means.
+    if _short(name) in named:
+        raise ValueError(f"its schema defines {name[:80]!r} twice")
+    named[_short(name)] = width
+    return width or 0
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]

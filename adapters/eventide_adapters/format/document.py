@@ -1,0 +1,93 @@
+"""A decoded timeline file as a document whose fields are taken by type."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eventide_core.errors import CorruptTimelineError
+
+_LONG = range(-(2**63), 2**63)
+
+
+def corrupt(path: str, what: str) -> CorruptTimelineError:
+    """The error for bytes of the timeline that cannot be what their name says."""
+    return CorruptTimelineError(
+        f"timeline file {path} {what}; restore it from a copy, or roll its instant back with the engine that wrote it"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A mapping read from `path`. A field of the wrong type, or a required one that is absent, is corrupt."""
+
+    values: Mapping[str, Any]
+    path: str
+
+    @classmethod
+    def of(cls, value: object, path: str, what: str) -> "Document":
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise corrupt(path, f"has {_shown(value)} where {what} should be")
+        return cls(value, path)
+
+    def text(self, key: str) -> str | None:
+        """A string; None where it is null or absent."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong(key, "a string")
+        return value
+
+    def required_text(self, key: str) -> str:
+        value = self.text(key)
+        if value is None:
+            raise self.wrong(key, "a string")
+        return value
+
+    def integer(self, key: str) -> int | None:
+        """A number that fits Avro's long; None where it is null or absent."""
+        value = self.values.get(key)
+        if value is not None and (type(value) is not int or value not in _LONG):
+            raise self.wrong(key, "a whole number")
+        return value
+
+    def count(self, key: str) -> int:
+        """A number of 0 or more; 0 where it is null or absent."""
+        value = self.integer(key) or 0
+        if value < 0:
+            raise self.wrong(key, "a number of 0 or more")
+        return value
+
+    def boolean(self, key: str) -> bool:
+        """A truth value; False where it is null or absent."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.wrong(key, "true or false")
+        return bool(value)
+
+    def items(self, key: str) -> list[Any]:
+        """A list; empty where it is null or absent."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, list):
+            raise self.wrong(key, "a list")
+        return value or []
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self.items(key)
+        if not all(isinstance(value, str) for value in values):
+            raise self.wrong(key, "a list of strings")
+        return tuple(values)
+
+    def documents(self, key: str) -> Iterator["Document"]:
+        return (Document.of(value, self.path, f"an item of {key}") for value in self.items(key))
+
+    def document(self, key: str) -> "Document":
+        """A mapping; empty where it is null or absent."""
+        value = self.values.get(key)
+        return Document.of({} if value is None else value, self.path, key)
+
+    def wrong(self, key: str, expected: str) -> CorruptTimelineError:
+        return corrupt(self.path, f"has {key}={_shown(self.values.get(key))}, which is not {expected}")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."

@@ -1,0 +1,195 @@
+"""The files of Hudi's timeline <-> values: completed commits here, compaction plans in `plan_avro`.
+
+    version 6     a completed commit is JSON
+    8 and later   it is an Avro object container of HoodieCommitMetadata or HoodieReplaceCommitMetadata
+
+A reader tells them apart by the bytes, never by the version, as an upgraded table has both. The fields have
+the same names in both, but that JSON leaves out those of log files in the stat of a base file.
+"""
+
+import json
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import fastavro
+from fastavro.types import Schema
+
+from eventide_adapters.format.avro_container import MAGIC, check_size, read_container, write_container
+from eventide_adapters.format.document import Document, corrupt
+from eventide_adapters.format.plan_avro import decode_plan, encode_plan
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+
+_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
+_COMMIT: dict[str, Any] = json.loads((_SCHEMAS / "commit_metadata.avsc").read_bytes())
+_REPLACED: dict[str, Any] = json.loads((_SCHEMAS / "replaced_file_ids.avsc").read_bytes())
+_COMMIT_SCHEMA: Schema = fastavro.parse_schema(_COMMIT)
+_REPLACE_COMMIT_SCHEMA: Schema = fastavro.parse_schema(
+    _COMMIT | {"name": "HoodieReplaceCommitMetadata", "fields": [*_COMMIT["fields"], _REPLACED]}
+)
+
+_FIRST_AVRO_VERSION = 8
+
+
+class HudiMetadataCodec:
+    """Implements `ports.MetadataCodec`. Holds nothing, so it may be shared and pickled."""
+
+    def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
+        """The metadata of a completed commit, delta commit or replacecommit.
+
+        Raises CorruptTimelineError for an empty or torn file, UnsupportedTableError for too large a one.
+        """
+        if not data:
+            raise corrupt(path, "is empty, though its instant has completed")
+        document = read_container(data, path) if data.startswith(MAGIC) else _read_json(data, path)
+        return _commit(document)
+
+    def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes:
+        """The bytes of a completed commit, as Hudi writes them for a table of that version."""
+        if table_version < _FIRST_AVRO_VERSION:
+            return json.dumps(_record(metadata, _json_stat), indent=2).encode()
+        record = _record(metadata, _avro_stat) | {"version": 1}
+        schema = _REPLACE_COMMIT_SCHEMA if metadata.replaced_file_ids else _COMMIT_SCHEMA
+        return write_container(schema, record)
+
+    def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan:
+        """The plan in `<instant>.compaction.requested`; see `plan_avro`."""
+        return decode_plan(data, path, instant)
+
+    def encode_plan(self, plan: CompactionPlan) -> bytes:
+        return encode_plan(plan)
+
+
+def _read_json(data: bytes, path: str) -> Document:
+    check_size(len(data), path)
+    try:
+        # RecursionError: brackets within brackets, without end.
+        return Document.of(json.loads(data), path, "a JSON object")
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise corrupt(path, "is neither an Avro container nor JSON") from error
+        raise corrupt(path, f"is no whole JSON document ({error})") from error
+
+
+def _commit(document: Document) -> CommitMetadata:
+    by_partition = document.document("partitionToWriteStats")
+    replaced = document.document("partitionToReplaceFileIds")
+    extra = document.document("extraMetadata")
+    texts = {key: extra.text(key) for key in extra.values}
+    return CommitMetadata(
+        write_stats={
+            partition: tuple(
+                _stat(stat, partition)
+                for stat in by_partition.documents(partition)
+                # Hudi leaves the path out when a task had nothing to write.
+                if stat.text("path") is not None
+            )
+            for partition in by_partition.values
+        },
+        extra_metadata={key: text for key, text in texts.items() if text is not None},
+        operation_type=document.text("operationType") or "UNKNOWN",
+        is_compacted=document.boolean("compacted"),
+        replaced_file_ids={partition: replaced.texts(partition) for partition in replaced.values},
+    )
+
+
+def _stat(stat: Document, partition: str) -> WriteStat:
+    runtime = stat.document("runtimeStats")
+    return WriteStat(
+        file_id=stat.required_text("fileId"),
+        path=stat.required_text("path"),
+        partition=partition,
+        prev_commit=stat.text("prevCommit"),
+        num_writes=stat.count("numWrites"),
+        num_deletes=stat.count("numDeletes"),
+        num_update_writes=stat.count("numUpdateWrites"),
+        num_inserts=stat.count("numInserts"),
+        total_write_bytes=stat.count("totalWriteBytes"),
+        file_size_bytes=stat.count("fileSizeInBytes"),
+        total_log_records=stat.count("totalLogRecords"),
+        total_log_files_compacted=stat.count("totalLogFilesCompacted"),
+        total_log_size_compacted=stat.count("totalLogSizeCompacted"),
+        total_updated_records_compacted=stat.count("totalUpdatedRecordsCompacted"),
+        total_log_blocks=stat.count("totalLogBlocks"),
+        min_event_time_ms=stat.integer("minEventTime"),
+        max_event_time_ms=stat.integer("maxEventTime"),
+        log_version=stat.integer("logVersion"),
+        base_file=stat.text("baseFile"),
+        log_files=None if stat.values.get("logFiles") is None else stat.texts("logFiles"),
+        prev_base_file=stat.text("prevBaseFile"),
+        total_scan_time_ms=runtime.count("totalScanTime"),
+        total_upsert_time_ms=runtime.count("totalUpsertTime"),
+    )
+
+
+def _record(metadata: CommitMetadata, encode: Callable[[WriteStat], dict[str, Any]]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [encode(stat) for stat in stats] for partition, stats in metadata.write_stats.items()
+        },
+        "compacted": metadata.is_compacted,
+        "extraMetadata": dict(metadata.extra_metadata),
+        "operationType": metadata.operation_type,
+    }
+    if metadata.replaced_file_ids:
+        record["partitionToReplaceFileIds"] = {
+            partition: list(file_ids) for partition, file_ids in metadata.replaced_file_ids.items()
+        }
+    return record
+
+
+def _base_stat(stat: WriteStat) -> dict[str, Any]:
+    return {
+        "fileId": stat.file_id,
+        "path": stat.path,
+        "cdcStats": None,
+        "prevCommit": stat.prev_commit,
+        "numWrites": stat.num_writes,
+        "numDeletes": stat.num_deletes,
+        "numUpdateWrites": stat.num_update_writes,
+        "numInserts": stat.num_inserts,
+        "totalWriteBytes": stat.total_write_bytes,
+        "totalWriteErrors": 0,
+        "tempPath": None,
+        "partitionPath": stat.partition,
+        "totalLogRecords": stat.total_log_records,
+        "totalLogFilesCompacted": stat.total_log_files_compacted,
+        "totalLogSizeCompacted": stat.total_log_size_compacted,
+        "totalUpdatedRecordsCompacted": stat.total_updated_records_compacted,
+        "totalLogBlocks": stat.total_log_blocks,
+        "totalCorruptLogBlock": 0,
+        "totalRollbackBlocks": 0,
+        "fileSizeInBytes": stat.file_size_bytes,
+        "minEventTime": stat.min_event_time_ms,
+        "maxEventTime": stat.max_event_time_ms,
+        "runtimeStats": {
+            "totalScanTime": stat.total_scan_time_ms,
+            "totalUpsertTime": stat.total_upsert_time_ms,
+            "totalCreateTime": 0,
+        },
+    }
+
+
+def _log_fields(stat: WriteStat) -> dict[str, Any]:
+    return {
+        "logVersion": stat.log_version,
+        "logOffset": None if stat.log_version is None else 0,
+        "baseFile": stat.base_file,
+        "logFiles": None if stat.log_files is None else list(stat.log_files),
+    }
+
+
+def _json_stat(stat: WriteStat) -> dict[str, Any]:
+    record = _base_stat(stat)
+    if stat.prev_base_file is not None:
+        record["prevBaseFile"] = stat.prev_base_file
+    if stat.log_version is not None:
+        # An empty option, in the way Hudi's JSON says it.
+        record |= _log_fields(stat) | {"recordsStats": {"val": None}}
+    return record
+
+
+def _avro_stat(stat: WriteStat) -> dict[str, Any]:
+    log_times = {"totalLogReadTimeMs": 0, "numUpdates": 0}
+    return _base_stat(stat) | _log_fields(stat) | {"prevBaseFile": stat.prev_base_file} | log_times
