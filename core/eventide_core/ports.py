@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, Self, TypeVar
 
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.record_order import MergeRule, Version
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.slice_read import BlockFilter as BlockFilter
+from eventide_core.table.slice_read import SliceRead as SliceRead
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -118,7 +121,7 @@ class Lease(Protocol):
         """Raises LockError when the lease has been lost. Called before every write of a step."""
         ...
 
-    def __enter__(self) -> "Lease": ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
@@ -141,24 +144,6 @@ class MetadataCodec(Protocol):
     def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan: ...
 
     def encode_plan(self, plan: CompactionPlan) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class BlockFilter:
-    """Which blocks of a log count: those of completed instants, up to `until`.
-
-    `uncommitted` are the instants known to be pending; an instant at or after `timeline_start` that is neither
-    `completed` nor archived is rolled back or unknown and does not count.
-    """
-
-    completed: frozenset[str]
-    timeline_start: str | None
-    until: str | None = None
-
-    def accepts(self, instant: str) -> bool:
-        if self.until is not None and instant > self.until:
-            return False
-        return instant in self.completed or (self.timeline_start is not None and instant < self.timeline_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +172,6 @@ class LogSummary:
     instants: frozenset[str]
     delete_count: int
     has_rollback_block: bool
-
-
-@dataclass(frozen=True, slots=True)
-class KeyHistory:
-    """All versions of one key in a slice: the base's, those of the logs to merge, those of the logs to leave."""
-
-    key: str
-    base: Version | None
-    merged: tuple[Version, ...]
-    remaining: tuple[Version, ...]
 
 
 class LogContent(Protocol):
@@ -280,18 +255,6 @@ class Engine(Protocol):
     ) -> list[R]:
         """The results, in the items' order. A failed item may be run again. `on_done` is called once an item."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class SliceRead:
-    """One slice to read: base and logs in reader order, merged, and only commits of `commit_times` where given."""
-
-    partition: str
-    file_id: str
-    base_path: str | None
-    log_paths: tuple[tuple[str, int], ...]
-    blocks: BlockFilter
-    commit_times: frozenset[str] | None = None
 
 
 class Clock(Protocol):

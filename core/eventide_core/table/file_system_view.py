@@ -70,6 +70,11 @@ class FileSystemView:
         }
         return cls({group: found for group, found in slices.items() if found}, dict(replaced_at))
 
+    def is_replaced(self, group: FileGroup, as_of: str | None = None) -> bool:
+        """Whether a completed replacecommit took this file group's place, now or as of an instant."""
+        replaced = self._replaced_at.get(group)
+        return replaced is not None and (as_of is None or replaced <= as_of)
+
     def latest_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """The slice of each file group that a snapshot reads, by partition and file id.
 
@@ -78,8 +83,7 @@ class FileSystemView:
         """
         found: list[FileSlice] = []
         for group, slices in self.slices.items():
-            replaced = self._replaced_at.get(group)
-            if replaced is not None and (as_of is None or replaced <= as_of):
+            if self.is_replaced(group, as_of):
                 continue
             visible = [s for s in slices if as_of is None or s.base_instant <= as_of]
             if visible:
@@ -90,8 +94,7 @@ class FileSystemView:
         """The slices that a read-optimized query reads: each file group's latest with a base file, without its logs."""
         found: list[FileSlice] = []
         for group, slices in self.slices.items():
-            replaced = self._replaced_at.get(group)
-            if replaced is not None and (as_of is None or replaced <= as_of):
+            if self.is_replaced(group, as_of):
                 continue
             based = [s for s in slices if s.base_file is not None and (as_of is None or s.base_instant <= as_of)]
             if based:

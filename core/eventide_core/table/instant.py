@@ -11,7 +11,7 @@ clustering (8 and later) becomes a `replacecommit`.
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 
 
@@ -108,5 +108,4 @@ def instant_epoch_ms(time: str) -> int:
 
 def next_instant_time(time: str) -> str:
     """The instant time one millisecond later."""
-    moment = datetime.strptime(time[:14], "%Y%m%d%H%M%S") + timedelta(milliseconds=int(time[14:] or 0) + 1)
-    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+    return instant_time(instant_epoch_ms(time) + 1)

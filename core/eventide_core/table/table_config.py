@@ -65,7 +65,9 @@ class TableConfig:
         _refuse_unknown(properties, root)
         ordering = names("hoodie.table.ordering.fields") or names("hoodie.table.precombine.field")
         if len(ordering) > 1:
-            raise UnsupportedTableError(f"{root}: several ordering fields ({', '.join(ordering)}) are not supported yet")
+            raise UnsupportedTableError(
+                f"{root}: several ordering fields ({', '.join(ordering)}) are not supported yet"
+            )
         timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
         return cls(
             name=properties.get("hoodie.table.name", ""),

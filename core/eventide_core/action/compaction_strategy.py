@@ -1,0 +1,50 @@
+"""Which log files of a slice a compaction takes: Hudi's CompactionStrategy with the RFC's `filter_log_files`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import LogFile
+
+Split = tuple[tuple[LogFile, ...], tuple[LogFile, ...]]
+"""(log files to compact, log files to remain), each in reader order."""
+
+
+EVENT_TIME_STRATEGY = "EventTimeBasedCompactionStrategy"
+
+
+class CompactionStrategy(Protocol):
+    """A strategy that says nothing else takes all log files, in reader order."""
+
+    def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
+        """The logs to compact and those to remain, for a compaction at `instant` (RFC-74 section 1, point 2)."""
+        return tuple(sorted(all_log_files, key=lambda log: log.name.reader_order)), ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimeBasedCompactionStrategy(CompactionStrategy):
+    """The log files up to the last one that holds something before T.
+
+    The RFC takes each file whose minimum lies at or before its threshold, wherever it stands. That reorders versions of
+    a key, so here everything below the last such file is taken too: a closed prefix (docs/rfc74.md, counterexample 2).
+    A file with an unknown event time counts as minus infinity.
+
+    `event_times` answers with a log's range; `threshold_ms` is T, exclusive.
+    """
+
+    threshold_ms: int
+    event_times: Callable[[LogFile], EventTimeRange]
+
+    def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
+        logs = sorted(all_log_files, key=lambda log: log.name.reader_order)
+        count = 0
+        for position, log in enumerate(logs, start=1):
+            if self.event_times(log).starts_before(self.threshold_ms):
+                count = position
+        return tuple(logs[:count]), tuple(logs[count:])
+
+
+def threshold_of_latency(compaction_ms: int, data_latency_seconds: int) -> int:
+    """T for data that arrives at most `data_latency_seconds` after its event time (RFC-74 section 3)."""
+    return compaction_ms - 1000 * data_latency_seconds

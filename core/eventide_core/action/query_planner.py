@@ -1,0 +1,75 @@
+"""Which slices a query reads, and which of their blocks and rows count.
+
+snapshot: each file group's latest slice, base and logs merged.
+read-optimized: each file group's latest base file alone.
+time travel: the slices as of an instant, and of their logs the blocks up to it. A left-over's link is read like any log:
+    its blocks bear the instants of the commits that brought them (not skipped, as RFC-74 section 7 has it: they would be
+    lost to every instant after the compaction).
+incremental (begin, end]: the slices that the files written in that span make up, and of their rows the ones committed in
+    it, as Hudi's readers do. Version 6 measures the span by requested times, 8 and later by completion times.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from eventide_core.errors import InstantNotFoundError
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.instant import Instant, instant_time
+from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.timeline import Timeline
+
+EARLIEST = "earliest"
+
+
+def parse_instant_time(text: str) -> str:
+    """An instant as a user writes it: digits of Hudi's form (shorter ones are a prefix), or a date or time in ISO-8601.
+
+    A time without a zone is taken as UTC. Raises InstantNotFoundError for anything else.
+    """
+    text = text.strip()
+    if text.lower() == EARLIEST:
+        return "0"
+    if re.fullmatch(r"\d{1,17}", text):
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InstantNotFoundError(
+            f"instant {text!r} cannot be read: give Hudi's digits (yyyyMMddHHmmssSSS) or ISO-8601"
+        ) from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return instant_time(int(moment.timestamp()) * 1000 + moment.microsecond // 1000)
+
+
+def plan_slices(slices: Iterable[FileSlice], blocks: BlockFilter) -> tuple[SliceRead, ...]:
+    """A read of each slice, with the log blocks that count."""
+    return tuple(_read(found, blocks, None) for found in slices)
+
+
+def span(timeline: Timeline, begin: str, end: str | None) -> tuple[Instant, ...]:
+    """The completed writes in (begin, end], by completion time where it is recorded, else by requested time."""
+    return tuple(
+        i
+        for i in timeline.writes
+        if (i.completion_time or i.requested_time) > begin
+        and (end is None or (i.completion_time or i.requested_time) <= end)
+    )
+
+
+def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -> tuple[SliceRead, ...]:
+    """Reads of the rows that these instants committed, from slices made of the files that they wrote."""
+    times = frozenset(i.requested_time for i in instants)
+    blocks = BlockFilter(completed=times, timeline_start=None)
+    return tuple(_read(found, blocks, times) for found in slices)
+
+
+def _read(found: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | None) -> SliceRead:
+    return SliceRead(
+        partition=found.partition,
+        file_id=found.file_id,
+        base_path=found.base_file.path if found.base_file else None,
+        log_paths=tuple((log.path, log.size) for log in found.log_files),
+        blocks=blocks,
+        commit_times=commit_times,
+    )

@@ -1,0 +1,76 @@
+"""Whether a slice may be compacted in part: what each reader sees of a key before, and after, must be the same.
+
+A prefix P of a slice's logs is merged into its base, the rest Q stays. For most keys that is the same by algebra
+(docs/rfc74.md): under COMMIT_TIME_ORDERING always; under EVENT_TIME_ORDERING wherever no delete is among the versions.
+The keys that P and Q share and that algebra does not answer for come here with their whole history, one by one:
+
+1. before = what a reader sees of base, P and Q.
+2. new base = base merged with P, by the table's own rule: that is what will be written.
+3. A tombstone of P that beat the base but is gone from it, and that a live record of Q would lose to, is carried into
+   the new slice below Q.
+4. after = what the reader sees of new base, the carried tombstone, and Q. It must equal `before` for every rule by which
+   a reader of this table merges.
+5. Where the index finds keys in base files only (SIMPLE, BLOOM): a key that P takes out of the base while Q holds it
+   live would be inserted a second time, into another file group, by the next upsert.
+
+4 or 5 fails: the slice is compacted in full.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from eventide_core.table.key_history import KeyHistory
+from eventide_core.table.plans import FallbackReason
+from eventide_core.table.record_order import MergeRule, Version, fold, latest, merge_into_base
+
+
+@dataclass(frozen=True, slots=True)
+class SplitVerdict:
+    """`fallback` says why the slice must be compacted in full, with an example key; else how many tombstones to carry."""
+
+    fallback: FallbackReason | None
+    example: str | None
+    carried_tombstones: int
+
+
+def judge_split(
+    histories: Iterable[KeyHistory], rule: MergeRule, reader_rules: Sequence[MergeRule], *, is_base_file_index: bool
+) -> SplitVerdict:
+    """Whether P may be merged without Q. `reader_rules` are those of every reader of the table, `rule` among them."""
+    carried = 0
+    for history in histories:
+        tombstone = carried_tombstone(history, rule)
+        carried += tombstone is not None
+        new_base = latest(rule, history.base, history.merged)
+        if (
+            is_base_file_index
+            and new_base is None
+            and (history.base is not None or any(not v.is_delete for v in history.merged))
+            and latest(rule, None, history.remaining) is not None
+        ):
+            return SplitVerdict(FallbackReason.KEY_LEAVES_BASE_INDEX, history.key, 0)
+        below = () if tombstone is None else (tombstone,)
+        for reader in reader_rules:
+            before = latest(reader, history.base, history.merged + history.remaining)
+            after = latest(reader, new_base, below + history.remaining)
+            if before != after:
+                has_delete = any(v.is_delete for v in history.merged + history.remaining)
+                reason = FallbackReason.DELETE_REORDERED if has_delete else FallbackReason.LATE_RECORD_REORDERED
+                return SplitVerdict(reason, history.key, 0)
+    return SplitVerdict(None, None, carried)
+
+
+def carried_tombstone(history: KeyHistory, rule: MergeRule) -> Version | None:
+    """The ordered delete of P that must go on lying below Q; None where Q cannot contradict it."""
+    if rule is not MergeRule.EVENT_TIME_ORDERING:
+        return None
+    winner = fold(rule, history.merged)
+    if winner is None or not winner.is_delete or winner.ordering is None:
+        return None
+    if merge_into_base(rule, history.base, winner) is not None:
+        return None  # the base is newer than the delete
+    contradicted = any(
+        not version.is_delete and version.ordering is not None and version.ordering < winner.ordering
+        for version in history.remaining
+    )
+    return winner if contradicted else None

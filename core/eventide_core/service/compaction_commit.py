@@ -1,0 +1,87 @@
+"""What a completed compaction writes on the timeline."""
+
+import json
+from collections.abc import Sequence
+
+from eventide_core.action.freshness import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
+from eventide_core.ports import MergeResult
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.plans import CompactionPlan, PlannedOperation
+
+LINKS_KEY = "eventide.symlink.operations"
+LINK_MODE_KEY = "eventide.link.mode"
+FALLBACKS_KEY = "eventide.fallbacks"
+
+
+def commit_metadata(plan: CompactionPlan, results: Sequence[MergeResult], fresh: Freshness) -> CommitMetadata:
+    """The commit of a compaction: a write stat for each base file, and for each left-over's link.
+
+    Readers build the incremental view from write stats alone, so a link that is not among them would be lost to it.
+    """
+    by_base = {result.new_base_path: result for result in results}
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for op in plan.operations:
+        result = by_base[op.path_of(op.new_base_name)]
+        stats[op.partition] = (*stats.get(op.partition, ()), _base_stat(op, result), *_link_stats(op, result))
+    links = {
+        op.path_of(left.linked_name): left.log.name
+        for op in plan.operations
+        for left in op.remaining
+        if left.linked_name is not None
+    }
+    extra = {
+        "schema": plan.schema,
+        CUT_KEY: str(plan.cut_ms),
+        WATERMARK_KEY: str(plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms),
+        LATE_RECORDS_KEY: str(fresh.late_records),
+        LINK_MODE_KEY: plan.link_mode,
+        LINKS_KEY: json.dumps(links, sort_keys=True),
+        FALLBACKS_KEY: json.dumps(dict(plan.fallbacks), sort_keys=True),
+    }
+    return CommitMetadata(stats, extra, "COMPACT", is_compacted=True)
+
+
+def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
+    return WriteStat(
+        file_id=op.file_id,
+        path=result.new_base_path,
+        partition=op.partition,
+        prev_commit=op.base_instant,
+        num_writes=result.num_writes,
+        num_deletes=result.num_deletes,
+        num_update_writes=result.num_updates,
+        num_inserts=result.num_inserts,
+        total_write_bytes=result.base_size,
+        file_size_bytes=result.base_size,
+        total_log_records=result.log_records,
+        total_log_files_compacted=len(op.compacted),
+        total_log_size_compacted=sum(log.size for log in op.compacted),
+        total_updated_records_compacted=result.num_updates + result.num_deletes,
+        total_log_blocks=result.log_blocks,
+        prev_base_file=op.base_path.rpartition("/")[2] if op.base_path else None,
+    )
+
+
+def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, ...]:
+    stats: list[WriteStat] = []
+    if op.carried_name is not None and result.carried_size is not None:
+        stats.append(_link_stat(op, op.carried_name, result.carried_size))
+    stats += [_link_stat(op, left.linked_name, left.log.size) for left in op.remaining if left.linked_name is not None]
+    return tuple(stats)
+
+
+def _link_stat(op: PlannedOperation, name: str, size: int) -> WriteStat:
+    parsed = LogFileName.parse(name)
+    assert parsed is not None  # the planner made the name
+    return WriteStat(
+        file_id=op.file_id,
+        path=op.path_of(name),
+        partition=op.partition,
+        prev_commit=op.base_instant,
+        total_write_bytes=size,
+        file_size_bytes=size,
+        log_version=parsed.version,
+        base_file=op.new_base_name,
+        log_files=(),
+    )

@@ -1,0 +1,62 @@
+"""How fresh the read-optimized table is now, and will be when a compaction commits."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core import config as keys
+from eventide_core.action.compaction_planner import LogFacts
+from eventide_core.action.freshness import Freshness, freshness
+from eventide_core.config import Options
+from eventide_core.ports import Engine, LogContent
+from eventide_core.service.event_time_field import event_time_field_of
+from eventide_core.service.log_facts import LogFactsReader
+from eventide_core.service.table import TableState
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.schema import is_nullable
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessReader:
+    content: LogContent
+    facts: LogFactsReader
+    engine: Engine
+    options: Options
+
+    def now(self, state: TableState) -> Freshness:
+        """The freshness of the whole table."""
+        return self._of(state, state.cut_ms, _live_logs(state))
+
+    def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
+        """The freshness of each partition that has records."""
+        cut_ms = state.cut_ms
+        logs: dict[str, list[LogFile]] = {}
+        for found in state.view.latest_slices():
+            logs.setdefault(found.partition, []).extend(found.log_files)
+        return {partition: self._of(state, cut_ms, logs[partition]) for partition in sorted(logs)}
+
+    def of_commit(self, state: TableState, plan: CompactionPlan) -> Freshness:
+        """The freshness that holds once the plan's compaction has committed over this state."""
+        retired = {log.path for op in plan.operations for log in op.compacted}
+        return self._of(state, plan.cut_ms, [log for log in _live_logs(state) if log.path not in retired])
+
+    def _of(self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile]) -> Freshness:
+        wanted = tuple(logs)
+        if not wanted:
+            return freshness(cut_ms, (), 0)
+        name = event_time_field_of(state, self.options)
+        shape = state.shape(name)
+        nullable = is_nullable(shape.schema, name, keys.EVENT_TIME_FIELD)
+        facts = self.facts.read(state, shape, wanted, is_nullable=nullable)
+        late = [f for f in facts.values() if cut_ms is not None and _has_records_before(f, cut_ms)]
+        blocks = state.blocks()
+        late_records = sum(self.content.count_before(f.log, shape, cut_ms, blocks) for f in late if cut_ms is not None)
+        return freshness(cut_ms, (f.event_times for f in facts.values()), late_records)
+
+
+def _live_logs(state: TableState) -> list[LogFile]:
+    return [log for s in state.view.latest_slices() for log in s.log_files]
+
+
+def _has_records_before(fact: LogFacts, cut_ms: int) -> bool:
+    return fact.event_times.min_ms is not None and fact.event_times.min_ms < cut_ms

@@ -1,0 +1,80 @@
+"""What is known of each log file's content: from write stats where they tell, else by asking the content once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from eventide_core.action.compaction_planner import LogFacts
+from eventide_core.ports import Engine, LogContent, LogSummary, RecordShape
+from eventide_core.service.table import TableState
+from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.file_slice import LogFile
+
+
+@dataclass(slots=True)
+class LogFactsReader:
+    """Answers for the logs of one table; a log file never changes under its name, so each is asked at most once.
+
+    A write stat tells the range only where the writer tracked it, where the file was written by that commit alone, and
+    where no record can lack an event time: Hudi's writers leave nulls out of the stat, but not out of the file.
+    """
+
+    content: LogContent
+    engine: Engine
+    _known: dict[tuple[str, int], LogFacts] = field(default_factory=dict[tuple[str, int], LogFacts])
+
+    def read(
+        self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, is_nullable: bool
+    ) -> dict[str, LogFacts]:
+        """The facts of each log, by path. `is_nullable`: a record may lack an event time."""
+        wanted = tuple(logs)
+        missing = [log for log in wanted if (log.path, log.size) not in self._known]
+        stats = {} if is_nullable else _single_stats(state)
+        unknown: list[LogFile] = []
+        for log in missing:
+            told = _told_by(stats.get(log.path), log)
+            if told is not None:
+                self._known[log.path, log.size] = told
+            else:
+                unknown.append(log)
+        for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
+            self._known[log.path, log.size] = LogFacts(
+                log, summary.event_times, summary.instants, summary.delete_count, summary.has_rollback_block
+            )
+        return {log.path: self._known[log.path, log.size] for log in wanted}
+
+    def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary]:
+        return self.engine.map(_Summarize(self.content, shape), logs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summarize:
+    """A picklable call of LogContent.summarize."""
+
+    content: LogContent
+    shape: RecordShape
+
+    def __call__(self, log: LogFile) -> LogSummary:
+        return self.content.summarize(log, self.shape)
+
+
+def _single_stats(state: TableState) -> dict[str, tuple[str, WriteStat]]:
+    """The write stats of files that one commit alone wrote, with that commit's requested time, by path."""
+    found: dict[str, tuple[str, WriteStat]] = {}
+    several: set[str] = set()
+    for time, metadata in state.commits.items():
+        for stat in metadata.stats:
+            if stat.path in found:
+                several.add(stat.path)
+            found[stat.path] = (time, stat)
+    return {path: told for path, told in found.items() if path not in several}
+
+
+def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | None:
+    if told is None:
+        return None
+    time, stat = told
+    event_times = stat.event_time_range
+    # A delete is no record of the stat's range; and a left-over's stat, which we wrote, names the compaction.
+    if event_times is None or stat.num_deletes or stat.num_writes == 0 or stat.file_size_bytes != log.size:
+        return None
+    return LogFacts(log, event_times, frozenset({time}), 0, has_rollback_block=False)

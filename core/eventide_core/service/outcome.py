@@ -1,0 +1,44 @@
+"""How a compaction ends exactly once: the first to claim its outcome decides it.
+
+From version 8 on the name of a completed instant holds its completion time, so two processes could complete one plan
+under two names. Before completing, or rolling back, a process claims the outcome under a fixed name by put-if-absent;
+whoever comes later reads what was decided and does the same, or stops. The file stays: it also says that this instant
+must never be used again.
+"""
+
+import json
+from dataclasses import dataclass
+
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.ports import Storage
+
+OUTCOME_FOLDER = ".hoodie/.aux/eventide"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the compaction at `instant` ends: completed at a time, or (None) rolled back."""
+
+    instant: str
+    completion_time: str | None
+
+
+def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
+    """The outcome that holds: the wanted one, or what an earlier claim decided."""
+    path = f"{OUTCOME_FOLDER}/{wanted.instant}.outcome"
+    data = json.dumps({"completion_time": wanted.completion_time}).encode()
+    if storage.put_if_absent(path, data):
+        return wanted
+    try:
+        decided = json.loads(storage.read(path))["completion_time"]
+    except (ValueError, KeyError, TypeError):
+        raise CorruptTimelineError(
+            f"{path} cannot be read; remove it if no compaction at {wanted.instant} runs"
+        ) from None
+    return Outcome(wanted.instant, decided)
+
+
+def instants_with_outcome(storage: Storage) -> frozenset[str]:
+    """The instants whose outcome has been claimed."""
+    names = (entry.path.rpartition("/")[2] for entry in storage.list(OUTCOME_FOLDER))
+    return frozenset(name.removesuffix(".outcome") for name in names if name.endswith(".outcome"))

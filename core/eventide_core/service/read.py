@@ -1,0 +1,60 @@
+"""The four queries: which slices to read, and how. The rows themselves are read by an adapter, here or on executors."""
+
+from dataclasses import dataclass
+
+from eventide_core.action.query_planner import parse_instant_time, plan_incremental, plan_slices, span
+from eventide_core.ports import RecordShape, SliceRead
+from eventide_core.service.table import TableFiles, TableState
+from eventide_core.table.file_system_view import FileSystemView
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """The slices to read, in no particular order of rows, and the shape of the records."""
+
+    slices: tuple[SliceRead, ...]
+    shape: RecordShape
+
+
+@dataclass(frozen=True, slots=True)
+class QueryService:
+    files: TableFiles
+
+    def snapshot(self) -> QueryPlan:
+        """Every row as of now."""
+        state = TableState.load(self.files)
+        return QueryPlan(plan_slices(state.view.latest_slices(), state.blocks()), state.shape(None))
+
+    def read_optimized(self) -> QueryPlan:
+        """The rows of base files alone: fast, and as fresh as the last compaction."""
+        state = TableState.load(self.files)
+        return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
+
+    def as_of(self, instant: str) -> QueryPlan:
+        """Every row as of an instant, inclusive (requested time). Raises InstantNotFoundError for what is no time."""
+        time = parse_instant_time(instant)
+        # A shorter prefix of digits stands for the first moment it can mean, as Hudi compares instants as strings.
+        state = TableState.load(self.files)
+        return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None))
+
+    def incremental(self, begin: str, end: str | None) -> QueryPlan:
+        """The latest state of the rows that commits in (begin, end] changed.
+
+        Where cleaning has removed files of that span, the rows come from the slices as they are now.
+        """
+        state = TableState.load(self.files)
+        instants = span(state.timeline, parse_instant_time(begin), parse_instant_time(end) if end else None)
+        written = {stat.path for i in instants for stat in state.commits[i.requested_time].stats}
+        present = {file.path for file in state.listing}
+        files = [file for file in state.listing if file.path in written]
+        if written <= present:
+            view = FileSystemView.build(
+                state.timeline,
+                files,
+                slices_by_completion_time=state.config.slices_by_completion_time,
+                replaced_at=state.replaced_at,
+            )
+            slices = view.latest_slices()
+        else:
+            slices = state.view.latest_slices()
+        return QueryPlan(plan_incremental(slices, instants), state.shape(None))

@@ -1,0 +1,279 @@
+"""Run a scheduled compaction to its end. Re-runnable at any point: the same instant makes the same names.
+
+The steps of the protocol, and what a crash after each leaves:
+
+2. Wait out the clock skew, look again. What changed in an old slice: plan again in place (nothing else was made yet).
+3. `<instant>.compaction.inflight`: a pending plan.
+4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
+   (version 6) visible and idempotent: readers merge a pending slice with the one below it.
+6. A metadata table that would go stale is dropped: readers list, the next Hudi write builds it again.
+7. Inside the lock: merged logs and left-overs unchanged, the outcome claimed, then the completed file, once, last.
+8. Markers removed. A crash before that leaves an empty folder under `.hoodie/.temp`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eventide_core import config as keys
+from eventide_core.action.compaction_trigger import check_pending_writes
+from eventide_core.action.freshness import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
+from eventide_core.config import Options
+from eventide_core.errors import BusyError, InstantNotFoundError, PlanMismatchError, StorageError
+from eventide_core.ports import Clock, Engine, MergeResult, MergeTask, Progress, RecordMerger, Storage, TableLock
+from eventide_core.service.compaction_commit import commit_metadata
+from eventide_core.service.freshness import FreshnessReader
+from eventide_core.service.metadata_table import drop_metadata_table
+from eventide_core.service.outcome import Outcome, claim_outcome
+from eventide_core.service.schedule_compaction import CompactionScheduler, unused_instant
+from eventide_core.service.table import TableFiles, TableState
+from eventide_core.table.file_slice import FileSlice, LogFile
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation, require_ours
+
+CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
+PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
+PENDING_WRITE_POLL_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """A completed compaction. Counts in records and files, sizes in bytes."""
+
+    instant: str
+    freshness: Freshness
+    metrics: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRunner:
+    files: TableFiles
+    scheduler: CompactionScheduler
+    freshness: FreshnessReader
+    merger: RecordMerger
+    engine: Engine
+    lock: TableLock
+    clock: Clock
+    options: Options
+
+    def execute(self, instant: str, progress: Progress) -> CompactionResult:
+        """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
+
+        Raises InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known of the
+        commit.
+        """
+        config = self.files.config()
+        timeline = self.files.timeline(config)
+        found = timeline.find(instant)
+        if found is not None and found.is_completed:
+            return self._completed(instant)
+        if found is None or found.action is not Action.COMPACTION:
+            raise InstantNotFoundError(
+                f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
+            )
+        plan = require_ours(self.files.plan(config, instant))
+        plan = self._start(plan, found)
+        tasks = self._tasks(plan)
+        progress.start("compacting", len(tasks))
+        results = self.engine.map(self.merger, tasks, on_done=progress.advance)
+        self._complete(plan, results)
+        return self._completed(instant)
+
+    def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan:
+        """Steps 2 and 3; returns the plan that holds, which may be a new one at the same instant."""
+        if found.state is State.REQUESTED:
+            self.clock.sleep(self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT))
+        self._wait_for_writes(plan)
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            self._check_pending(state, plan)
+            changed = [op for op in plan.operations if not _is_as_planned(state, plan, op)]
+            requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
+            inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
+            if changed:
+                if found.state is State.INFLIGHT:
+                    names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
+                    raise PlanMismatchError(
+                        f"the plan at {plan.instant} no longer fits the table: {names} changed since; roll it back"
+                    )
+                plan = self.scheduler.replan_in_full(state, plan)
+                lease.check()
+                self.files.storage.put(
+                    f"{state.config.timeline_path}/{requested.file_name}", self.files.codec.encode_plan(plan)
+                )
+            lease.check()
+            self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
+        return plan
+
+    def _wait_for_writes(self, plan: CompactionPlan) -> None:
+        """Waits, as long as configured, until no write is pending that would end up on the wrong side of the plan."""
+        waited = 0
+        limit = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        while True:
+            config = self.files.config()
+            try:
+                check_pending_writes(self.files.timeline(config), _pending_bound(plan, config.version))
+            except BusyError:
+                if waited >= limit:
+                    raise
+                self.clock.sleep(PENDING_WRITE_POLL_MS)
+                waited += PENDING_WRITE_POLL_MS
+            else:
+                return
+
+    def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
+        for other in state.timeline.pending_plans:
+            if other.requested_time != plan.instant:
+                raise BusyError(
+                    f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
+                    "run it or roll it back first"
+                )
+        check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
+        if plan.link_mode is LinkMode.PREFIX and (state.timeline.start or "") > plan.instant:
+            raise PlanMismatchError(
+                f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
+                "its base for uncommitted; roll the plan back and plan again"
+            )
+
+    def _tasks(self, plan: CompactionPlan) -> tuple[MergeTask, ...]:
+        state = TableState.load(self.files)
+        shape = state.shape(plan.event_time_field)
+        blocks = state.blocks()
+        codec = (self.options.text(keys.PARQUET_CODEC) or "gzip").lower()
+        return tuple(
+            MergeTask(
+                partition=op.partition,
+                file_id=op.file_id,
+                instant=plan.instant,
+                base_path=op.base_path,
+                merged=tuple((log.path, log.size) for log in op.compacted),
+                left_overs=tuple(
+                    (left.log.path, left.log.size, op.path_of(left.linked_name) if left.linked_name else None)
+                    for left in op.remaining
+                ),
+                link_mode=plan.link_mode,
+                carried_path=op.path_of(op.carried_name) if op.carried_name else None,
+                new_base_path=op.path_of(op.new_base_name),
+                marker_path=marker_path(plan.instant, op),
+                shape=shape,
+                blocks=blocks,
+                codec=codec,
+            )
+            for op in plan.operations
+        )
+
+    def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> None:
+        """Steps 6 to 8."""
+        storage = self.files.storage
+        self.freshness.of_commit(TableState.load(self.files), plan)  # warms the facts before the lock is held
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            self._check_pending(state, plan)
+            for op in plan.operations:
+                if not _is_as_planned(state, plan, op):
+                    raise PlanMismatchError(
+                        f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
+                    )
+            fresh = self.freshness.of_commit(state, plan)
+            if state.config.metadata_partitions:
+                lease.check()
+                drop_metadata_table(storage)
+            lease.check()
+            outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock.now_ms())))
+            if outcome.completion_time is None:
+                raise PlanMismatchError(
+                    f"the plan at {plan.instant} is being rolled back; run rollback again to end it"
+                )
+            completed = Instant(
+                plan.instant,
+                Action.COMMIT,
+                State.COMPLETED,
+                outcome.completion_time if state.config.slices_by_completion_time else None,
+            )
+            data = self.files.codec.encode_commit(commit_metadata(plan, results, fresh), state.config.version)
+            lease.check()
+            self._publish(f"{state.config.timeline_path}/{completed.file_name}", data, plan.instant)
+        remove_markers(storage, plan)
+
+    def _publish(self, path: str, data: bytes, instant: str) -> None:
+        """Puts the completed file. A lost reply is settled by reading the timeline, never by writing again."""
+        try:
+            self.files.storage.put_if_absent(path, data)
+        except StorageError as error:
+            found = self.files.timeline(self.files.config()).find(instant)
+            if found is None or not found.is_completed:
+                raise StorageError(
+                    f"the compaction at {instant} is not committed: {error}; run it again with --execute {instant}"
+                ) from error
+
+    def _completed(self, instant: str) -> CompactionResult:
+        state = TableState.load(self.files)
+        metadata = state.commits[instant]
+        extra = metadata.extra_metadata
+        bases = [stat for stat in metadata.stats if stat.log_version is None]
+        links = [stat for stat in metadata.stats if stat.log_version is not None]
+        watermark, cut = extra.get(WATERMARK_KEY), extra.get(CUT_KEY)
+        if cut is None or watermark is None:
+            raise PlanMismatchError(f"the compaction at {instant} was completed by another engine; see it with `show`")
+        fresh = Freshness(int(watermark), int(cut), int(extra.get(LATE_RECORDS_KEY, "0")), 0, None)
+        metrics = {
+            "operations": len(bases),
+            "records_written": sum(stat.num_writes for stat in bases),
+            "records_deleted": sum(stat.num_deletes for stat in bases),
+            "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
+            "log_files_linked": len(links),
+            "bytes_written": sum(stat.file_size_bytes for stat in bases),
+            "bytes_linked": sum(stat.file_size_bytes for stat in links),
+        }
+        return CompactionResult(instant, fresh, metrics)
+
+
+def marker_path(instant: str, op: PlannedOperation) -> str:
+    """Where the marker of a base file lies, by which Hudi finds it when it rolls the attempt back."""
+    return f"{marker_folder(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
+
+
+def marker_folder(instant: str) -> str:
+    return f".hoodie/.temp/{instant}"
+
+
+def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
+    for op in plan.operations:
+        storage.delete(marker_path(plan.instant, op))
+    for partition in {op.partition for op in plan.operations}:
+        parts = [part for part in partition.split("/") if part]
+        while parts:
+            storage.delete(f"{marker_folder(plan.instant)}/{'/'.join(parts)}")
+            parts.pop()
+    storage.delete(marker_folder(plan.instant))
+
+
+def _pending_bound(plan: CompactionPlan, table_version: int) -> str:
+    """Pending writes requested before this time stand in the plan's way: on version 6 any."""
+    return plan.instant if table_version >= 8 else "9"
+
+
+def _is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
+    """Whether the slice that the plan took is still what it was: same base, and the same logs below the new slice."""
+    found = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
+    if found is None:
+        return False
+    present = {(log.path, log.size) for log in found.log_files if not _is_in_new_slice(state, plan.instant, log)}
+    expected = {(log.path, log.size) for log in op.compacted}
+    if plan.link_mode is not LinkMode.PREFIX:
+        expected |= {(left.log.path, left.log.size) for left in op.remaining}
+        return present == expected
+    above = {(log.path, log.size) for log in found.log_files}
+    return present == expected and all((left.log.path, left.log.size) in above for left in op.remaining)
+
+
+def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:
+    base = file_slice.base_file
+    return file_slice.base_instant == op.base_instant and (base.path if base else None) == op.base_path
+
+
+def _is_in_new_slice(state: TableState, instant: str, log: LogFile) -> bool:
+    """Whether the log belongs, or will belong, to the slice that begins at the plan's instant."""
+    if not state.config.slices_by_completion_time:
+        return log.name.instant == instant
+    completion = state.timeline.completion_time(log.name.instant)
+    return completion is not None and completion >= instant

@@ -1,0 +1,193 @@
+"""What a table is at this moment: its settings, timeline, commits and file slices, read through the storage port."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from eventide_core.action.freshness import CUT_KEY
+from eventide_core.errors import (
+    CorruptTimelineError,
+    InstantNotFoundError,
+    MissingFileError,
+    NotAHudiTableError,
+    UnsupportedTableError,
+)
+from eventide_core.ports import BlockFilter, MetadataCodec, RecordShape, Storage
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
+from eventide_core.table.instant import Instant
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+PROPERTIES_PATH = ".hoodie/hoodie.properties"
+_PARTITION_MARK = ".hoodie_partition_metadata"
+
+
+@dataclass(slots=True)
+class TableFiles:
+    """The metadata files of one table, each read at most once where it cannot change."""
+
+    storage: Storage
+    codec: MetadataCodec
+    _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
+
+    def config(self) -> TableConfig:
+        """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
+        try:
+            data = self.storage.read(PROPERTIES_PATH)
+        except MissingFileError:
+            raise NotAHudiTableError(
+                f"{self.storage.root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path"
+            ) from None
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise NotAHudiTableError(f"{self.storage.root}: {PROPERTIES_PATH} is not a text file") from None
+        return TableConfig.parse(text, self.storage.root)
+
+    def timeline(self, config: TableConfig) -> Timeline:
+        """The active timeline, listed anew."""
+        entries = self.storage.list(config.timeline_path)
+        return Timeline.of_file_names(e.path.rpartition("/")[2] for e in entries if not e.is_directory)
+
+    def commit(self, config: TableConfig, instant: Instant) -> CommitMetadata:
+        """The metadata of a completed write."""
+        path = f"{config.timeline_path}/{instant.file_name}"
+        if path not in self._commits:
+            self._commits[path] = self.codec.decode_commit(self.storage.read(path), path)
+        return self._commits[path]
+
+    def plan(self, config: TableConfig, instant: str) -> CompactionPlan | ForeignPlan:
+        """The plan of a scheduled compaction. Raises InstantNotFoundError."""
+        path = f"{config.timeline_path}/{instant}.compaction.requested"
+        try:
+            data = self.storage.read(path)
+        except MissingFileError:
+            raise InstantNotFoundError(f"{self.storage.root}: no compaction was scheduled at {instant}") from None
+        return self.codec.decode_plan(data, path, instant)
+
+    def partitions(self) -> tuple[str, ...]:
+        """Every partition path, sorted: the folders that hold Hudi's partition mark, at any depth."""
+        found: list[str] = []
+        waiting = [""]
+        while waiting:
+            directory = waiting.pop()
+            for entry in self.storage.list(directory):
+                name = entry.path.rpartition("/")[2]
+                if entry.is_directory and name != ".hoodie":
+                    waiting.append(entry.path)
+                elif not entry.is_directory and name.startswith(_PARTITION_MARK):
+                    found.append(directory)
+        return tuple(sorted(set(found)))
+
+    def data_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
+        """The base and log files of these partitions, by path."""
+        return tuple(
+            DataFile(partition, entry.path, entry.size)
+            for partition in partitions
+            for entry in self.storage.list(partition)
+            if not entry.is_directory
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table at one moment.
+
+    `commits` are the metadata of the completed writes, by requested time; `listing` all base and log files, committed or
+    not; `replaced_at` says when a replacecommit took a file group's place.
+    """
+
+    config: TableConfig
+    timeline: Timeline
+    commits: dict[str, CommitMetadata]
+    listing: tuple[DataFile, ...]
+    replaced_at: dict[FileGroup, str]
+    view: FileSystemView
+
+    @classmethod
+    def load(cls, files: TableFiles) -> "TableState":
+        """Reads the table as it is. The listing is held against what the commits say they wrote.
+
+        Raises MissingFileError for a file that a live slice needs and the listing lacks.
+        """
+        config = files.config()
+        timeline = files.timeline(config)
+        commits = {instant.requested_time: files.commit(config, instant) for instant in timeline.writes}
+        listing = files.data_files(files.partitions())
+        replaced_at: dict[FileGroup, str] = {}
+        for time, metadata in commits.items():
+            for partition, file_ids in metadata.replaced_file_ids.items():
+                replaced_at.update({(partition, file_id): time for file_id in file_ids})
+        view = FileSystemView.build(
+            timeline,
+            listing,
+            slices_by_completion_time=config.slices_by_completion_time,
+            replaced_at=replaced_at,
+        )
+        state = cls(config, timeline, commits, listing, replaced_at, view)
+        state.require_files()
+        return state
+
+    def require_files(self) -> None:
+        """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
+        present = {file.path for file in self.listing}
+        live = {s.file_group: s.base_instant for s in self.view.latest_slices()}
+        for time, metadata in self.commits.items():
+            for stat in metadata.stats:
+                group = (stat.partition, stat.file_id)
+                if stat.path in present or self.view.is_replaced(group):
+                    continue
+                slice_instant = self._slice_instant(stat.path)
+                if slice_instant is not None and slice_instant >= live.get(group, ""):
+                    raise MissingFileError(
+                        f"{stat.path} is missing: the commit {time} wrote it and its file slice is still in use; "
+                        "restore the file, or restore the table to an instant before it"
+                    )
+
+    def _slice_instant(self, path: str) -> str | None:
+        name = path.rpartition("/")[2]
+        if (base := BaseFileName.parse(name)) is not None:
+            return base.instant
+        log = LogFileName.parse(name)
+        if log is None:
+            return None
+        return self.timeline.completion_time(log.instant) if self.config.slices_by_completion_time else log.instant
+
+    @property
+    def schema(self) -> str:
+        """The table's Avro schema, without meta fields, as the last write that says one left it."""
+        for instant in reversed(self.timeline.writes):
+            schema = self.commits[instant.requested_time].schema
+            if schema is not None:
+                return schema
+        created = self.config.properties.get("hoodie.table.create.schema")
+        if created:
+            return created
+        raise UnsupportedTableError(
+            "no commit on the active timeline says the table's schema; write to the table once with Hudi, then try again"
+        )
+
+    def shape(self, event_time_field: str | None) -> RecordShape:
+        return RecordShape(self.schema, self.config.merge_rule, self.config.ordering_field, event_time_field)
+
+    def blocks(self, until: str | None = None) -> BlockFilter:
+        """Which log blocks count now, or counted as of `until`."""
+        completed = frozenset(i.requested_time for i in self.timeline.completed)
+        return BlockFilter(completed, self.timeline.start, until)
+
+    @property
+    def cut_ms(self) -> int | None:
+        """The cut that the last completed event-time compaction published; None before the first.
+
+        By completion, not by instant: a back-dated compaction may be the later one. Raises CorruptTimelineError.
+        """
+        published = [i for i in self.timeline.writes if CUT_KEY in self.commits[i.requested_time].extra_metadata]
+        if not published:
+            return None
+        last = max(published, key=lambda i: i.completion_time or i.requested_time)
+        text = self.commits[last.requested_time].extra_metadata[CUT_KEY]
+        if not text.removeprefix("-").isdecimal():
+            raise CorruptTimelineError(f"{last.file_name}: {CUT_KEY}={text!r} is no number of milliseconds")
+        return int(text)

@@ -1,0 +1,18 @@
+"""What a slice knows of one key."""
+
+from dataclasses import dataclass
+
+from eventide_core.table.record_order import Version
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHistory:
+    """All versions of one key in a slice: the base's, those of the logs to merge, those of the logs to leave.
+
+    Positions number the versions of the history, so that two versions of equal ordering are told apart.
+    """
+
+    key: str
+    base: Version | None
+    merged: tuple[Version, ...]
+    remaining: tuple[Version, ...]

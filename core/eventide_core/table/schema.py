@@ -1,0 +1,39 @@
+"""What a table's Avro schema, as JSON, says of one field."""
+
+import json
+from typing import Any
+
+from eventide_core.errors import ConfigError, UnsupportedTableError
+
+META_FIELDS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+
+
+def field_names(schema: str) -> tuple[str, ...]:
+    """The names of the top-level fields, in order. Raises UnsupportedTableError where this is no record schema."""
+    return tuple(str(field["name"]) for field in _fields(schema))
+
+
+def is_nullable(schema: str, name: str, option: str) -> bool:
+    """Whether a record may lack this field's value. Raises ConfigError, naming `option`, where there is no such field."""
+    for field in _fields(schema):
+        if field["name"] == name:
+            kind = field["type"]
+            return kind == "null" or (isinstance(kind, list) and "null" in kind)
+    raise ConfigError(
+        f"option {option}={name!r}: the table has no such field; its fields are {', '.join(field_names(schema))}"
+    )
+
+
+def _fields(schema: str) -> list[dict[str, Any]]:
+    try:
+        parsed = json.loads(schema)
+        fields = parsed["fields"]
+        return [field for field in fields if isinstance(field["name"], str) and field["type"] is not None]
+    except (ValueError, TypeError, KeyError):
+        raise UnsupportedTableError(f"the table's schema is no Avro record schema: {schema[:200]}") from None

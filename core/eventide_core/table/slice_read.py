@@ -1,0 +1,33 @@
+"""One slice as a query reads it: its files, and which of their blocks and rows count."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFilter:
+    """Which blocks of a log count: those of completed instants, up to `until`.
+
+    An instant before `timeline_start` has been archived, hence completed. One at or after it that is not among the
+    `completed` is pending or was rolled back, and does not count.
+    """
+
+    completed: frozenset[str]
+    timeline_start: str | None
+    until: str | None = None
+
+    def accepts(self, instant: str) -> bool:
+        if self.until is not None and instant > self.until:
+            return False
+        return instant in self.completed or (self.timeline_start is not None and instant < self.timeline_start)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRead:
+    """One slice to read: base and logs in reader order, merged, and only commits of `commit_times` where given."""
+
+    partition: str
+    file_id: str
+    base_path: str | None
+    log_paths: tuple[tuple[str, int], ...]
+    blocks: BlockFilter
+    commit_times: frozenset[str] | None = None
