@@ -1,0 +1,216 @@
+"""Hudi's FileSystemBasedLockProvider on any storage that creates a file for one writer only.
+
+1. Who creates the file `lock` holds the lock. It lies in `hoodie.write.lock.filesystem.path`, by default in `.hoodie`,
+   where Spark writers look for it (Flink writers: `.hoodie/.aux`).
+2. Its content is Hudi's LockInfo as JSON, with the owner as the thread's name. Hudi itself leaves the file empty on
+   file systems that show a file as soon as it is opened.
+3. Who finds the name taken asks again, for at most `hoodie.write.lock.wait_time_ms`.
+4. The holder deletes the file at the end, after a look that it is still the holder's.
+5. When `hoodie.write.lock.filesystem.expire` minutes have gone by since the file was modified, anybody may delete it
+   and compete for the name again. By default (0) that is never done: the file of a dead process stays.
+
+Special case of 5, two who find the same expired lock: the slower one must not delete the lock that the faster one has
+taken meanwhile. So whoever deletes a lock that can expire, its holder too, first claims the file
+`lock.<digest of content and modification time>`, for one at a time; looks again whether the lock is still that one;
+deletes it; and gives the claim up. One who comes late finds another lock, or none, and deletes nothing. One who dies
+holding the claim leaves the lock to be removed by hand: a claim that could expire would have the same race again.
+
+Not guarded against: a stock writer deletes an expired lock without a claim, and a clock that differs from the file
+system's makes a lock expire early. `Lease.check` then finds the loss, and put-if-absent stands behind it.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
+from eventide_core.errors import ConfigError, LockError, MissingFileError, StorageError
+from eventide_core.ports import Capability, Clock, Storage
+
+DEFAULT_DIRECTORY = ".hoodie"
+
+# Hudi's own default.
+_DEFAULT_WAIT_MS = 60_000
+
+# Far below the seconds that a compaction holds the lock, far above what one look costs.
+_POLL_MS = 100
+
+_MS_PER_MINUTE = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A lock file as somebody saw it: no two that were ever taken are equal."""
+
+    content: bytes
+    modified_ms: int
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(b"%d " % self.modified_ms + self.content).hexdigest()[:16]
+
+
+class FileSystemBasedLock:
+    """ports.TableLock; `owner` says to a person who is at work. Raises ConfigError for a lock outside the table."""
+
+    def __init__(self, storage: Storage, options: Options, clock: Clock, owner: str) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._owner = owner
+        self._path = _lock_path(storage.root, options.text(LOCK_PATH))
+        self._wait_ms = options.integer(LOCK_WAIT_MS, _DEFAULT_WAIT_MS)
+        self._expire_ms = options.integer(LOCK_EXPIRE_MINUTES, 0) * _MS_PER_MINUTE
+
+    def acquire(self) -> "FileSystemBasedLease":
+        if Capability.PUT_IF_ABSENT not in self._storage.capabilities:
+            raise ConfigError(
+                f"{self._storage.root} cannot create a file for one writer only, which this lock is made of: "
+                "set hoodie.write.lock.provider to a plug-in, MODULE:FACTORY"
+            )
+        content = self._content()
+        deadline_ms = self._clock.now_ms() + self._wait_ms
+        while True:
+            failure = None
+            try:
+                if self._storage.put_if_absent(self._path, content):
+                    return FileSystemBasedLease(self, content)
+            except StorageError as lost:
+                failure = lost
+            found = self._look()
+            # Only the reply was lost; or the storage's client asked twice, and met its own file.
+            if found is not None and found.content == content:
+                return FileSystemBasedLease(self, content)
+            if failure is not None:
+                raise failure
+            if found is not None and self._is_expired(found) and self._remove(found):
+                continue
+            remaining_ms = deadline_ms - self._clock.now_ms()
+            if remaining_ms <= 0:
+                raise LockError(self._why_not_taken(found))
+            self._clock.sleep(min(_POLL_MS, remaining_ms))
+
+    def check(self, content: bytes) -> None:
+        found = self._look()
+        if found is None or found.content != content:
+            now = "is gone" if found is None else f"is held by {_owner_in(found.content)} now"
+            raise LockError(f"the table lock {self._place} was lost: it {now}; nothing was written after that")
+        if self._is_expired(found):
+            raise LockError(
+                f"the table lock {self._place} has expired under its holder: set {LOCK_EXPIRE_MINUTES} to more "
+                "minutes than the work takes"
+            )
+
+    def release(self, content: bytes) -> None:
+        """Gives the lock up, unless it is somebody else's by now."""
+        found = self._look()
+        if found is not None and found.content == content:
+            if self._expire_ms:
+                self._remove(found)
+            else:
+                self._storage.delete(self._path)
+
+    def _look(self) -> _Found | None:
+        info = self._storage.stat(self._path)
+        if info is None:
+            return None
+        try:
+            return _Found(self._storage.read(self._path), info.modified_ms)
+        except MissingFileError:
+            return None
+
+    def _is_expired(self, found: _Found) -> bool:
+        return 0 < self._expire_ms < self._clock.now_ms() - found.modified_ms
+
+    def _remove(self, found: _Found) -> bool:
+        """Deletes this very lock; False where another is at it."""
+        claim = f"{self._path}.{found.digest}"
+        if not self._storage.put_if_absent(claim, self._owner.encode()):
+            return False
+        try:
+            if self._look() == found:
+                self._storage.delete(self._path)
+        finally:
+            self._storage.delete(claim)
+        return True
+
+    def _content(self) -> bytes:
+        created = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+        lock_info = {
+            "lockCreateTime": created.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
+            # The number tells two locks of one owner apart.
+            "lockThreadName": f"{self._owner} {uuid.uuid4().hex}",
+            "lockStacksInfo": [],
+        }
+        return json.dumps(lock_info, indent=2).encode()
+
+    @property
+    def _place(self) -> str:
+        return f"{self._storage.root}/{self._path}"
+
+    def _why_not_taken(self, found: _Found | None) -> str:
+        waited = f"the table lock {self._place} was not free within {self._wait_ms} ms"
+        if found is None:
+            return f"{waited}: others were faster each time; try again"
+        since = datetime.fromtimestamp(found.modified_ms / 1000, UTC).isoformat(timespec="seconds")
+        return (
+            f"{waited}: {_owner_in(found.content)} holds it since {since}; try again, or delete the file (and any "
+            f"beside it that begins with its name) when that process is dead; {LOCK_EXPIRE_MINUTES}, in minutes, "
+            "has that done by itself"
+        )
+
+
+class FileSystemBasedLease:
+    """ports.Lease. A lease that is taken outside a `with` block is held until the lock expires."""
+
+    def __init__(self, lock: FileSystemBasedLock, content: bytes) -> None:
+        self._lock = lock
+        self._content = content
+
+    def check(self) -> None:
+        self._lock.check(self._content)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._lock.release(self._content)
+
+
+def _lock_path(root: str, configured: str | None) -> str:
+    """Where the lock lies, from the table's root. `configured` is a path or URI, as Hudi has it, of a folder."""
+    if configured is None:
+        return f"{DEFAULT_DIRECTORY}/lock"
+    folder = _without_scheme(configured.rstrip("/"))
+    table = _without_scheme(root)
+    below = folder.removeprefix(f"{table}/")
+    if (below == folder and folder.startswith("/")) or _scheme(configured) not in (None, _scheme(root)):
+        raise ConfigError(
+            f"option {LOCK_PATH}={configured!r} lies outside the table {root}: name a folder of the table"
+        )
+    return f"{below}/lock"
+
+
+def _scheme(uri: str) -> str | None:
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", uri)
+    return found[1] if found else None
+
+
+def _without_scheme(uri: str) -> str:
+    """`/lake/trips` of `file:///lake/trips` and `file:/lake/trips`; host and path of any other."""
+    return re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(//)?", "", uri)
+
+
+def _owner_in(content: bytes) -> str:
+    """Who holds a lock, for a person; Hudi mostly does not say."""
+    try:
+        owner = json.loads(content)["lockThreadName"]
+    except (ValueError, KeyError, TypeError):
+        owner = None
+    return repr(owner) if isinstance(owner, str) else "a writer that does not say its name"

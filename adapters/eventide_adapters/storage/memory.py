@@ -1,0 +1,228 @@
+"""Tables in memory, for tests and trials: gone with the process, shared by name within it.
+
+A directory is there as long as a file lies below it.
+"""
+
+import io
+import itertools
+import posixpath
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_core.errors import MissingFileError, StorageError
+from eventide_core.ports import Capability, FileInfo, OutputFile
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One name: its content, or the path from the root that a symbolic link leads to."""
+
+    data: bytes
+    modified_ms: int
+    link_target: str | None = None
+
+
+@dataclass(slots=True)
+class _Files:
+    """What all storages of one name share."""
+
+    now_ms: Callable[[], int]
+    by_path: dict[str, MemoryFile] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+_files_by_name: dict[str, _Files] = {}
+
+
+class MemoryStorage:
+    """ports.Storage over a dictionary. Pickled, it is its name: a copy in the process meets the same files.
+
+    `now_ms` stamps files; without it each write is a millisecond later than the one before.
+    """
+
+    def __init__(self, name: str, *, now_ms: Callable[[], int] | None = None) -> None:
+        self._name = name
+        if name not in _files_by_name or now_ms is not None:
+            files = _files_by_name.setdefault(name, _Files(itertools.count(1).__next__))
+            files.now_ms = now_ms or files.now_ms
+
+    @classmethod
+    def from_dump(
+        cls, name: str, dump: Mapping[str, MemoryFile], *, now_ms: Callable[[], int] | None = None
+    ) -> "MemoryStorage":
+        """The storage of that name, holding what was dumped and nothing else."""
+        start = max((file.modified_ms for file in dump.values()), default=0) + 1
+        _files_by_name[name] = _Files(now_ms or itertools.count(start).__next__, dict(dump))
+        return cls(name)
+
+    def dump(self) -> dict[str, MemoryFile]:
+        """Every name and what lies there, as of now."""
+        files = self._files
+        with files.lock:
+            return dict(sorted(files.by_path.items()))
+
+    def __reduce__(self) -> tuple[Callable[[str], "MemoryStorage"], tuple[str]]:
+        return _attach, (self._name,)
+
+    @property
+    def root(self) -> str:
+        return f"memory://{self._name}"
+
+    @property
+    def capabilities(self) -> Capability:
+        return Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        checked_directory(directory)
+        prefix = f"{directory}/" if directory else ""
+        files = self._files
+        with files.lock:
+            names = {path[len(prefix) :].split("/")[0] for path in files.by_path if path.startswith(prefix)}
+            return tuple(self._info(files, prefix + name) for name in sorted(names))
+
+    def stat(self, path: str) -> FileInfo | None:
+        checked_directory(path)
+        files = self._files
+        with files.lock:
+            file = files.by_path.get(path)
+            if file is None:
+                return self._info(files, path) if _is_directory(files, path) else None
+            return self._info(files, path) if _resolve(files, path) is not None else None
+
+    def read(self, path: str) -> bytes:
+        checked_path(path)
+        files = self._files
+        with files.lock:
+            resolved = _resolve(files, path)
+            if resolved is None:
+                raise MissingFileError(f"there is no file {path!r} in {self.root}")
+            return files.by_path[resolved].data
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        assert offset >= 0
+        assert length >= 0
+        return self.read(path)[offset : offset + length]
+
+    def open_input(self, path: str) -> BinaryIO:
+        return io.BytesIO(self.read(path))
+
+    def open_output(self, path: str) -> OutputFile:
+        return _Output(self, checked_path(path))
+
+    def put(self, path: str, data: bytes) -> None:
+        checked_path(path)
+        files = self._files
+        with files.lock:
+            if _is_directory(files, path):
+                raise StorageError(f"{path!r} in {self.root} is a directory and cannot become a file")
+            self._write(files, path, bytes(data))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        checked_path(path)
+        files = self._files
+        with files.lock:
+            if _is_taken(files, path):
+                return False
+            self._write(files, path, bytes(data))
+            return True
+
+    def copy_if_absent(self, source: str, target: str) -> bool:
+        files = self._files
+        with files.lock:
+            return self.put_if_absent(target, self.read(source))
+
+    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
+        files = self._files
+        with files.lock:
+            data = self.read(source)
+            if not is_symbolic:
+                return self.put_if_absent(target, data)
+            checked_path(target)
+            if _is_taken(files, target):
+                return False
+            self._write(files, target, b"", link_target=_resolve(files, source))
+            return True
+
+    def delete(self, path: str) -> bool:
+        checked_path(path)
+        files = self._files
+        with files.lock:
+            if _is_directory(files, path):
+                raise StorageError(f"{path!r} in {self.root} is a directory that is not empty")
+            return files.by_path.pop(path, None) is not None
+
+    @property
+    def _files(self) -> _Files:
+        files = _files_by_name.get(self._name)
+        if files is None:
+            raise StorageError(
+                f"{self.root} lives in the process that made it and this is another one: "
+                "use a storage that both can reach"
+            )
+        return files
+
+    def _write(self, files: _Files, path: str, data: bytes, *, link_target: str | None = None) -> None:
+        parent = posixpath.dirname(path)
+        while parent:
+            if parent in files.by_path:
+                raise StorageError(f"{path!r} cannot lie below {parent!r} in {self.root}, which is a file")
+            parent = posixpath.dirname(parent)
+        files.by_path[path] = MemoryFile(data, files.now_ms(), link_target)
+
+    def _info(self, files: _Files, path: str) -> FileInfo:
+        file = files.by_path.get(path)
+        if file is None:
+            prefix = f"{path}/" if path else ""
+            newest = max((f.modified_ms for p, f in files.by_path.items() if p.startswith(prefix)), default=0)
+            return FileInfo(path, 0, is_directory=True, modified_ms=newest)
+        resolved = _resolve(files, path)
+        size = len(files.by_path[resolved].data) if resolved is not None else 0
+        return FileInfo(path, size, is_directory=False, modified_ms=file.modified_ms, link_target=file.link_target)
+
+
+class _Output:
+    """ports.OutputFile that keeps what is written until it is published."""
+
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._data: bytearray | None = bytearray()
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        assert self._data is not None, "the output is closed"
+        self._data += data
+        return memoryview(data).nbytes
+
+    def commit(self) -> bool:
+        assert self._data is not None, "the output is closed"
+        data, self._data = bytes(self._data), None
+        return self._storage.put_if_absent(self._path, data)
+
+    def abort(self) -> None:
+        self._data = None
+
+
+def _attach(name: str) -> MemoryStorage:
+    storage = MemoryStorage.__new__(MemoryStorage)
+    storage._name = name
+    return storage
+
+
+def _is_directory(files: _Files, path: str) -> bool:
+    return path == "" or any(other.startswith(f"{path}/") for other in files.by_path)
+
+
+def _is_taken(files: _Files, path: str) -> bool:
+    return path in files.by_path or _is_directory(files, path)
+
+
+def _resolve(files: _Files, path: str) -> str | None:
+    """The name that holds the content. A link is made to a file, never to a link, so one hop is enough."""
+    file = files.by_path.get(path)
+    if file is None or file.link_target is None:
+        return path if file is not None else None
+    target = files.by_path.get(file.link_target)
+    return file.link_target if target is not None and target.link_target is None else None
