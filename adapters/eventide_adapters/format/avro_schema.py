@@ -1,0 +1,246 @@
+"""What a table's Avro schema means: its types resolved, and the Arrow schema of its records.
+
+Types come out as Avro's Parquet writer stores them, so that a base file keeps its column types:
+
+    null | boolean | int | long | float | double | string | bytes     the Arrow type of that name
+    fixed(n)                    fixed_size_binary(n)         enum, uuid on string     string
+    decimal on bytes and fixed  decimal128(p, s)             date                     date32
+    time-millis, -micros        time32(ms), time64(us)       timestamp-*              timestamp(ms | us, UTC)
+    local-timestamp-*           timestamp(ms | us)           array, map, record       list, map, struct
+    union of null and one type  that type, nullable          int|long, float|double   int64, float64
+    any other union             struct<member0, member1, ...>, the member that is set tells the branch
+
+An unknown logical type says nothing, as Avro has it: the type below it counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+
+from eventide_core.errors import UnsupportedTableError
+
+META_FIELDS: Final = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+RECORD_KEY: Final = "_hoodie_record_key"
+IS_DELETED: Final = "_hoodie_is_deleted"
+OPERATION: Final = "_hoodie_operation"
+
+_PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL: Final[Mapping[tuple[str, str], pa.DataType]] = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+}
+_WIDENED_UNIONS: Final[Mapping[frozenset[str], pa.DataType]] = {
+    frozenset({"int", "long"}): pa.int64(),
+    frozenset({"float", "double"}): pa.float64(),
+}
+_DECIMAL_PRECISION_MAX = 38  # what decimal128 and Spark hold
+
+
+@dataclass(frozen=True, slots=True)
+class AvroType:
+    """A type with its names resolved.
+
+    `kind` is Avro's name of the type. `fields` are a record's fields, the item of an array or map, or the branches of a
+    union that are not null; `size` is that of a fixed, `symbols` those of an enum.
+    """
+
+    kind: str
+    arrow: pa.DataType
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    fields: tuple[AvroField, ...] = ()
+
+    @property
+    def is_tagged_union(self) -> bool:
+        """Whether a value has to say which branch it is of."""
+        return self.kind == "union" and len(self.fields) > 1 and pa.types.is_struct(self.arrow)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """A field; `null_branch` is the place of null in its union of two or more, None where it has no such union.
+
+    `has_default` says that a record without the field has a value for it other than null.
+    """
+
+    name: str
+    type: AvroType
+    null_branch: int | None = None
+    has_default: bool = False
+
+    @property
+    def arrow(self) -> pa.Field[pa.DataType]:
+        return pa.field(self.name, self.type.arrow, nullable=self.is_nullable)
+
+    @property
+    def is_nullable(self) -> bool:
+        return self.null_branch is not None or pa.types.is_null(self.type.arrow)
+
+
+def with_meta_fields(schema: str) -> str:
+    """The schema with Hudi's meta fields in front, as it stands in log blocks and base files."""
+    parsed = _load(schema)
+    fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
+    fields += [f for f in parsed["fields"] if f["name"] not in META_FIELDS]
+    return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
+
+
+def arrow_schema(schema: str) -> pa.Schema:
+    """The Arrow schema of the records of that Avro schema. Raises UnsupportedTableError."""
+    return pa.schema([field.arrow for field in record_fields(schema)])
+
+
+@lru_cache(maxsize=64)  # every block of a log bears the same schema, of some hundred kilobytes in wide tables
+def record_fields(schema: str) -> tuple[AvroField, ...]:
+    """The fields of a schema that is a record. Raises UnsupportedTableError for what eventide does not know."""
+    try:
+        return _Resolver().resolve(_load(schema), "").fields
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnsupportedTableError(f"an Avro schema that cannot be read ({error!r}): {schema[:200]}") from error
+
+
+def _load(schema: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(schema)
+    except (ValueError, RecursionError) as error:
+        raise UnsupportedTableError(f"an Avro schema that is no JSON ({error}): {schema[:200]}") from error
+    if not isinstance(parsed, dict) or parsed.get("type") != "record" or not isinstance(parsed.get("fields"), list):
+        raise UnsupportedTableError(f"an Avro schema that is no record: {schema[:200]}")
+    return parsed
+
+
+@dataclass(slots=True)
+class _Resolver:
+    """Resolves the types of one schema; named types are known from their definition on. None: still being defined."""
+
+    names: dict[str, AvroType | None] = field(default_factory=dict)
+
+    def resolve(self, schema: Any, namespace: str) -> AvroType:
+        if isinstance(schema, str):
+            if schema in _PRIMITIVES:
+                return AvroType(schema, _PRIMITIVES[schema])
+            return self._named(schema, namespace)
+        if isinstance(schema, list):
+            return self._union(schema, namespace)
+        kind = schema["type"]
+        match kind:
+            case "array" | "map":
+                return self._collection(kind, schema, namespace)
+            case "record" | "error" | "enum" | "fixed":
+                return self._definition(kind, schema, namespace)
+            case str() if kind in _PRIMITIVES:
+                return AvroType(kind, _with_logical_type(kind, schema, _PRIMITIVES[kind]))
+            case _:
+                return self.resolve(kind, namespace)
+
+    def field(self, name: str, schema: Any, namespace: str, *, has_default: bool = False) -> AvroField:
+        """A field, its null taken out of the type."""
+        if isinstance(schema, list) and "null" in schema:
+            others = [branch for branch in schema if branch != "null"]
+            if others:
+                others_type = self.resolve(others if len(others) > 1 else others[0], namespace)
+                return AvroField(name, others_type, schema.index("null"), has_default)
+        return AvroField(name, self.resolve(schema, namespace), None, has_default)
+
+    def _named(self, name: str, namespace: str) -> AvroType:
+        known = self.names.get(_full_name(name, namespace), self.names.get(name, False))
+        if known is None:
+            raise UnsupportedTableError(f"Avro type {name} contains itself, which no column type can hold")
+        if isinstance(known, bool):
+            raise UnsupportedTableError(f"unknown Avro type {name!r}")
+        return known
+
+    def _union(self, branches: list[Any], namespace: str) -> AvroType:
+        members = tuple(AvroField(f"member{i}", self.resolve(b, namespace)) for i, b in enumerate(branches))
+        if len(members) == 1:  # a union all the same: its values are written with the number of their branch
+            return AvroType("union", members[0].type.arrow, fields=members)
+        widened = _WIDENED_UNIONS.get(frozenset(member.type.kind for member in members))
+        if widened is not None and all(str(m.type.arrow) == str(_PRIMITIVES[m.type.kind]) for m in members):
+            return AvroType("union", widened, fields=members)
+        arrow = pa.struct([pa.field(member.name, member.type.arrow) for member in members])
+        return AvroType("union", arrow, fields=members)
+
+    def _collection(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
+        if kind == "array":
+            item = self.field("element", schema["items"], namespace)
+            arrow: pa.DataType = pa.list_(item.arrow)
+        else:
+            item = self.field("value", schema["values"], namespace)
+            arrow = pa.map_(pa.string(), item.arrow)
+        if item.type.kind == "null":
+            # Such items take no bytes, so that no length could be checked against the content.
+            raise UnsupportedTableError(f"an Avro {kind} of nulls")
+        return AvroType(kind, arrow, fields=(item,))
+
+    def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
+        name = _full_name(schema["name"], schema.get("namespace", namespace))
+        inner = name.rpartition(".")[0]
+        self.names[name] = None
+        if kind == "enum":
+            defined = AvroType("enum", pa.string(), symbols=tuple(schema["symbols"]))
+        elif kind == "fixed":
+            size = schema["size"]
+            if not isinstance(size, int) or size <= 0:
+                raise UnsupportedTableError(f"Avro type {name} of {size} bytes")
+            defined = AvroType("fixed", _with_logical_type(kind, schema, pa.binary(size)), size)
+        else:
+            fields = tuple(
+                self.field(f["name"], f["type"], inner, has_default=f.get("default") is not None)
+                for f in schema["fields"]
+            )
+            if not fields:
+                raise UnsupportedTableError(f"Avro record {name} has no fields, which no Parquet column can hold")
+            _refuse_doubles(name, (f.name for f in fields))
+            defined = AvroType("record", pa.struct([f.arrow for f in fields]), fields=fields)
+        self.names[name] = defined
+        return defined
+
+
+def _with_logical_type(kind: str, schema: Mapping[str, Any], plain: pa.DataType) -> pa.DataType:
+    logical = schema.get("logicalType")
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        precision, scale = schema["precision"], schema.get("scale", 0)
+        if not 0 <= scale <= precision <= _DECIMAL_PRECISION_MAX or precision == 0:
+            raise UnsupportedTableError(
+                f"an Avro decimal({precision}, {scale}); at most {_DECIMAL_PRECISION_MAX} digits are supported"
+            )
+        return pa.decimal128(precision, scale)
+    return _LOGICAL.get((kind, logical), plain) if isinstance(logical, str) else plain
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _refuse_doubles(record: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise UnsupportedTableError(f"Avro record {record} has two fields {name!r}")
+        seen.add(name)

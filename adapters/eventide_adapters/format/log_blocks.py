@@ -1,0 +1,102 @@
+"""Which blocks of a slice's logs count, found by their headers alone.
+
+1. The headers of all logs are read in reader order. A torn block raises, or is passed over where the caller is not strict.
+2. A data or delete block counts if its instant is accepted.
+3. A rollback block takes back the blocks of its target instant that come before it, in this log and in earlier ones; a
+   later write of the same instant stays.
+4. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates, log compactions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
+from eventide_core.ports import BlockFilter, Storage
+from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+
+_ROLLBACK = "0"
+_READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBlock:
+    """A block and the log it lies in; `log_number` counts the logs of the call."""
+
+    path: str
+    log_number: int
+    block: LogBlock
+
+    @property
+    def place(self) -> str:
+        return f"log file {self.path}, block at byte {self.block.offset}"
+
+    @property
+    def instant(self) -> str:
+        """The instant that wrote the block; every block that counts has one."""
+        instant = self.block.instant_time
+        if instant is None:
+            raise CorruptLogBlockError(f"{self.place}: has no instant in its header")
+        return instant
+
+    def read_content(self, storage: Storage) -> bytes:
+        content = storage.read_range(self.path, self.block.content_offset, self.block.content_length)
+        if len(content) != self.block.content_length:
+            raise CorruptLogBlockError(f"{self.place}: the file ends within its content")
+        return content
+
+
+def read_headers(storage: Storage, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
+    """The blocks of one log up to `size`, contents left unread.
+
+    What lies behind `size` was appended after the listing and is not read. Raises MissingFileError, and
+    CorruptLogBlockError where the file is shorter.
+    """
+
+    def read(offset: int, length: int) -> bytes:
+        data = storage.read_range(path, offset, length)
+        if len(data) < min(length, size - offset):
+            raise CorruptLogBlockError(f"log file {path} is shorter than the {size} bytes it was listed with")
+        return data
+
+    for block in read_blocks(read, size, path, is_strict=is_strict):
+        if block.block_type is BlockType.CORRUPT and is_strict:
+            raise CorruptLogBlockError(f"log file {path}: a block at byte {block.offset} was marked as torn")
+        yield block
+
+
+def counting_blocks(
+    storage: Storage, logs: Sequence[tuple[str, int]], blocks: BlockFilter, *, is_strict: bool
+) -> tuple[PlacedBlock, ...]:
+    """The data and delete blocks that count, in reader order. `logs` are (path, size) in reader order."""
+    counting: list[PlacedBlock] = []
+    for number, (path, size) in enumerate(logs):
+        for block in read_headers(storage, path, size, is_strict=is_strict):
+            placed = PlacedBlock(path, number, block)
+            if block.block_type is BlockType.COMMAND:
+                target = _rollback_target(placed)
+                counting = [earlier for earlier in counting if earlier.instant != target]
+            elif block.block_type is not BlockType.CORRUPT and blocks.accepts(placed.instant):
+                refuse_unknown(placed)
+                counting.append(placed)
+    return tuple(counting)
+
+
+def refuse_unknown(placed: PlacedBlock) -> None:
+    """Raises UnsupportedTableError for a data or delete block that eventide would read wrongly."""
+    header, kind = placed.block.header, placed.block.block_type
+    if kind not in _READ_TYPES:
+        raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")
+    if header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+        raise UnsupportedTableError(f"{placed.place}: partial updates (records of some columns) are not supported")
+    if HeaderKey.COMPACTED_BLOCK_TIMES in header:
+        raise UnsupportedTableError(
+            f"{placed.place}: log compaction is not supported; run a full compaction with Hudi first"
+        )
+
+
+def _rollback_target(placed: PlacedBlock) -> str:
+    header = placed.block.header
+    command, target = header.get(HeaderKey.COMMAND_BLOCK_TYPE), header.get(HeaderKey.TARGET_INSTANT_TIME)
+    if command != _ROLLBACK or target is None:
+        raise UnsupportedTableError(f"{placed.place}: unknown command {command!r}; known is the rollback of an instant")
+    return target

@@ -1,0 +1,160 @@
+"""Reads the records of a slice's logs, block by block, as Arrow columns: what the merge is built on.
+
+One block is in memory at a time. A data block's rows with `_hoodie_is_deleted` are deletes with their row's ordering value;
+they come as a DeleteBlock of their own. Where a block holds a key both as a delete and as a record, it comes in pieces that
+keep the order of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro_decode import decode_avro_block
+from eventide_adapters.format.avro_schema import IS_DELETED, OPERATION, RECORD_KEY, record_fields, with_meta_fields
+from eventide_adapters.format.column_resolution import check_columns, resolve_columns
+from eventide_adapters.format.delete_block import decode_delete_block
+from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks
+from eventide_core.errors import CorruptLogBlockError, InvalidFilterError, RecordDecodeError, UnsupportedTableError
+from eventide_core.ports import BlockFilter, RecordShape, Storage
+from eventide_core.table.log_block import BlockType, HeaderKey
+
+
+@dataclass(frozen=True, slots=True)
+class DataBlock:
+    """Records in the order of their block, in the table's types."""
+
+    instant: str
+    records: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBlock:
+    """Deleted keys in the order of their block.
+
+    `orderings` has the ordering column's type (the null type where the table has none); null is a delete in natural order.
+    """
+
+    instant: str
+    keys: pa.Array[Any]
+    orderings: pa.Array[Any]
+
+
+def iter_log_records(
+    storage: Storage,
+    logs: Sequence[tuple[str, int]],
+    shape: RecordShape,
+    blocks: BlockFilter,
+    columns: Sequence[str] | None,
+    *,
+    is_strict: bool,
+) -> Iterator[DataBlock | DeleteBlock]:
+    """The records and deletes of the blocks that count, in reader order; `columns` None: all, Hudi's meta fields in front.
+
+    `logs` are (path, size) of one slice in reader order. Raises MissingFileError, CorruptLogBlockError (a torn block, only
+    when strict), RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError.
+    """
+    reader = BlockReader(storage, shape, columns)
+    for placed in counting_blocks(storage, logs, blocks, is_strict=is_strict):
+        yield from reader.read(placed)
+
+
+class BlockReader:
+    """Reads blocks of one table, always the same columns."""
+
+    def __init__(self, storage: Storage, shape: RecordShape, columns: Sequence[str] | None) -> None:
+        fields = {field.name: field for field in record_fields(with_meta_fields(shape.schema))}
+        self._storage = storage
+        self._columns = list(fields) if columns is None else list(columns)
+        self._ordering = shape.ordering_field
+        for name in (*self._columns, *([] if self._ordering is None else [self._ordering])):
+            if name not in fields:
+                raise InvalidFilterError(f"no column {name!r} in the table's schema; it has {', '.join(fields)}")
+        self.schema = pa.schema([fields[name].arrow for name in self._columns])
+        self._ordering_type = pa.null() if self._ordering is None else fields[self._ordering].type.arrow
+        # A block in which rows may be deletes is read with what tells them, too.
+        self._marks_deletes = IS_DELETED in fields
+        extra = [IS_DELETED, RECORD_KEY] + ([] if self._ordering is None else [self._ordering])
+        wider = [*self._columns, *(name for name in extra if name not in self._columns)]
+        self._read_schema = pa.schema([fields[name].arrow for name in wider]) if self._marks_deletes else self.schema
+        self._defaults = frozenset(name for name, field in fields.items() if field.has_default)
+
+    def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
+        """The records of a block that counts."""
+        content = placed.read_content(self._storage)
+        match placed.block.block_type:
+            case BlockType.DELETE:
+                keys, orderings = decode_delete_block(content, self._ordering_type, placed.place)
+                yield DeleteBlock(placed.instant, keys, orderings)
+            case BlockType.AVRO_DATA:
+                yield from self._split(placed.instant, self._decode_avro(content, placed))
+            case BlockType.PARQUET_DATA:
+                yield from self._split(placed.instant, self._decode_parquet(content, placed))
+            case other:
+                raise AssertionError(f"{placed.place}: a {other.name} block does not count")
+
+    def _decode_avro(self, content: bytes, placed: PlacedBlock) -> pa.RecordBatch:
+        schema = placed.block.header.get(HeaderKey.SCHEMA)
+        if schema is None:
+            raise CorruptLogBlockError(f"{placed.place}: a data block without a schema in its header")
+        _refuse_operations((field.name for field in record_fields(schema)), placed.place)
+        return decode_avro_block(content, schema, self._read_schema, placed.place, defaults=self._defaults)
+
+    def _decode_parquet(self, content: bytes, placed: PlacedBlock) -> pa.RecordBatch:
+        try:
+            file = pq.ParquetFile(pa.BufferReader(content))
+            written = {field.name: field.type for field in file.schema_arrow}
+            _refuse_operations(written, placed.place)
+            check_columns(written, self._read_schema, placed.place, defaults=self._defaults)
+            table = file.read([name for name in self._read_schema.names if name in written]).combine_chunks()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
+        found = {name: table.column(name).combine_chunks() for name in table.column_names}
+        arrays = {name: a.chunk(0) if isinstance(a, pa.ChunkedArray) else a for name, a in found.items()}
+        return resolve_columns(arrays, file.metadata.num_rows, self._read_schema, placed.place)
+
+    def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
+        """Records and deletes apart."""
+        is_deleted = _deleted_rows(records) if self._marks_deletes else None
+        if is_deleted is None or not is_deleted.any():
+            yield DataBlock(instant, records.select(self._columns))
+            return
+        keys = records.column(RECORD_KEY)
+        mask = pa.array(is_deleted)
+        deleted_keys = keys.filter(mask)
+        if not pc.any(pc.is_in(keys.filter(pc.invert(mask)), deleted_keys)).as_py():
+            kept = records.filter(pc.invert(mask))
+            if kept.num_rows:
+                yield DataBlock(instant, kept.select(self._columns))
+            yield self._deletes(instant, records.filter(mask))
+            return
+        borders = [0, *(np.flatnonzero(np.diff(is_deleted)) + 1).tolist(), records.num_rows]
+        for start, end in zip(borders, borders[1:], strict=False):
+            piece = records.slice(start, end - start)
+            yield (
+                self._deletes(instant, piece) if is_deleted[start] else DataBlock(instant, piece.select(self._columns))
+            )
+
+    def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
+        orderings = pa.nulls(records.num_rows) if self._ordering is None else records.column(self._ordering)
+        return DeleteBlock(instant, records.column(RECORD_KEY), orderings)
+
+
+def _deleted_rows(records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """True where a row is a delete; a null of `_hoodie_is_deleted` is none."""
+    marks = records.column(IS_DELETED)
+    if not pa.types.is_boolean(marks.type):
+        raise UnsupportedTableError(f"the table's column {IS_DELETED} is {marks.type}; Hudi knows it as a boolean")
+    return marks.fill_null(False).to_numpy(zero_copy_only=False)
+
+
+def _refuse_operations(names: Iterable[str], place: str) -> None:
+    if OPERATION in names:
+        raise UnsupportedTableError(f"{place}: records with {OPERATION} (change streams of Flink) are not supported")
