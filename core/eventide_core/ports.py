@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self, TypeVar
+from typing import Any, BinaryIO, Protocol, Self, TypeVar, runtime_checkable
 
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.event_time import EventTimeRange
@@ -247,6 +247,7 @@ class RecordMerger(Protocol):
     def __call__(self, task: MergeTask, /) -> MergeResult: ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs tasks that do not depend on each other, here or on a cluster."""
 

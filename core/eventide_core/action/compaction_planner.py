@@ -134,7 +134,7 @@ def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
 
 
 _FALLBACK_REASONS = {
-    FallbackReason.DELETE_REORDERED: "merged in part, the deletes of key {key!r} would meet its other versions in another order",
+    FallbackReason.DELETE_REORDERED: "merged in part, deletes of key {key!r} would meet its other versions in another order",
     FallbackReason.LATE_RECORD_REORDERED: "merged in part, Hudi 0.x would see another version of key {key!r}",
     FallbackReason.KEY_LEAVES_BASE_INDEX: (
         "key {key!r} would be in a left-over log only, where an index over base files does not find it"

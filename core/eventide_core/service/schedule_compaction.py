@@ -201,8 +201,8 @@ class CompactionScheduler:
             return ()
         if self.options.choice(keys.METADATA_TABLE, MetadataTable.REFUSE) is MetadataTable.REFUSE:
             raise RefusedError(
-                f"{self.files.storage.root} has Hudi's metadata table ({', '.join(state.config.metadata_partitions)}), which "
-                f"would go stale: give {keys.METADATA_TABLE}=drop, and the next Hudi write builds it again"
+                f"{self.files.storage.root} has Hudi's metadata table ({', '.join(state.config.metadata_partitions)}), "
+                f"which would go stale: give {keys.METADATA_TABLE}=drop, and the next Hudi write builds it again"
             )
         return ("Hudi's metadata table will be dropped; the next Hudi write builds it again",)
 

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 
 from eventide_core.errors import InvalidThresholdError
 
-_EPOCH_MS = re.compile(r"^-?\d{1,15}$")
+_EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def number_to_epoch_ms(value: int) -> int:
 
 def text_to_epoch_ms(value: str) -> int | None:
     """A text of an event-time column in epoch milliseconds; None where it is no time at all."""
-    if re.fullmatch(r"-?\d+", value):
+    if _NUMBER.fullmatch(value):
         return number_to_epoch_ms(int(value))
     try:
         moment = datetime.fromisoformat(value)
@@ -64,7 +65,7 @@ def parse_threshold(text: str) -> int:
     Raises InvalidThresholdError for anything else, a time without a zone included.
     """
     text = text.strip()
-    if _EPOCH_MS.match(text):
+    if _EPOCH_MS.fullmatch(text):
         return int(text)
     try:
         moment = datetime.fromisoformat(text)

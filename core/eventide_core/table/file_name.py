@@ -3,6 +3,9 @@
     base file   <file id>_<write token>_<instant>.<extension>
     log file    .<file id>_<instant>.log.<version>[_<write token>][.cdc]
 
+A name is taken only if printing its parts gives it back: no other digits than 0 to 9, no version with a leading
+zero, nothing behind it. Base files aren't hidden.
+
 In table version 6 a log file's instant is that of its slice's base; from 8 on it is that of the delta commit that
 wrote it (or, for a left-over, of the compaction that placed it).
 """
@@ -10,10 +13,14 @@ wrote it (or, for a left-over, of the compaction that placed it).
 import re
 from dataclasses import dataclass
 
-_BASE = re.compile(r"^(?P<file_id>[^/\\\x00]+?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17})(?P<extension>\.\w+)$")
+_BASE = re.compile(
+    r"(?P<file_id>[^./\\\x00][^/\\\x00]*?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17})(?P<extension>\.\w+)",
+    re.ASCII,
+)
 _LOG = re.compile(
-    r"^\.(?P<file_id>[^/\\\x00]+)_(?P<instant>\d{14}|\d{17})\.log\.(?P<version>\d+)"
-    r"(?:_(?P<token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?$"
+    r"\.(?P<file_id>[^/\\\x00]+)_(?P<instant>\d{14}|\d{17})\.log\.(?P<version>0|[1-9]\d{0,9})"
+    r"(?:_(?P<token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?",
+    re.ASCII,
 )
 
 
@@ -27,7 +34,7 @@ class BaseFileName:
     @classmethod
     def parse(cls, name: str) -> "BaseFileName | None":
         """The parts of a base file's name; None for any other name."""
-        match = _BASE.match(name)
+        match = _BASE.fullmatch(name)
         return None if match is None else cls(*match.group("file_id", "token", "instant", "extension"))
 
     def __str__(self) -> str:
@@ -45,7 +52,7 @@ class LogFileName:
     @classmethod
     def parse(cls, name: str) -> "LogFileName | None":
         """The parts of a log file's name; None for any other name."""
-        match = _LOG.match(name)
+        match = _LOG.fullmatch(name)
         if match is None:
             return None
         file_id, instant, version, token, suffix = match.group("file_id", "instant", "version", "token", "suffix")

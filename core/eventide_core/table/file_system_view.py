@@ -50,7 +50,7 @@ class FileSystemView:
     ) -> "FileSystemView":
         """The view over a listing. `replaced_at`: file groups replaced by a completed instant.
 
-        Raises UnsupportedTableError for change data capture logs, and (8 and later) for logs whose completion time lies
+        Raises UnsupportedTableError for change data capture logs, two base files in one place, and (8 and later) for logs whose completion time lies
         in the archived timeline.
         """
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
@@ -61,8 +61,13 @@ class FileSystemView:
                     raise UnsupportedTableError(f"{file.path}: change data capture logs are not supported")
                 logs.setdefault((file.partition, log.file_id), []).append(LogFile(log, file.path, file.size))
             elif (base := BaseFileName.parse(file.name)) is not None and timeline.is_completed(base.instant):
-                group = (file.partition, base.file_id)
-                bases.setdefault(group, {})[base.instant] = BaseFile(base, file.path, file.size)
+                of_group = bases.setdefault((file.partition, base.file_id), {})
+                if base.instant in of_group:
+                    raise UnsupportedTableError(
+                        f"{file.path} and {of_group[base.instant].path} are of one file group and instant; "
+                        "remove the one that the commit does not name"
+                    )
+                of_group[base.instant] = BaseFile(base, file.path, file.size)
         slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
         slices = {
             group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_reader_order), timeline)

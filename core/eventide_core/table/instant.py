@@ -46,8 +46,9 @@ WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_CO
 _ACTIONS = frozenset(str(action) for action in Action)  # `in` takes a plain value from Python 3.12 on only
 
 _NAME = re.compile(
-    r"^(?P<requested>\d{14}|\d{17})(?:_(?P<completion>\d{14}|\d{17}))?"
-    r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?$"
+    r"(?P<requested>\d{14}|\d{17})(?:_(?P<completion>\d{14}|\d{17}))?"
+    r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?",
+    re.ASCII,
 )
 
 
@@ -70,7 +71,7 @@ class Instant:
     @classmethod
     def parse(cls, name: str) -> "Instant | None":
         """The instant that a file name of the timeline folder stands for; None for any other file."""
-        match = _NAME.match(name)
+        match = _NAME.fullmatch(name)
         if match is None:
             return None
         requested, completion, action, state = match.group("requested", "completion", "action", "state")

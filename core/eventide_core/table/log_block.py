@@ -115,14 +115,20 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
             f"log file {path} is torn at byte {offset}: {what}; restore the file, or roll back the write that made it"
         )
 
+    def number(position: int) -> int:
+        data = read(position, 8)
+        if len(data) < 8:
+            raise torn("the file ends before it")
+        return int.from_bytes(data, "big", signed=True)
+
     probe = read(offset, min(_HEADER_PROBE_BYTES, file_size - offset))
-    if len(probe) < _PREFIX_LENGTH + 12 or not probe.startswith(MAGIC):
+    if len(probe) < _PREFIX_LENGTH + 8 or not probe.startswith(MAGIC):
         raise torn("no block starts here")
     size, version, type_code = struct.unpack_from(">qii", probe, len(MAGIC))
     end = offset + _PREFIX_LENGTH + size
     if not 32 <= size <= file_size - offset - _PREFIX_LENGTH:
         raise torn(f"a block of {size} bytes does not fit the file's {file_size}")
-    (reverse,) = struct.unpack(">q", read(end - 8, 8))
+    reverse = number(end - 8)
     if reverse != size + len(MAGIC):
         raise torn(f"its reverse pointer says {reverse}, its size {size}")
     if version != FORMAT_VERSION:
@@ -133,7 +139,7 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
     header, position, probe = _read_header(read, offset, position, end, probe, path, torn)
     if offset + position + 8 > end:
         raise torn("its header runs over its end")
-    (content_length,) = struct.unpack(">q", read(offset + position, 8))
+    content_length = number(offset + position)
     content_offset = offset + position + 8
     if content_length < 0 or content_offset + content_length > end - 12:  # an empty footer and the reverse pointer
         raise torn(f"its content of {content_length} bytes runs over its end")
@@ -155,6 +161,8 @@ def _read_header(
             raise torn("its header runs over its end")
         if len(probe) < length:
             probe = read(offset, max(length, min(2 * len(probe), end - offset)))
+        if len(probe) < length:
+            raise torn("the file ends before it")
 
     need(position + 4)
     (count,) = struct.unpack_from(">i", probe, position)
@@ -183,6 +191,8 @@ def _next_magic(read: ReadRange, offset: int, file_size: int) -> int:
     step = 1024 * 1024
     while offset < file_size:
         chunk = read(offset, min(step + len(MAGIC) - 1, file_size - offset))
+        if not chunk:
+            break
         found = chunk.find(MAGIC)
         if found >= 0:
             return offset + found

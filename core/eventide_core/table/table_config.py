@@ -3,6 +3,7 @@
 Raises UnsupportedTableError for what eventide does not know, so that no later step has to doubt it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,10 @@ from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 
 SUPPORTED_VERSIONS = (6, 9)
+
+_KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 _PAYLOADS = {
     "OverwriteWithLatestAvroPayload": MergeRule.COMMIT_TIME_ORDERING,
@@ -86,15 +91,27 @@ class TableConfig:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """A Java properties text as a dictionary: comments dropped, escapes of separators undone."""
+    """A text of Java's `Properties.store` as a dictionary: comments dropped, escapes undone."""
     properties: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in re.split(r"[\r\n]+", text):
         line = line.strip()
         if not line or line[0] in "#!":
             continue
-        key, _, value = line.partition("=")
-        properties[key.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=").replace("\\\\", "\\")
+        parts = _KEY_AND_VALUE.fullmatch(line)
+        assert parts is not None, f"any line is a key and perhaps a value: {line!r}"
+        key, value = parts.group("key", "value")
+        properties[_unescaped(key.strip())] = _unescaped((value or "").strip())
     return properties
+
+
+def _unescaped(text: str) -> str:
+    # Java writes what is not Latin-1 in UTF-16, so a character may take two escapes.
+    halves = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or _character(match[1]), text)
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _character(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else escape
 
 
 def _payload(properties: Mapping[str, str]) -> str | None:
@@ -138,6 +155,11 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     for key, why in refused.items():
         if properties.get(key, "false").lower() == "true":
             raise UnsupportedTableError(f"{root}: {key}=true: {why}")
+    # Both make a merge pick single fields, or see deletes, by rules of their own.
+    mode = "hoodie.table.partial.update.mode"
+    for key in [mode, *(key for key in properties if key.startswith("hoodie.record.merge.property."))]:
+        if properties.get(key):
+            raise UnsupportedTableError(f"{root}: {key}={properties[key]} is not supported; use Hudi itself")
     if properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
         raise UnsupportedTableError(f"{root}: a table without meta fields is not supported yet")
     if properties.get("hoodie.bootstrap.base.path"):

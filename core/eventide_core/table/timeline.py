@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
 
+_WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
 _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
 
@@ -12,8 +13,8 @@ _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 class Timeline:
     """The instants of the active timeline, each in its latest state, by requested time.
 
-    `_by_time` holds every instant of a requested time: only a pending action and what completed it share one, and
-    these are folded into one, so it has one entry a time.
+    A pending action and what completed it share a requested time, and are one instant. A savepoint bears the time of
+    the commit it keeps, and is an instant of its own: `_by_time` leaves it out.
     """
 
     instants: tuple[Instant, ...]
@@ -22,12 +23,14 @@ class Timeline:
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> "Timeline":
         """Folds the states of each instant into its latest."""
-        latest: dict[str, Instant] = {}
+        latest: dict[tuple[str, bool], Instant] = {}
         for instant in instants:
-            known = latest.get(instant.requested_time)
+            key = (instant.requested_time, instant.action is Action.SAVEPOINT)
+            known = latest.get(key)
             if known is None or _STATE_RANK[instant.state] > _STATE_RANK[known.state]:
-                latest[instant.requested_time] = instant
-        return cls(tuple(latest[time] for time in sorted(latest)), latest)
+                latest[key] = instant
+        by_time = {time: found for (time, is_savepoint), found in latest.items() if not is_savepoint}
+        return cls(tuple(latest[key] for key in sorted(latest)), by_time)
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
@@ -36,11 +39,11 @@ class Timeline:
 
     @property
     def start(self) -> str | None:
-        """The earliest requested time; what lies before it has been archived, hence ended. None when empty.
+        """The earliest requested time of a write; any before it has been archived, hence ended. None when empty.
 
-        Savepoints keep a place in the active timeline while others around them are archived, so they don't count.
+        Cleans, rollbacks and savepoints keep their places while the writes around them are archived: they don't count.
         """
-        return next((i.requested_time for i in self.instants if i.action is not Action.SAVEPOINT), None)
+        return next((i.requested_time for i in self.instants if i.action in _WRITES), None)
 
     @property
     def completed(self) -> tuple[Instant, ...]:

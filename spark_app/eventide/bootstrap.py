@@ -1,0 +1,94 @@
+"""The composition root: URI and options become a storage, a lock, a codec, an engine, and the use cases over them.
+
+The only module that knows both a service and an adapter.
+"""
+
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import getpid
+from uuid import uuid4
+
+from eventide_adapters.format.log_content import ArrowLogContent
+
+from eventide.engine_local import LocalEngine
+from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.slice_merger import ArrowSliceMerger
+from eventide_adapters.format.slice_reader import ArrowSliceReader
+from eventide_adapters.lock.open import open_lock
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import LOCK_PROVIDER, Options
+from eventide_core.ports import Clock, Engine, Storage, TableLock
+from eventide_core.service.freshness import FreshnessReader
+from eventide_core.service.log_facts import LogFactsReader
+from eventide_core.service.read import QueryService
+from eventide_core.service.rollback import Rollback
+from eventide_core.service.run_compaction import CompactionRunner
+from eventide_core.service.schedule_compaction import CompactionScheduler
+from eventide_core.service.table import TableFiles
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, milliseconds: int) -> None:
+        time.sleep(milliseconds / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The use cases over one table. `engine` runs the tasks of whichever of them has tasks."""
+
+    storage: Storage
+    files: TableFiles
+    scheduler: CompactionScheduler
+    runner: CompactionRunner
+    rollback: Rollback
+    queries: QueryService
+    freshness: FreshnessReader
+    reader: ArrowSliceReader
+    engine: Engine
+    options: Options
+
+
+def assemble(
+    uri: str,
+    options: Mapping[str, str],
+    *,
+    engine: Engine | None = None,
+    storage: Storage | None = None,
+    lock: TableLock | None = None,
+    clock: Clock | None = None,
+) -> Application:
+    """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
+
+    Raises ConfigError for an option that cannot be used.
+    """
+    typed = Options(dict(options))
+    clock = clock or SystemClock()
+    engine = engine or LocalEngine()
+    storage = storage or open_storage(uri, typed)
+    owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
+    lock = lock or open_lock(typed.text(LOCK_PROVIDER), storage, typed, clock, owner)
+    files = TableFiles(storage, HudiMetadataCodec())
+    content = ArrowLogContent(storage)
+    facts = LogFactsReader(content, engine)
+    freshness = FreshnessReader(content, facts, engine, typed)
+    scheduler = CompactionScheduler(files, content, facts, engine, lock, clock, typed)
+    runner = CompactionRunner(files, scheduler, freshness, ArrowSliceMerger(storage), engine, lock, clock, typed)
+    return Application(
+        storage=storage,
+        files=files,
+        scheduler=scheduler,
+        runner=runner,
+        rollback=Rollback(files, lock),
+        queries=QueryService(files),
+        freshness=freshness,
+        reader=ArrowSliceReader(storage),
+        engine=engine,
+        options=typed,
+    )

@@ -1,0 +1,108 @@
+"""A compaction plan as a user sees it: told in words, or as JSON."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from eventide_core.service.schedule_compaction import CompactionRequest, DraftPlan
+from eventide_core.table.instant import instant_time
+from eventide_core.table.plans import PlannedOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a compaction at T does, or would do. Sizes in bytes, event times in epoch milliseconds."""
+
+    request: CompactionRequest
+    draft: DraftPlan
+
+    @property
+    def instant(self) -> str:
+        return self.draft.plan.instant
+
+    @property
+    def cut_ms(self) -> int:
+        return self.draft.plan.cut_ms
+
+    @property
+    def operations(self) -> tuple[PlannedOperation, ...]:
+        return self.draft.plan.operations
+
+    @property
+    def predicted_watermark_ms(self) -> int | None:
+        return self.draft.predicted.watermark_ms
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        plan = self.draft.plan
+        return {
+            "instant": plan.instant,
+            "cut_ms": plan.cut_ms,
+            "cut": str(plan.cut),
+            "link_mode": str(plan.link_mode),
+            "link_reason": plan.link_reason,
+            "event_time_field": plan.event_time_field,
+            "operations": [_operation(op, str(plan.link_mode)) for op in plan.operations],
+            "untouched_slices": self.draft.untouched_slices,
+            "fallbacks": [
+                {"partition": op.partition, "file_id": op.file_id, "reason": str(op.fallback), "detail": op.reason}
+                for op in plan.operations
+                if op.fallback is not None
+            ],
+            "bytes": {
+                "read": plan.bytes_read,
+                "written_estimate": sum(op.base_size for op in plan.operations),
+                "copied": plan.bytes_copied,
+            },
+            "predicted_watermark_ms": self.predicted_watermark_ms,
+            "notes": list(self.draft.notes),
+        }
+
+    def explain(self) -> str:
+        """The plan in words: which logs of which slice are merged, which stay and how, and why."""
+        plan = self.draft.plan
+        lines = [
+            f"compaction at {plan.instant}, everything before {_time(plan.cut_ms)} ({plan.cut_ms})",
+            f"event time: {plan.event_time_field}; cut: {plan.cut}; links: {plan.link_mode} ({plan.link_reason})",
+            f"{len(plan.operations)} slices to compact, {self.draft.untouched_slices} with logs left alone",
+            f"{plan.bytes_read} bytes to read, {plan.bytes_copied} to copy",
+        ]
+        for op in plan.operations:
+            lines.append(
+                f"  {op.partition or '.'} {op.file_id}: {len(op.compacted)} logs merged, {len(op.remaining)} left over"
+            )
+            lines.append(f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}")
+            lines += [f"    - merged   {log.name}" for log in op.compacted]
+            lines += [f"    - left     {left.log.name}" + _link(left.linked_name) for left in op.remaining]
+            if op.carried_name is not None:
+                lines.append(f"    - carries tombstones in {op.carried_name}")
+        lines += [f"note: {note}" for note in self.draft.notes]
+        watermark = self.predicted_watermark_ms
+        lines.append(f"watermark it will reach: {'none' if watermark is None else f'{_time(watermark)} ({watermark})'}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+
+def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
+    return {
+        "partition": op.partition,
+        "file_id": op.file_id,
+        "base_instant": op.base_instant,
+        "base_file": op.base_path,
+        "link_mode": link_mode,
+        "compacted": [log.name for log in op.compacted],
+        "remaining": [{"target": left.log.name, "symlink": left.linked_name} for left in op.remaining],
+        "carried": op.carried_name,
+        "fallback": None if op.fallback is None else str(op.fallback),
+        "reason": op.reason,
+    }
+
+
+def _link(name: str | None) -> str:
+    return "" if name is None else f"  as {name}"
+
+
+def _time(epoch_ms: int) -> str:
+    time = instant_time(epoch_ms)
+    return f"{time[:4]}-{time[4:6]}-{time[6:8]}T{time[8:10]}:{time[10:12]}:{time[12:14]}.{time[14:]}Z"

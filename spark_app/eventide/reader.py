@@ -1,0 +1,101 @@
+"""A query's rows: as Arrow here, or as a Spark DataFrame read on executors."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engine_spark import ship_packages
+from eventide_adapters.format.avro_schema import arrow_schema
+from eventide_adapters.format.slice_reader import ArrowSliceReader
+from eventide_core.errors import InvalidFilterError
+from eventide_core.ports import Engine, RecordShape
+from eventide_core.service.read import QueryPlan
+from eventide_core.table.slice_read import SliceRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one query, not read yet. Hudi's five meta columns come first, then the table's own."""
+
+    plan: QueryPlan
+    reader: ArrowSliceReader
+    engine: Engine
+
+    @property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self.plan.shape.schema)
+
+    def to_batches(
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, slice by slice, in batches of bounded size. Raises InvalidFilterError."""
+        read = self._reader(columns, filter)
+        for slice_read in self.plan.slices:
+            yield from read(slice_read)
+
+    def to_arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
+        """All rows in one table, its slices read side by side. Raises InvalidFilterError."""
+        read = self._reader(columns, filter)
+        parts = self.engine.map(read.whole, self.plan.slices)
+        return pa.Table.from_batches([b for part in parts for b in part], schema=read.schema)
+
+    def to_spark(
+        self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+    ) -> "DataFrame":
+        """A DataFrame whose slices are read by executors, one task a slice. Raises InvalidFilterError."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        ship_packages(spark)
+        read = self._reader(columns, filter)
+        schema = from_arrow_schema(read.schema)
+        slices = list(self.plan.slices)
+        if not slices:
+            return spark.createDataFrame([], schema)
+        positions = spark.range(0, len(slices), 1, len(slices))
+
+        def read_slices(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+            for batch in batches:
+                for position in batch.column(0).to_numpy():
+                    yield from read(slices[int(position)])
+
+        return positions.mapInArrow(read_slices, schema)
+
+    def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "_Read":
+        schema = self.schema
+        for column in columns or ():
+            if schema.get_field_index(column) < 0:
+                raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
+        kept = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        if row_filter is not None:
+            try:
+                schema.empty_table().filter(row_filter)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
+                raise InvalidFilterError(f"filter {row_filter} does not fit the table: {error}") from None
+        return _Read(self.reader, self.plan.shape, kept, row_filter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A picklable read of one slice: projected, merged, filtered."""
+
+    reader: ArrowSliceReader
+    shape: RecordShape
+    schema: pa.Schema
+    row_filter: pc.Expression | None
+
+    def __call__(self, slice_read: SliceRead) -> Iterator[pa.RecordBatch]:
+        columns = self.schema.names
+        if self.row_filter is None:
+            yield from self.reader.read(slice_read, self.shape, columns)
+            return
+        for batch in self.reader.read(slice_read, self.shape, None):
+            yield batch.filter(self.row_filter).select(columns)
+
+    def whole(self, slice_read: SliceRead) -> list[pa.RecordBatch]:
+        return list(self(slice_read))

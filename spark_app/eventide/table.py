@@ -1,0 +1,160 @@
+"""The public face: one table, its compaction by event time, its four queries, its freshness."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from eventide.bootstrap import Application, assemble
+from eventide.plan import Plan
+from eventide.progress import NoProgress
+from eventide.reader import Rows
+from eventide_core import config as keys
+from eventide_core.action.freshness import Freshness
+from eventide_core.config import LinkChoice, Options
+from eventide_core.errors import ConfigError
+from eventide_core.ports import Engine, Progress
+from eventide_core.service.read import QueryPlan
+from eventide_core.service.run_compaction import CompactionResult
+from eventide_core.service.schedule_compaction import CompactionRequest
+from eventide_core.service.table import TableState
+from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.plans import Cut
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Hudi merge-on-read table. Every method looks at the table anew."""
+
+    uri: str
+    options: Mapping[str, str]
+    _application: Application = field(repr=False)
+
+    @classmethod
+    def open(cls, uri: str, options: Mapping[str, Any] | None = None) -> "Table":
+        """The table at a URI or path; `options` are Hudi's `hoodie.*` keys, eventide's, and the storage's.
+
+        Raises NotAHudiTableError, UnsupportedTableError, ConfigError.
+        """
+        texts = {key: _text(value) for key, value in (options or {}).items()}
+        application = assemble(uri, texts)
+        application.files.config()
+        return cls(uri, texts, application)
+
+    def plan_compaction(
+        self,
+        before: str | int | None = None,
+        *,
+        data_latency_seconds: int | None = None,
+        cut: str | None = None,
+        link_mode: str | None = None,
+    ) -> Plan:
+        """What a compaction at T would do; writes nothing. `print(plan.explain())` tells it to a person.
+
+        `before` is T: ISO-8601 with a zone, or epoch milliseconds; data at T itself is not included. Instead
+        `data_latency_seconds` takes T as the time now less that. Without either, the options say.
+        """
+        request = self._request(before, data_latency_seconds, cut, link_mode)
+        return Plan(request, self._application.scheduler.plan(request))
+
+    def schedule(self, plan: Plan) -> Plan:
+        """Puts a plan for the same T on the timeline, made anew from the table as it is; nothing is merged yet."""
+        return Plan(plan.request, self._application.scheduler.schedule(plan.request))
+
+    def compact(
+        self,
+        plan: Plan,
+        *,
+        engine: "SparkSession | Engine | None" = None,
+        progress: Progress | None = None,
+    ) -> CompactionResult:
+        """Schedules and runs a compaction for the plan's T: on a SparkSession, or in this process when omitted."""
+        scheduled = self.schedule(plan)
+        return self.execute(scheduled.instant, engine=engine, progress=progress)
+
+    def execute(
+        self, instant: str, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None
+    ) -> CompactionResult:
+        """Runs the compaction scheduled at an instant, or goes on with one that was broken off."""
+        application = self._application if engine is None else self._on(engine)
+        return application.runner.execute(instant, progress or NoProgress())
+
+    def rollback(self, instant: str) -> tuple[str, ...]:
+        """Undoes a pending compaction; returns the paths that were removed."""
+        return self._application.rollback.undo(instant)
+
+    def snapshot(self) -> Rows:
+        """Every row as of now."""
+        return self._rows(self._application.queries.snapshot())
+
+    def read_optimized(self) -> Rows:
+        """The rows of base files alone: fast, and as fresh as `freshness()` says."""
+        return self._rows(self._application.queries.read_optimized())
+
+    def as_of(self, instant: str) -> Rows:
+        """Every row as of an instant, inclusive."""
+        return self._rows(self._application.queries.as_of(instant))
+
+    def incremental(self, begin: str, end: str | None = None) -> Rows:
+        """The latest state of the rows that commits in (begin, end] changed.
+
+        Times are completion times on table version 8 and later, and instants on version 6, as Hudi has it.
+        """
+        return self._rows(self._application.queries.incremental(begin, end))
+
+    def freshness(self) -> Freshness:
+        """How fresh the read-optimized table is now."""
+        return self._application.freshness.now(self.state())
+
+    def freshness_by_partition(self) -> Mapping[str, Freshness]:
+        return self._application.freshness.by_partition(self.state())
+
+    def state(self) -> TableState:
+        """Settings, timeline and file slices, as they are now."""
+        return TableState.load(self._application.files)
+
+    def _rows(self, plan: QueryPlan) -> Rows:
+        return Rows(plan, self._application.reader, self._application.engine)
+
+    def _on(self, engine: "SparkSession | Engine") -> Application:
+        runs_on = engine if isinstance(engine, Engine) else _spark_engine(engine)
+        return assemble(self.uri, self.options, engine=runs_on, storage=self._application.storage)
+
+    def _request(
+        self, before: str | int | None, data_latency_seconds: int | None, cut: str | None, link_mode: str | None
+    ) -> CompactionRequest:
+        given: dict[str, str] = {}
+        if before is not None or data_latency_seconds is not None:
+            given = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""}
+        if before is not None:
+            given[keys.THRESHOLD] = str(before)
+        if data_latency_seconds is not None:
+            given[keys.DATA_LATENCY] = str(data_latency_seconds)
+        if cut is not None:
+            given[keys.CUT] = cut
+        if link_mode is not None:
+            given[keys.LINK_MODE] = link_mode
+        options = Options({**self.options, **given})
+        threshold = options.text(keys.THRESHOLD)
+        if threshold is not None and options.text(keys.DATA_LATENCY) is not None:
+            raise ConfigError("give either T or the data's latency, not both")
+        if options.choice(keys.CUT, Cut.FILE) is Cut.EXACT:
+            raise ConfigError(f"option {keys.CUT}=exact is not supported yet; use file")
+        return CompactionRequest(
+            threshold_ms=None if threshold is None else parse_threshold(threshold),
+            data_latency_seconds=options.integer(keys.DATA_LATENCY, 0) if options.text(keys.DATA_LATENCY) else None,
+            link_choice=options.choice(keys.LINK_MODE, LinkChoice.AUTO),
+        )
+
+
+def _spark_engine(spark: "SparkSession") -> Engine:
+    # Imported here: reading and planning work where pyspark is not installed.
+    from eventide.engine_spark import SparkEngine
+
+    return SparkEngine(spark)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
