@@ -1,0 +1,203 @@
+"""What a plan says: selection, fallbacks, names and the choice of a link mode."""
+
+from dataclasses import replace
+
+import pytest
+
+from eventide_core.action.compaction_planner import (
+    LinkChoiceFacts,
+    LogFacts,
+    PlanTerms,
+    ReaderRules,
+    Selection,
+    SliceFacts,
+    choose_link,
+    needed_histories,
+    plan_compaction,
+    select,
+    settle,
+)
+from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
+from eventide_core.action.slice_split import SplitVerdict
+from eventide_core.config import LinkChoice
+from eventide_core.errors import RefusedError
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import Cut, FallbackReason, LinkMode
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.timeline import Timeline
+
+T0 = "20260101000000000"
+
+
+def at(minute: int, second: int = 0) -> str:
+    return f"202601010{minute // 60}{minute % 60:02d}{second:02d}000"
+
+
+def delta_commit(minute: int) -> Instant:
+    """A delta commit of one minute: requested at its beginning, completed half a minute later."""
+    return Instant(at(minute), Action.DELTA_COMMIT, State.COMPLETED, at(minute, 30))
+
+
+TIMELINE = Timeline.of([Instant(T0, Action.COMMIT, State.COMPLETED, at(0, 30)), *map(delta_commit, (1, 2, 3, 4))])
+
+
+def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) -> SliceFacts:
+    """A slice with one log a delta commit; `changes` go to the facts of the last log."""
+    logs: list[LogFacts] = []
+    for number, event_times in enumerate(ranges, start=1):
+        instant = at(number)
+        name = LogFileName("fg", instant, 1, "0-1-1") if version >= 8 else LogFileName("fg", T0, number, "0-1-1")
+        log = LogFile(name, f"p/{name}", 100 * number)
+        logs.append(LogFacts(log, event_times, frozenset({instant}), 0, has_rollback_block=False))
+    logs[-1] = replace(logs[-1], **changes)  # type: ignore[arg-type]  # the test names the fields it changes
+    base = BaseFile(BaseFileName("fg", "0-1-1", T0), "p/fg_0-1-1_20260101000000000.parquet", 1000)
+    return SliceFacts(FileSlice("p", "fg", T0, base, tuple(fact.log for fact in logs)), tuple(logs))
+
+
+def selected(facts: SliceFacts, threshold_ms: int) -> Selection | None:
+    ranges = {fact.log.path: fact.event_times for fact in facts.logs}
+    return select(facts, EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path]), "9", TIMELINE)
+
+
+FOUR = (EventTimeRange(10, 20), EventTimeRange(30, 40), EventTimeRange(110, 120), EventTimeRange(130, 140))
+
+
+def selection(**changes: object) -> Selection:
+    found = selected(slice_facts(*FOUR, **changes), 100)  # type: ignore[arg-type]  # see slice_facts
+    assert found is not None
+    return found
+
+
+def link_facts(choice: LinkChoice = LinkChoice.AUTO, **changes: object) -> LinkChoiceFacts:
+    facts = LinkChoiceFacts(
+        choice, TIMELINE, slices_by_completion_time=True, now=at(9), earliest_retained=None, used_times=frozenset()
+    )
+    return replace(facts, **changes)  # type: ignore[arg-type]  # the test names the fields it changes
+
+
+TERMS = PlanTerms(100, Cut.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9)
+
+
+def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
+    assert selected(slice_facts(*FOUR), 5) is None
+
+
+def test_the_logs_before_t_are_compacted_and_the_rest_remains() -> None:
+    found = selection()
+    assert (len(found.compacted), len(found.remaining), found.fallback) == (2, 2, None)
+
+
+def test_a_rollback_block_anywhere_in_the_slice_forces_a_full_compaction() -> None:
+    found = selection(has_rollback_block=True)
+    assert (len(found.compacted), found.fallback) == (4, FallbackReason.ROLLBACK_BLOCK)
+
+
+def test_a_block_of_an_instant_that_never_completed_forces_a_full_compaction() -> None:
+    found = selection(instants=frozenset({at(4), at(5)}))
+    assert (len(found.compacted), found.fallback) == (4, FallbackReason.UNCOMMITTED_BLOCK)
+    assert at(5) in found.reason
+
+
+def test_key_histories_are_asked_for_only_where_algebra_does_not_answer() -> None:
+    event = ReaderRules.of(MergeRule.EVENT_TIME_ORDERING, 9, is_base_file_index=False)
+    commit = ReaderRules.of(MergeRule.COMMIT_TIME_ORDERING, 9, is_base_file_index=False)
+    commit_simple = ReaderRules.of(MergeRule.COMMIT_TIME_ORDERING, 9, is_base_file_index=True)
+    commit_v6 = ReaderRules.of(MergeRule.COMMIT_TIME_ORDERING, 6, is_base_file_index=False)
+    with_delete = selection(delete_count=1)
+    assert needed_histories(selection(), event) is None
+    assert needed_histories(with_delete, event) is True
+    assert needed_histories(with_delete, commit) is None
+    assert needed_histories(with_delete, commit_simple) is True
+    assert needed_histories(selection(), commit_v6) is False
+    full = with_delete.in_full(FallbackReason.ROLLBACK_BLOCK, "")
+    assert needed_histories(full, event) is None
+
+
+def test_a_verdict_becomes_a_fallback_that_names_the_key() -> None:
+    found = settle(selection(), SplitVerdict(FallbackReason.DELETE_REORDERED, "k7", 0))
+    assert (found.fallback, len(found.remaining)) == (FallbackReason.DELETE_REORDERED, 0)
+    assert "'k7'" in found.reason
+
+
+def test_auto_back_dates_between_merged_logs_and_left_overs() -> None:
+    decision = choose_link([selection()], link_facts())
+    assert decision.mode is LinkMode.PREFIX
+    assert at(2, 30) < decision.instant <= at(3)
+
+
+def test_a_back_dated_instant_is_never_one_that_was_used() -> None:
+    first = choose_link([selection()], link_facts()).instant
+    second = choose_link([selection()], link_facts(used_times=frozenset({first}))).instant
+    assert second > first
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"slices_by_completion_time": False}, "by name"),
+        ({"earliest_retained": at(3)}, "next clean"),
+        ({"timeline": Timeline.of([*TIMELINE.instants[3:]])}, "archived"),
+        (
+            {"timeline": Timeline.of([*TIMELINE.instants, Instant(at(1, 10), Action.DELTA_COMMIT, State.INFLIGHT)])},
+            "still pending",
+        ),
+    ],
+)
+def test_auto_copies_where_back_dating_is_not_safe(changes: dict[str, object], why: str) -> None:
+    facts = link_facts(**changes)
+    if "archived" in why:  # the archived commits still have their completion times, or the view would refuse
+        merged = Timeline.of([*TIMELINE.instants[:1], *TIMELINE.instants[3:]])
+        facts = replace(facts, timeline=Timeline(merged.instants[1:], TIMELINE._by_time))
+    decision = choose_link([selection()], facts)
+    assert decision.mode is LinkMode.COPY
+    assert decision.instant == at(9)
+    assert why in decision.reason
+
+
+def test_auto_copies_where_a_left_over_of_another_slice_completed_before_a_merged_log() -> None:
+    behind = selected(slice_facts(EventTimeRange(10, 20), EventTimeRange(110, 120)), 100)
+    ahead = selected(slice_facts(EventTimeRange(10, 20), EventTimeRange(30, 40), EventTimeRange(50, 60)), 100)
+    assert behind is not None and ahead is not None  # noqa: PT018 - one condition: both have something to compact
+    assert choose_link([behind, ahead], link_facts()).mode is LinkMode.COPY
+    with pytest.raises(RefusedError, match="prefix is not possible"):
+        choose_link([behind, ahead], link_facts(LinkChoice.PREFIX))
+
+
+def test_tombstones_to_carry_rule_back_dating_out() -> None:
+    decision = choose_link([settle(selection(), SplitVerdict(None, None, 2))], link_facts())
+    assert decision.mode is LinkMode.COPY
+
+
+def test_symbolic_links_are_refused_without_a_declaration() -> None:
+    with pytest.raises(RefusedError, match="exclusive"):
+        choose_link([selection()], link_facts(LinkChoice.SYMLINK))
+
+
+def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_carried_tombstones() -> None:
+    found = selected(slice_facts(*FOUR, version=6), 100)
+    assert found is not None
+    decision = choose_link([found], link_facts(LinkChoice.COPY))
+    plan = plan_compaction([settle(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, table_version=6))
+    (operation,) = plan.operations
+    names = [LogFileName.parse(name) for name in operation.linked_names]
+    assert [(n.version, n.write_token) for n in names if n] == [(0, "00000-0-1"), (0, "00001-0-1"), (0, "00002-0-1")]
+    assert [n.reader_order for n in names if n] == sorted(n.reader_order for n in names if n)
+
+
+def test_left_overs_of_version_9_bear_the_compaction_instant_and_count_from_1() -> None:
+    plan = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
+    (operation,) = plan.operations
+    names = [LogFileName.parse(name) for name in operation.linked_names]
+    assert [(n.instant, n.version) for n in names if n] == [(at(9), 1), (at(9), 2)]
+    assert plan.bytes_copied == 300 + 400
+    assert plan.bytes_read == 1000 + 100 + 200
+
+
+def test_a_re_plan_names_other_base_files() -> None:
+    decision = choose_link([selection()], link_facts(LinkChoice.COPY))
+    first = plan_compaction([selection()], decision, TERMS).operations[0].new_base_name
+    second = plan_compaction([selection()], decision, TERMS, attempt=1).operations[0].new_base_name
+    assert first != second

@@ -1,0 +1,23 @@
+"""Cut and watermark, as true as they are now."""
+
+from eventide_core.action.freshness import freshness
+from eventide_core.table.event_time import EventTimeRange
+
+
+def test_before_the_first_event_time_compaction_there_is_neither_cut_nor_watermark() -> None:
+    found = freshness(None, [EventTimeRange(5, 9)], 0)
+    assert (found.cut_ms, found.watermark_ms) == (None, None)
+
+
+def test_the_watermark_is_the_cut_while_no_log_holds_anything_before_it() -> None:
+    assert freshness(100, [EventTimeRange(100, 120), EventTimeRange(None, None)], 0).watermark_ms == 100
+
+
+def test_a_late_record_lowers_the_watermark_at_once_but_not_the_cut() -> None:
+    found = freshness(100, [EventTimeRange(120, 130), EventTimeRange(40, 125)], 3)
+    assert (found.cut_ms, found.watermark_ms, found.late_records) == (100, 40, 3)
+
+
+def test_records_without_an_event_time_are_counted_and_do_not_lower_it() -> None:
+    found = freshness(100, [EventTimeRange(None, None, 4), EventTimeRange(150, 160, 1)], 0)
+    assert (found.watermark_ms, found.unknown_event_time_records) == (100, 5)
