@@ -70,7 +70,7 @@ def _record_bounds(content: bytes, place: str) -> tuple[npt.NDArray[np.int64], n
         raise RecordDecodeError(f"{place}: {count} records in {size} bytes")
     read_length = struct.Struct(">i").unpack_from
     starts = [0] * count
-    position = 8
+    position, number = 8, 0
     try:
         for number in range(count):
             starts[number] = position = position + 4

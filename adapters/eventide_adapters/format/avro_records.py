@@ -95,7 +95,7 @@ def _type_schema(avro_type: AvroType, numbers: count[int]) -> Any:
             return primitive
 
 
-def _array(avro_type: AvroType, values: Sequence[Any]) -> pa.Array[Any]:
+def _array(avro_type: AvroType, values: Sequence[Any]) -> Any:
     arrow = avro_type.arrow
     match avro_type.kind:
         case "record":
@@ -118,7 +118,7 @@ def _array(avro_type: AvroType, values: Sequence[Any]) -> pa.Array[Any]:
             return pa.array(values, arrow)
 
 
-def _struct(avro_type: AvroType, values: Sequence[Any]) -> pa.Array[Any]:
+def _struct(avro_type: AvroType, values: Sequence[Any]) -> Any:
     children = [
         _array(field.type, [None if value is None else value.get(field.name) for value in values])
         for field in avro_type.fields
@@ -128,7 +128,7 @@ def _struct(avro_type: AvroType, values: Sequence[Any]) -> pa.Array[Any]:
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _offsets(values: Sequence[Any]) -> pa.Array[Any]:
+def _offsets(values: Sequence[Any]) -> Any:
     """Where each collection begins and the last one ends; null in place of the beginning of a null."""
     bounds = list(accumulate((len(value or ()) for value in values), initial=0))
     mask = np.array([value is None for value in values] + [False], np.bool_)
@@ -142,6 +142,6 @@ def _decimals(arrow: pa.DataType, values: Sequence[bytes | None]) -> pa.Array[An
         int.from_bytes(value or b"", "big", signed=True).to_bytes(16, "little", signed=True) for value in values
     )
     valid = np.packbits(np.array([value is not None for value in values], np.bool_), bitorder="little")
-    decimals = pa.Array.from_buffers(arrow, len(values), [pa.py_buffer(valid), pa.py_buffer(numbers)])
+    decimals = pa.Array.from_buffers(arrow, len(values), [pa.py_buffer(valid.data), pa.py_buffer(numbers)])
     decimals.validate(full=True)
     return decimals

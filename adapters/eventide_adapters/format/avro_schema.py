@@ -62,6 +62,10 @@ _WIDENED_UNIONS: Final[Mapping[frozenset[str], pa.DataType]] = {
 _DECIMAL_PRECISION_MAX = 38  # what decimal128 and Spark hold
 
 
+ArrowType = Any
+"""Any pa.DataType. The library's stubs type each kind apart, so that a type that is known only at run time is of none."""
+
+
 @dataclass(frozen=True, slots=True)
 class AvroType:
     """A type with its names resolved.
@@ -71,7 +75,7 @@ class AvroType:
     """
 
     kind: str
-    arrow: pa.DataType
+    arrow: ArrowType
     size: int = 0
     symbols: tuple[str, ...] = ()
     fields: tuple[AvroField, ...] = ()
@@ -95,7 +99,7 @@ class AvroField:
     has_default: bool = False
 
     @property
-    def arrow(self) -> pa.Field[pa.DataType]:
+    def arrow(self) -> Any:
         return pa.field(self.name, self.type.arrow, nullable=self.is_nullable)
 
     @property
@@ -189,7 +193,7 @@ class _Resolver:
     def _collection(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
         if kind == "array":
             item = self.field("element", schema["items"], namespace)
-            arrow: pa.DataType = pa.list_(item.arrow)
+            arrow: ArrowType = pa.list_(item.arrow)
         else:
             item = self.field("value", schema["values"], namespace)
             arrow = pa.map_(pa.string(), item.arrow)

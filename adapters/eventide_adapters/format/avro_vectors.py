@@ -108,7 +108,7 @@ class _Column:
 
     @property
     def validity(self) -> pa.Buffer | None:
-        return None if self._valid is None else pa.py_buffer(np.packbits(self._valid, bitorder="little"))
+        return None if self._valid is None else _buffer(np.packbits(self._valid, bitorder="little"))
 
     @property
     def mask(self) -> npt.NDArray[np.bool_] | None:
@@ -121,11 +121,12 @@ class _Numbers(_Column):
         super().__init__(avro_type, count)
         self.values = np.zeros(count, _NUMBERS[avro_type.kind])
 
-    def array(self) -> pa.Array[Any]:
+    def array(self) -> Any:
         storage = pa.from_numpy_dtype(self.values.dtype)
-        numbers = pa.Array.from_buffers(storage, self.count, [self.validity, pa.py_buffer(self.values)])
+        numbers = pa.Array.from_buffers(storage, self.count, [self.validity, _buffer(self.values)])
         if self.type.kind == "enum":
-            return pa.array(self.type.symbols, pa.string()).take(numbers)
+            symbols: Any = pa.array(self.type.symbols, pa.string())
+            return symbols.take(numbers)
         return numbers.view(self.type.arrow)
 
 
@@ -156,22 +157,20 @@ class _Spans(_Column):
     def array(self) -> pa.Array[Any]:
         arrow = self.type.arrow
         if pa.types.is_decimal(arrow):
-            decimals = pa.Array.from_buffers(arrow, self.count, [self.validity, pa.py_buffer(self._decimals())])
+            decimals = pa.Array.from_buffers(arrow, self.count, [self.validity, _buffer(self._decimals())])
             decimals.validate(full=True)
             return decimals
         if pa.types.is_fixed_size_binary(arrow):
             width = self.type.size
             windows = np.lib.stride_tricks.sliding_window_view(self._buffer, width)
-            values = np.ascontiguousarray(windows[self.starts])
-            return pa.Array.from_buffers(arrow, self.count, [self.validity, pa.py_buffer(values)])
+            rows = np.ascontiguousarray(windows[self.starts])
+            return pa.Array.from_buffers(arrow, self.count, [self.validity, _buffer(rows)])
         if self.count == 0:
             return pa.array([], arrow)
         # Values and the gaps between them by turns; the last bound closes the last gap.
         self._bounds[-1] = self._bounds[-2]
-        spans = pa.Array.from_buffers(
-            pa.binary(), 2 * self.count, [None, pa.py_buffer(self._bounds), pa.py_buffer(self._buffer)]
-        )
-        values = spans.take(pa.array(np.arange(0, 2 * self.count, 2, dtype=np.int32)))
+        spans = pa.Array.from_buffers(pa.binary(), 2 * self.count, [None, _buffer(self._bounds), _buffer(self._buffer)])
+        values = spans.take(np.arange(0, 2 * self.count, 2, dtype=np.int32))
         values = values.cast(arrow)  # to string: checks that it is UTF-8
         _, offsets, data = values.buffers()
         return pa.Array.from_buffers(arrow, self.count, [self.validity, offsets, data])
@@ -186,6 +185,10 @@ class _Spans(_Column):
         for place in range(16):
             out[:, place] = np.where(place < lengths, self._buffer[np.maximum(stops - 1 - place, 0)], sign)
         return out
+
+
+def _buffer(values: npt.NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(values.data)
 
 
 def _column(avro_type: AvroType, count: int, buffer: Bytes) -> _Column:

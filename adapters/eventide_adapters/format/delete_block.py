@@ -20,6 +20,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from eventide_adapters.format.avro_schema import ArrowType
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 
@@ -29,7 +30,7 @@ _NATURAL_ORDER = (f"{_NAMESPACE}.IntWrapper", {"value": 0})
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, ArithmeticError)
 
 
-def decode_delete_block(content: bytes, ordering: pa.DataType, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """The keys, and their ordering values in the ordering column's type, null for natural order; in the block's order.
 
     `place` names the block in errors. Raises RecordDecodeError for a content that is none, UnsupportedLogFormatError for
@@ -96,7 +97,7 @@ def _schema() -> Any:
     return fastavro.parse_schema(json.loads(text))
 
 
-def _ordering_value(wrapped: Any, ordering: pa.DataType, place: str) -> Any:
+def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:
     """The value as the column's storage has it; None for natural order."""
     if wrapped is None or wrapped == _NATURAL_ORDER or pa.types.is_null(ordering):
         return None
@@ -115,7 +116,7 @@ def _ordering_value(wrapped: Any, ordering: pa.DataType, place: str) -> Any:
     return value
 
 
-def _wrappers(ordering: pa.DataType) -> tuple[str, ...]:
+def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
     """The wrappers that may bear a value of that column; the first one is what Hudi writes."""
     types = pa.types
     if types.is_int32(ordering):
@@ -143,7 +144,7 @@ def _wrappers(ordering: pa.DataType) -> tuple[str, ...]:
     return ("IntWrapper",) if types.is_time32(ordering) else ()
 
 
-def _storage_type(ordering: pa.DataType) -> pa.DataType:
+def _storage_type(ordering: ArrowType) -> ArrowType:
     """The plain number below a time or date; any other type itself."""
     if pa.types.is_timestamp(ordering) or pa.types.is_time64(ordering):
         return pa.int64()
@@ -152,7 +153,7 @@ def _storage_type(ordering: pa.DataType) -> pa.DataType:
     return ordering
 
 
-def _wrapped(value: Any, ordering: pa.DataType) -> Any:
+def _wrapped(value: Any, ordering: ArrowType) -> Any:
     if value is None:
         return _NATURAL_ORDER
     wrappers = _wrappers(ordering)

@@ -7,6 +7,7 @@ keep the order of its rows.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,11 +114,10 @@ class BlockReader:
             written = {field.name: field.type for field in file.schema_arrow}
             _refuse_operations(written, placed.place)
             check_columns(written, self._read_schema, placed.place, defaults=self._defaults)
-            table = file.read([name for name in self._read_schema.names if name in written]).combine_chunks()
+            table = file.read([name for name in self._read_schema.names if name in written])
         except (pa.ArrowInvalid, OSError) as error:
             raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
-        found = {name: table.column(name).combine_chunks() for name in table.column_names}
-        arrays = {name: a.chunk(0) if isinstance(a, pa.ChunkedArray) else a for name, a in found.items()}
+        arrays = {name: pa.concat_arrays(table.column(name).chunks) for name in table.column_names if table.num_rows}
         return resolve_columns(arrays, file.metadata.num_rows, self._read_schema, placed.place)
 
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
@@ -136,7 +136,7 @@ class BlockReader:
             yield self._deletes(instant, records.filter(mask))
             return
         borders = [0, *(np.flatnonzero(np.diff(is_deleted)) + 1).tolist(), records.num_rows]
-        for start, end in zip(borders, borders[1:], strict=False):
+        for start, end in itertools.pairwise(borders):
             piece = records.slice(start, end - start)
             yield (
                 self._deletes(instant, piece) if is_deleted[start] else DataBlock(instant, piece.select(self._columns))

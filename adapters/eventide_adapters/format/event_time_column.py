@@ -1,0 +1,78 @@
+"""Event times of a whole column in epoch milliseconds, by the rules of `eventide_core.table.event_time`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.event_time import text_to_epoch_ms
+
+Column = Any
+"""Any pa.Array; the library's stubs type each kind apart."""
+
+_DAY_MS = 86_400_000
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def event_times_ms(column: Column) -> pa.Int64Array:
+    """The column's event times, null where a record has none: a null, or a text that is no time.
+
+    A text of more digits than 64 bits hold counts as none, too. Raises UnsupportedTableError for a column that is neither
+    a time, a date, a whole number nor a text.
+    """
+    kind = column.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column), pa.int64())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _texts(column)
+    if pa.types.is_timestamp(kind):
+        return _with_nulls(_timestamps(_numbers(column, pa.int64()), kind.unit), column)
+    if pa.types.is_date32(kind):
+        return _with_nulls(_numbers(column, pa.int32()).astype(np.int64) * _DAY_MS, column)
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return _with_nulls(_by_digits(_numbers(column, kind).astype(np.int64)), column)
+    raise UnsupportedTableError(f"an event-time column of type {kind}: known are times, dates, whole numbers and texts")
+
+
+def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
+    match unit:
+        case "s":
+            return numbers * 1000
+        case "ms":
+            return numbers
+        case "us":
+            return numbers // 1000
+        case _:
+            return numbers // 1_000_000
+
+
+def _by_digits(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    # Unsigned, as the least number of 64 bits has no positive counterpart.
+    size = np.where(numbers < 0, np.negative(numbers).view(np.uint64), numbers.view(np.uint64))
+    seconds, micros, nanos = (_has_digits(size, digits) for digits in (10, 16, 19))
+    return np.select([seconds, micros, nanos], [numbers * 1000, numbers // 1000, numbers // 1_000_000], numbers)
+
+
+def _has_digits(size: npt.NDArray[np.uint64], digits: int) -> npt.NDArray[np.bool_]:
+    return (size >= np.uint64(10 ** (digits - 1))) & (size < np.uint64(10**digits))
+
+
+def _texts(column: Column) -> pa.Int64Array:
+    encoded = column.dictionary_encode()
+    times = [text_to_epoch_ms(text) for text in encoded.dictionary.to_pylist()]
+    known = pa.array([time if time in _INT64 else None for time in times], pa.int64())
+    return known.take(encoded.indices)
+
+
+def _numbers(column: Column, storage: pa.DataType) -> Any:
+    """The column's numbers; a null has any."""
+    return column.view(storage).fill_null(0).to_numpy(zero_copy_only=False)
+
+
+def _with_nulls(times: npt.NDArray[np.int64], column: Column) -> pa.Int64Array:
+    mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    return pa.array(times, pa.int64(), mask=mask)

@@ -1,0 +1,34 @@
+"""The range of a data block's event times as properties of the schema in its header.
+
+Hudi's readers refuse a header key that they do not know, but pass over properties of a schema that Avro does not know.
+So a range can be read without the block's content, and every stock reader still reads the block. A block that bears a
+range holds no record marked as deleted: its writer put those into DELETE blocks.
+"""
+
+import json
+from typing import Any
+
+from eventide_core.errors import RecordDecodeError
+from eventide_core.table.event_time import EventTimeRange
+
+_MIN = "eventide.min_event_time_ms"
+_MAX = "eventide.max_event_time_ms"
+_UNKNOWN = "eventide.unknown_event_times"
+
+
+def schema_with_event_times(schema: str, event_times: EventTimeRange) -> str:
+    """The schema with the range as its properties."""
+    properties = {_MIN: event_times.min_ms, _MAX: event_times.max_ms, _UNKNOWN: event_times.unknown_records}
+    return json.dumps({**json.loads(schema), **properties}, separators=(",", ":"))
+
+
+def event_times_of_schema(schema: str) -> EventTimeRange | None:
+    """The range that the schema of a block bears; None where it bears none. Raises RecordDecodeError for half a range."""
+    if _UNKNOWN not in schema:
+        return None  # most schemas: no need to parse them
+    parsed: dict[str, Any] = json.loads(schema)
+    least, greatest, unknown = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN))
+    both = isinstance(least, int) and isinstance(greatest, int)
+    if not isinstance(unknown, int) or unknown < 0 or not (both or (least is None and greatest is None)):
+        raise RecordDecodeError(f"event times of a block from {least} to {greatest}, {unknown} unknown, are no range")
+    return EventTimeRange(least, greatest, unknown)

@@ -1,0 +1,155 @@
+"""Answers the planner's questions about log files: their event times, and the histories of keys. Hands out no records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro_schema import RECORD_KEY
+from eventide_adapters.format.event_time_column import event_times_ms
+from eventide_adapters.format.event_time_properties import event_times_of_schema
+from eventide_adapters.format.key_versions import VersionColumns, common_keys, histories, versions_of_block
+from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks, read_headers, refuse_unknown
+from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock
+from eventide_core.errors import CorruptBaseFileError, UnsupportedTableError
+from eventide_core.ports import BlockFilter, LogSummary, RecordShape, Storage
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.key_history import KeyHistory
+from eventide_core.table.log_block import BlockType, HeaderKey
+
+_BASE_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowLogContent:
+    """ports.LogContent by columns. Torn blocks raise: a plan must never be made on less than what a log holds."""
+
+    storage: Storage
+
+    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
+        """The summary of one log, all its blocks counted, whatever has become of their instants.
+
+        Headers first, each one small read; a data block whose schema bears its event times is not read further.
+        """
+        tally, reader = _Tally(), _event_time_reader(self.storage, shape)
+        instants: set[str] = set()
+        has_rollback = False
+        for block in read_headers(self.storage, log.path, log.size, is_strict=True):
+            if block.block_type is BlockType.COMMAND:
+                has_rollback = True
+                continue
+            placed = PlacedBlock(log.path, 0, block)
+            refuse_unknown(placed)
+            instants.add(placed.instant)
+            known = event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""))
+            if known is not None and block.block_type is not BlockType.DELETE:
+                tally.add_range(known)
+                continue
+            for part in reader.read(placed):
+                tally.add(_event_times(part, shape), is_delete=isinstance(part, DeleteBlock))
+        return LogSummary(log.path, tally.event_times, frozenset(instants), tally.deletes, has_rollback)
+
+    def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
+        """How many of its records and deletes have an event time before the threshold; unknown ones don't count."""
+        reader = _event_time_reader(self.storage, shape)
+        count = 0
+        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=True):
+            for part in reader.read(placed):
+                count += pc.sum(pc.less(_event_times(part, shape), pa.scalar(threshold_ms))).as_py() or 0
+        return count
+
+    def key_histories(
+        self,
+        base_path: str | None,
+        merged: Sequence[LogFile],
+        remaining: Sequence[LogFile],
+        shape: RecordShape,
+        blocks: BlockFilter,
+        *,
+        only_deleted: bool,
+    ) -> tuple[KeyHistory, ...]:
+        """The histories of the keys that both sides hold, in the order in which the merged logs first name them.
+
+        A rollback block takes back blocks of either side. Positions count a key's versions: base, merged, remaining.
+        """
+        logs = sorted((*merged, *remaining), key=lambda log: log.name.reader_order)
+        merged_paths = {log.path for log in merged}
+        columns = [RECORD_KEY, *([] if shape.ordering_field is None else [shape.ordering_field])]
+        reader = BlockReader(self.storage, shape, columns)
+        sides: dict[bool, list[VersionColumns]] = {True: [], False: []}
+        for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
+            for part in reader.read(placed):
+                versions = versions_of_block(part, RECORD_KEY, shape.ordering_field)
+                sides[placed.path in merged_paths].append(versions)
+        ordering = pa.null() if shape.ordering_field is None else reader.schema.field(shape.ordering_field).type
+        left, right = (VersionColumns.concat(sides[is_merged], ordering) for is_merged in (True, False))
+        keys = common_keys(left, right, only_deleted=only_deleted)
+        if not len(keys):
+            return ()
+        base = VersionColumns.concat(list(self._base_versions(base_path, reader.schema, keys)), ordering)
+        return histories(keys, base, left.of(keys), right.of(keys))
+
+    def _base_versions(self, path: str | None, schema: pa.Schema, keys: Any) -> Iterator[VersionColumns]:
+        if path is None:
+            return
+        with self.storage.open_input(path) as stream:
+            try:
+                file = pq.ParquetFile(stream)
+                names = [name for name in schema.names if name in file.schema_arrow.names]
+                for batch in file.iter_batches(_BASE_BATCH_ROWS, columns=names):
+                    yield _base_batch(batch, schema).of(keys)
+            except (pa.ArrowInvalid, KeyError) as error:
+                raise CorruptBaseFileError(f"base file {path} cannot be read: {error}; restore it") from error
+
+
+def _base_batch(batch: pa.RecordBatch, schema: pa.Schema) -> VersionColumns:
+    keys = batch.column(RECORD_KEY)
+    others = [field for field in schema if field.name != RECORD_KEY]
+    if not others:
+        return VersionColumns.of_keys(keys, pa.nulls(len(keys)), is_delete=False)
+    (ordering,) = others
+    if ordering.name not in batch.schema.names:  # a base file older than the column
+        return VersionColumns.of_keys(keys, pa.nulls(len(keys), ordering.type), is_delete=False)
+    return VersionColumns.of_keys(keys, batch.column(ordering.name).cast(ordering.type), is_delete=False)
+
+
+def _event_time_reader(storage: Storage, shape: RecordShape) -> BlockReader:
+    if shape.event_time_field is None:
+        raise UnsupportedTableError(
+            f"{storage.root}: no event-time field is known; set hoodie.payload.event.time.field to the column that has it"
+        )
+    return BlockReader(storage, shape, [shape.event_time_field])
+
+
+def _event_times(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:
+    """The event times of records; of deletes only where the ordering value is the event time."""
+    if isinstance(part, DataBlock):
+        return event_times_ms(part.records.column(0))
+    if shape.event_time_field == shape.ordering_field:
+        return event_times_ms(part.orderings)
+    return pa.nulls(len(part.keys), pa.int64())
+
+
+class _Tally:
+    """Gathers event times of a log."""
+
+    def __init__(self) -> None:
+        self.event_times = EventTimeRange(None, None)
+        self.deletes = 0
+
+    def add(self, times: pa.Int64Array, *, is_delete: bool) -> None:
+        least, greatest = pc.min(times).as_py(), pc.max(times).as_py()
+        self.add_range(EventTimeRange(least, greatest, times.null_count))
+        self.deletes += len(times) if is_delete else 0
+
+    def add_range(self, other: EventTimeRange) -> None:
+        mine = self.event_times
+        ends = [end for end in (mine.min_ms, mine.max_ms, other.min_ms, other.max_ms) if end is not None]
+        unknown = mine.unknown_records + other.unknown_records
+        self.event_times = EventTimeRange(min(ends, default=None), max(ends, default=None), unknown)
