@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -28,7 +29,12 @@ from support.judge.options import (
     table_version,
 )
 
-SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("event_ts", pa.int64())])
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("event_ts", pa.int64()),
+]
+SCHEMA = pa.schema(COLUMNS)
 PLAIN = MERGE_ON_READ | BUCKET_INDEX | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | table_name("planned")
 V6 = PLAIN | DEFAULT_PAYLOAD
 V9 = PLAIN | EVENT_TIME_ORDERING | table_version(9)

@@ -11,6 +11,7 @@ from typing import Any
 
 import fastavro
 import pytest
+from fastavro.schema import to_parsing_canonical_form
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,7 +135,7 @@ def _shape(data: bytes) -> tuple[set[str], set[str], str]:
     if data.startswith(b"Obj\x01"):
         reader = fastavro.reader(io.BytesIO(data))
         document: Any = next(iter(reader))
-        schema = json.dumps(fastavro.schema.to_parsing_canonical_form(reader.writer_schema or {}))
+        schema = json.dumps(to_parsing_canonical_form(reader.writer_schema or {}))
     else:
         document = json.loads(data)
     stats = [stat for stats in document["partitionToWriteStats"].values() for stat in stats]

@@ -1,0 +1,87 @@
+"""Event times in milliseconds, thresholds, and the range of a log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide_core.errors import InvalidThresholdError
+from eventide_core.table.event_time import (
+    EventTimeRange,
+    number_to_epoch_ms,
+    parse_threshold,
+    text_to_epoch_ms,
+)
+
+moments = st.datetimes(
+    min_value=datetime(1, 1, 2),  # noqa: DTZ001 - the zone comes with `timezones`
+    max_value=datetime(9999, 12, 30),  # noqa: DTZ001
+    timezones=st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "epoch_ms"),
+    [
+        (1_700_000_934, 1_700_000_934_000),
+        (1_700_000_934_123, 1_700_000_934_123),
+        (1_700_000_934_123_999, 1_700_000_934_123),
+        (1_700_000_934_123_999_999, 1_700_000_934_123),
+        (-1_700_000_934, -1_700_000_934_000),
+        (-1_700_000_934_123_001, -1_700_000_934_124),
+        (0, 0),
+        (105, 105),
+    ],
+)
+def test_a_plain_number_is_read_by_its_digits_and_finer_ones_are_floored(number: int, epoch_ms: int) -> None:
+    assert number_to_epoch_ms(number) == epoch_ms
+    assert text_to_epoch_ms(str(number)) == epoch_ms
+
+
+@given(moments)
+def test_a_time_with_a_zone_is_its_moment_floored_to_milliseconds(moment: datetime) -> None:
+    elapsed = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    micros = elapsed.days * 86_400_000_000 + elapsed.seconds * 1_000_000 + elapsed.microseconds
+    assert parse_threshold(moment.isoformat()) == micros // 1000
+    assert text_to_epoch_ms(moment.isoformat()) == micros // 1000
+
+
+def test_a_threshold_may_be_epoch_milliseconds_of_any_length() -> None:
+    assert parse_threshold(" 300 ") == 300
+    assert parse_threshold("1700000934") == 1_700_000_934
+    assert parse_threshold("-1") == -1
+    assert parse_threshold("2026-11-21T00:00Z") == 1_795_219_200_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "2026-11-21T00:00", "2026-11-21", "1.5", "1e3", "٣٠٠", "9" * 16, "9" * 5000, "2026-13-01T00:00Z"],
+)
+def test_a_threshold_without_a_zone_or_sense_is_refused(text: str) -> None:
+    with pytest.raises(InvalidThresholdError, match="with a zone"):
+        parse_threshold(text)
+
+
+@given(st.text() | st.from_regex(r"-?\d{1,30}|\d{4}-\d\d-\d\dT\d\d:\d\dZ?"))
+def test_no_text_in_an_event_time_column_is_too_odd(text: str) -> None:
+    assert isinstance(text_to_epoch_ms(text), int | None)
+
+
+def test_a_text_that_is_no_time_has_none() -> None:
+    assert text_to_epoch_ms("2026-11-21T00:00") is None
+    assert text_to_epoch_ms("never") is None
+    assert text_to_epoch_ms("9" * 5000) is None
+
+
+@given(st.integers(), st.integers(0, 1000), st.integers())
+def test_a_log_starts_before_t_when_its_least_event_time_does(low: int, width: int, threshold: int) -> None:
+    assert EventTimeRange(low, low + width).starts_before(threshold) == (low < threshold)
+    assert EventTimeRange(low, low + width, 1).starts_before(threshold)
+
+
+def test_a_log_without_any_record_starts_nowhere() -> None:
+    assert not EventTimeRange(None, None).starts_before(2**62)
+    assert EventTimeRange(None, None, 1).starts_before(-(2**62))

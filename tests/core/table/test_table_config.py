@@ -1,0 +1,144 @@
+"""hoodie.properties: what it says is taken, what eventide does not know is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.table_config import TableConfig, parse_properties
+
+V6 = {
+    "hoodie.table.name": "trips",
+    "hoodie.table.type": "MERGE_ON_READ",
+    "hoodie.table.version": "6",
+    "hoodie.table.precombine.field": "ts",
+    "hoodie.table.recordkey.fields": "a,b",
+    "hoodie.table.partition.fields": "part,day:TIMESTAMP",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+}
+V9 = {
+    "hoodie.table.name": "trips",
+    "hoodie.table.type": "MERGE_ON_READ",
+    "hoodie.table.version": "9",
+    "hoodie.table.ordering.fields": "ts",
+    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.timeline.path": "timeline",
+    "hoodie.table.metadata.partitions": "files,column_stats",
+}
+
+
+def _stored(text: str, *, is_key: bool) -> str:
+    """A key or value as Java's Properties.store writes it."""
+    escapes = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
+    escapes |= {character: "\\" + character for character in "=:#!"}
+    written = ""
+    for number, character in enumerate(text):
+        if character in escapes:
+            written += escapes[character]
+        elif character == " ":
+            written += "\\ " if is_key or number == 0 else " "
+        elif " " <= character <= "~":
+            written += character
+        else:
+            units = character.encode("utf-16-be")
+            written += "".join(f"\\u{units[n] << 8 | units[n + 1]:04X}" for n in range(0, len(units), 2))
+    return written
+
+
+def _text(properties: dict[str, str]) -> str:
+    lines = [f"{_stored(k, is_key=True)}={_stored(v, is_key=False)}" for k, v in properties.items()]
+    return "#Properties saved on 2026-11-21\n#Sat Nov 21\n" + "\n".join(lines) + "\n"
+
+
+def _config(properties: dict[str, str], **changes: str) -> TableConfig:
+    changed = properties | {key.replace("__", "."): value for key, value in changes.items()}
+    return TableConfig.parse(_text({k: v for k, v in changed.items() if v != "-"}), "/lake/trips")
+
+
+# Blanks at the ends are nobody's in a table's settings, and are dropped.
+trimmed = st.text(min_size=1).map(str.strip)
+
+
+@given(st.dictionaries(trimmed.filter(bool), trimmed))
+def test_what_java_stored_reads_back(properties: dict[str, str]) -> None:
+    assert parse_properties(_text(properties)) == properties
+
+
+@given(st.text())
+def test_no_text_is_too_odd_for_a_properties_file(text: str) -> None:
+    assert isinstance(parse_properties(text), dict)
+
+
+def test_a_version_6_table_is_understood() -> None:
+    config = _config(V6)
+    assert (config.version, config.timeline_path, config.slices_by_completion_time) == (6, ".hoodie", False)
+    assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
+    assert config.record_key_fields == ("a", "b")
+    assert config.partition_fields == ("part", "day")
+    assert config.ordering_field == "ts"
+
+
+def test_a_version_9_table_is_understood() -> None:
+    config = _config(V9)
+    assert (config.version, config.timeline_path) == (9, ".hoodie/timeline")
+    assert config.slices_by_completion_time
+    assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
+    assert config.metadata_partitions == ("files", "column_stats")
+
+
+@pytest.mark.parametrize(
+    ("payload", "rule"),
+    [
+        ("org.apache.hudi.common.model.OverwriteWithLatestAvroPayload", MergeRule.COMMIT_TIME_ORDERING),
+        ("org.apache.hudi.common.model.DefaultHoodieRecordPayload", MergeRule.EVENT_TIME_ORDERING),
+        ("-", MergeRule.EVENT_TIME_ORDERING),
+    ],
+)
+def test_a_version_6_table_merges_as_its_payload_says(payload: str, rule: MergeRule) -> None:
+    assert _config(V6, hoodie__compaction__payload__class=payload).merge_rule is rule
+
+
+def test_a_table_without_an_ordering_field_merges_by_commit_time() -> None:
+    bare = {"hoodie.compaction.payload.class": "-", "hoodie.table.precombine.field": "-"}
+    assert _config(V6 | bare).merge_rule is MergeRule.COMMIT_TIME_ORDERING
+
+
+@pytest.mark.parametrize("version", ["1", "5", "7", "8", "10", "six", ""])
+def test_another_table_version_is_refused(version: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=r"/lake/trips: table version"):
+        _config(V6, hoodie__table__version=version)
+
+
+def test_a_folder_without_a_version_is_no_table() -> None:
+    with pytest.raises(NotAHudiTableError, match="/lake/trips"):
+        TableConfig.parse("", "/lake/trips")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.table.type", "COPY_ON_WRITE"),
+        ("hoodie.table.type", "-"),
+        ("hoodie.table.base.file.format", "ORC"),
+        ("hoodie.table.cdc.enabled", "true"),
+        ("hoodie.table.multiple.base.file.formats.enable", "true"),
+        ("hoodie.datasource.write.drop.partition.columns", "true"),
+        ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.bootstrap.base.path", "/old"),
+        ("hoodie.record.merge.mode", "CUSTOM"),
+        ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
+        ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"),
+        ("hoodie.table.ordering.fields", "ts,seq"),
+    ],
+)
+def test_what_would_change_the_rows_unseen_is_refused(key: str, value: str) -> None:
+    with pytest.raises(UnsupportedTableError, match="/lake/trips"):
+        _config(V9 | {key: value})
+
+
+def test_a_payload_of_ones_own_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match=r"com\.acme\.MyPayload"):
+        _config(V6, hoodie__compaction__payload__class="com.acme.MyPayload")
