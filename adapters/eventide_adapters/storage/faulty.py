@@ -208,10 +208,13 @@ class _Output:
         return self._inner.write(data)
 
     def commit(self) -> bool:
-        return self._storage._write("open_output", self._path, self._commit)
+        try:
+            return self._storage._write("open_output", self._path, self._commit)
+        finally:
+            self.abort()
 
     def abort(self) -> None:
-        self._storage._record.require_alive()
+        """Of a process that is gone, too: nobody could see the file, and an open handle would outlive the test."""
         self._inner.abort()
 
     def _commit(self) -> bool:

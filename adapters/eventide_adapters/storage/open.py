@@ -9,7 +9,7 @@ from eventide_core.errors import ConfigError
 from eventide_core.ports import Storage
 
 # Hadoop writes `file:/lake/trips` as well as `file:///lake/trips`.
-_FILE = re.compile(r"file:(?://(?:localhost)?)?(?=/)")
+_FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 

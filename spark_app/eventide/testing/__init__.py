@@ -1,0 +1,1 @@
+"""What one needs to test an adapter of one's own against eventide. Needs pytest."""

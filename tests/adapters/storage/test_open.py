@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+
+NONE = Options({})
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://", "file://localhost"])
+def test_a_path_or_file_uri_is_a_folder(tmp_path: Path, prefix: str) -> None:
+    (tmp_path / "a table 100%20").mkdir()
+    (tmp_path / "a table 100%20" / "file").write_bytes(b"data")
+    storage = open_storage(f"{prefix}{tmp_path}/a table 100%20/", NONE)
+    assert isinstance(storage, LocalStorage)
+    assert storage.read("file") == b"data"
+    assert open_storage(storage.root, NONE).root == storage.root
+
+
+def test_a_relative_path_is_taken_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_storage("lake/trips", NONE).root == f"file://{tmp_path}/lake/trips"
+
+
+def test_a_name_in_memory_is_that_storage() -> None:
+    storage = open_storage("memory://trips/", NONE)
+    assert isinstance(storage, MemoryStorage)
+    storage.put("file", b"data")
+    assert open_storage("memory://trips", NONE).read("file") == b"data"
+
+
+@pytest.mark.parametrize("uri", ["gs://bucket/trips", "ftp://host/trips", "file://host/trips", "memory://"])
+def test_an_unknown_scheme_is_answered_with_the_known_ones(uri: str) -> None:
+    with pytest.raises(ConfigError, match=r"file:///lake/trips.*memory://trips") as answer:
+        open_storage(uri, NONE)
+    assert uri in str(answer.value)
+
+
+@pytest.mark.parametrize("uri", ["", "  "])
+def test_no_path_is_no_table(uri: str) -> None:
+    with pytest.raises(ConfigError, match="no path"):
+        open_storage(uri, NONE)
