@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine_spark import ship_packages
-from eventide_adapters.format.avro_schema import arrow_schema
+from eventide_adapters.format.avro_schema import arrow_schema, with_meta_fields
 from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Engine, RecordShape
@@ -29,7 +29,7 @@ class Rows:
 
     @property
     def schema(self) -> pa.Schema:
-        return arrow_schema(self.plan.shape.schema)
+        return arrow_schema(with_meta_fields(self.plan.shape.schema))
 
     def to_batches(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
@@ -92,7 +92,8 @@ class _Read:
     def __call__(self, slice_read: SliceRead) -> Iterator[pa.RecordBatch]:
         columns = self.schema.names
         if self.row_filter is None:
-            yield from self.reader.read(slice_read, self.shape, columns)
+            for batch in self.reader.read(slice_read, self.shape, columns):
+                yield batch.select(columns)
             return
         for batch in self.reader.read(slice_read, self.shape, None):
             yield batch.filter(self.row_filter).select(columns)

@@ -82,18 +82,6 @@ class ReaderRules:
     readers: tuple[MergeRule, ...]
     is_base_file_index: bool
 
-    @classmethod
-    def of(cls, rule: MergeRule, table_version: int, *, is_base_file_index: bool) -> "ReaderRules":
-        """Hudi 0.x reads version 6 tables too, by rules of its own."""
-        readers = [rule]
-        if table_version < 8:
-            legacy = {
-                MergeRule.COMMIT_TIME_ORDERING: MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST,
-                MergeRule.EVENT_TIME_ORDERING: MergeRule.HUDI_0X_DEFAULT,
-            }
-            readers.append(legacy[rule])
-        return cls(rule, tuple(readers), is_base_file_index)
-
 
 def select(facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline) -> Selection | None:
     """The slice's split by the strategy; None where it has nothing to compact."""
@@ -128,7 +116,7 @@ def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
     if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
         return False
     has_deletes = any(fact.delete_count for fact in selection.facts.logs)
-    if has_deletes and (rules.rule is MergeRule.EVENT_TIME_ORDERING or rules.is_base_file_index):
+    if has_deletes and (MergeRule.EVENT_TIME_ORDERING in rules.readers or rules.is_base_file_index):
         return True
     return None
 

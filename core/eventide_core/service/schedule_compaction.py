@@ -144,9 +144,7 @@ class CompactionScheduler:
         facts = self._slice_facts(state, shape, slices)
         strategy = self._strategy(cut_ms, facts)
         now = unused_instant(state, now_ms)
-        rules = ReaderRules.of(
-            state.config.merge_rule, state.config.version, is_base_file_index=self._is_base_file_index(slices)
-        )
+        rules = ReaderRules(state.config.merge_rule, state.config.reader_rules, self._is_base_file_index(slices))
         selections: list[Selection] = []
         for found in facts:
             selection = select(found, strategy, now, state.timeline)

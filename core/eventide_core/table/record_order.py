@@ -10,8 +10,8 @@ EVENT_TIME_ORDERING: the greater ordering value wins, the later one on a tie. A 
 writes 0 for it: a delete in natural order) always wins over what came before it, and over the base; any later version
 takes its place, and then it is forgotten.
 
-Hudi 0.x reads a version 6 table by other rules where deletes meet ordering; they are here because a compaction must not
-change what such a reader sees, never to read by them:
+Hudi 0.x has other rules for the version 6 tables that it writes. Its OverwriteWithLatestAvroPayload is read by them; the
+other is here only because a compaction must not change what such a reader sees:
 
 HUDI_0X_OVERWRITE_WITH_LATEST: among logs the greater ordering value wins, but any insert beats an earlier delete; a log
 always beats the base.

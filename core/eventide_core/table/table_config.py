@@ -25,11 +25,17 @@ _PAYLOADS = {
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """A table's own settings. `properties` are the raw lines, unescaped."""
+    """A table's own settings. `properties` are the raw lines, unescaped.
+
+    `reader_rules` are the rules by which the engines that can read the table merge it, `merge_rule` among them: Hudi 0.x
+    has rules of its own for a version 6 table that it wrote (one that Hudi 1.x wrote names its ordering field under a key
+    that 0.x does not know, so 0.x cannot be said to read it).
+    """
 
     name: str
     version: int
     merge_rule: MergeRule
+    reader_rules: tuple[MergeRule, ...]
     payload_class: str | None
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
@@ -73,11 +79,13 @@ class TableConfig:
             raise UnsupportedTableError(
                 f"{root}: several ordering fields ({', '.join(ordering)}) are not supported yet"
             )
+        rule = _merge_rule(properties, version, bool(ordering), root)
         timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
         return cls(
             name=properties.get("hoodie.table.name", ""),
             version=version,
-            merge_rule=_merge_rule(properties, bool(ordering), root),
+            merge_rule=rule,
+            reader_rules=_reader_rules(rule, version, properties),
             payload_class=_payload(properties),
             record_key_fields=names("hoodie.table.recordkey.fields"),
             # A field may carry its key generator's kind behind a colon, as in `ts:TIMESTAMP`.
@@ -121,12 +129,29 @@ def _payload(properties: Mapping[str, str]) -> str | None:
     return None
 
 
-def _merge_rule(properties: Mapping[str, str], has_ordering: bool, root: str) -> MergeRule:
+def _is_written_by_hudi_0x(version: int, properties: Mapping[str, str]) -> bool:
+    return version < 8 and bool(properties.get("hoodie.table.precombine.field"))
+
+
+def _reader_rules(rule: MergeRule, version: int, properties: Mapping[str, str]) -> tuple[MergeRule, ...]:
+    if not _is_written_by_hudi_0x(version, properties):
+        return (rule,)
+    if rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
+        return (rule, MergeRule.COMMIT_TIME_ORDERING)
+    if rule is MergeRule.EVENT_TIME_ORDERING:
+        return (rule, MergeRule.HUDI_0X_DEFAULT)
+    return (rule,)
+
+
+def _merge_rule(properties: Mapping[str, str], version: int, has_ordering: bool, root: str) -> MergeRule:
     mode = properties.get("hoodie.record.merge.mode")
     if mode in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
         return MergeRule(mode)
     payload = _payload(properties)
     known = _PAYLOADS.get((payload or "").rpartition(".")[2])
+    if mode is None and known is MergeRule.COMMIT_TIME_ORDERING and _is_written_by_hudi_0x(version, properties):
+        # Hudi 1.x reads such a table in commit order, the engine that wrote it does not (docs/rfc74.md).
+        return MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
     if mode is None and known is not None:
         return known
     if mode is None and payload is None:

@@ -102,10 +102,12 @@ def test_a_block_of_an_instant_that_never_completed_forces_a_full_compaction() -
 
 
 def test_key_histories_are_asked_for_only_where_algebra_does_not_answer() -> None:
-    event = ReaderRules.of(MergeRule.EVENT_TIME_ORDERING, 9, is_base_file_index=False)
-    commit = ReaderRules.of(MergeRule.COMMIT_TIME_ORDERING, 9, is_base_file_index=False)
-    commit_simple = ReaderRules.of(MergeRule.COMMIT_TIME_ORDERING, 9, is_base_file_index=True)
-    commit_v6 = ReaderRules.of(MergeRule.COMMIT_TIME_ORDERING, 6, is_base_file_index=False)
+    event_rule, commit_rule = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
+    event = ReaderRules(event_rule, (event_rule,), is_base_file_index=False)
+    commit = ReaderRules(commit_rule, (commit_rule,), is_base_file_index=False)
+    commit_simple = ReaderRules(commit_rule, (commit_rule,), is_base_file_index=True)
+    overwrite = MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
+    commit_v6 = ReaderRules(overwrite, (overwrite, commit_rule), is_base_file_index=False)
     with_delete = selection(delete_count=1)
     assert needed_histories(selection(), event) is None
     assert needed_histories(with_delete, event) is True

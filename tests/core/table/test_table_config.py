@@ -92,13 +92,29 @@ def test_a_version_9_table_is_understood() -> None:
 @pytest.mark.parametrize(
     ("payload", "rule"),
     [
-        ("org.apache.hudi.common.model.OverwriteWithLatestAvroPayload", MergeRule.COMMIT_TIME_ORDERING),
+        ("org.apache.hudi.common.model.OverwriteWithLatestAvroPayload", MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST),
         ("org.apache.hudi.common.model.DefaultHoodieRecordPayload", MergeRule.EVENT_TIME_ORDERING),
         ("-", MergeRule.EVENT_TIME_ORDERING),
     ],
 )
 def test_a_version_6_table_merges_as_its_payload_says(payload: str, rule: MergeRule) -> None:
     assert _config(V6, hoodie__compaction__payload__class=payload).merge_rule is rule
+
+
+def test_a_version_6_table_that_hudi_1x_wrote_overwrites_in_commit_order() -> None:
+    payload = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+    written_by_1x = {"hoodie.table.precombine.field": "-", "hoodie.table.ordering.fields": "ts"}
+    config = _config(V6 | written_by_1x, hoodie__compaction__payload__class=payload)
+    assert config.merge_rule is MergeRule.COMMIT_TIME_ORDERING
+    assert config.reader_rules == (MergeRule.COMMIT_TIME_ORDERING,)
+
+
+def test_hudi_0x_reads_the_version_6_tables_that_it_wrote_by_rules_of_its_own() -> None:
+    assert _config(V6).reader_rules[1:] in (
+        (MergeRule.HUDI_0X_DEFAULT,),
+        (MergeRule.COMMIT_TIME_ORDERING,),
+    )
+    assert _config(V9).reader_rules == (MergeRule.EVENT_TIME_ORDERING,)
 
 
 def test_a_table_without_an_ordering_field_merges_by_commit_time() -> None:
