@@ -21,6 +21,7 @@ system's makes a lock expire early. `Lease.check` then finds the loss, and put-i
 
 import hashlib
 import json
+import posixpath
 import re
 import uuid
 from dataclasses import dataclass
@@ -187,14 +188,15 @@ def _lock_path(root: str, configured: str | None) -> str:
     """Where the lock lies, from the table's root. `configured` is a path or URI, as Hudi has it, of a folder."""
     if configured is None:
         return f"{DEFAULT_DIRECTORY}/lock"
-    folder = _without_scheme(configured.rstrip("/"))
-    table = _without_scheme(root)
-    below = folder.removeprefix(f"{table}/")
-    if (below == folder and folder.startswith("/")) or _scheme(configured) not in (None, _scheme(root)):
+    table, folder = _without_scheme(root), _without_scheme(configured)
+    if _scheme(configured) is None:
+        folder = posixpath.join(table, folder)
+    lock = posixpath.normpath(posixpath.join(folder, "lock"))
+    if not lock.startswith(f"{table}/") or _scheme(configured) not in (None, _scheme(root)):
         raise ConfigError(
             f"option {LOCK_PATH}={configured!r} lies outside the table {root}: name a folder of the table"
         )
-    return f"{below}/lock"
+    return lock.removeprefix(f"{table}/")
 
 
 def _scheme(uri: str) -> str | None:

@@ -1,0 +1,333 @@
+"""Hudi's file lock. Time is a manual clock that also stamps the files."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from eventide_adapters.lock.file_system_based import FileSystemBasedLease, FileSystemBasedLock
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
+from eventide_core.errors import ConfigError, LockError, StorageError
+from eventide_core.ports import Storage
+
+LOCK = ".hoodie/lock"
+MINUTE_MS = 60_000
+EXPIRING = {LOCK_EXPIRE_MINUTES: "10", LOCK_WAIT_MS: "0"}
+
+
+@dataclass
+class ManualClock:
+    """Stands still but for sleeping. `events` happen when a sleep reaches their time."""
+
+    time_ms: int = 1_795_000_000_000
+    events: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def sleep(self, milliseconds: int) -> None:
+        assert milliseconds > 0
+        self.time_ms += milliseconds
+        for event in [event for event in self.events if event[0] <= self.time_ms]:
+            self.events.remove(event)
+            event[1]()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def storage(clock: ManualClock) -> MemoryStorage:
+    return MemoryStorage.from_dump("locked", {}, now_ms=clock.now_ms)
+
+
+def _lock(storage: Storage, clock: ManualClock, owner: str = "us", **more: str) -> FileSystemBasedLock:
+    return FileSystemBasedLock(storage, Options({LOCK_WAIT_MS: "0", **more}), clock, owner)
+
+
+def _expiring(storage: Storage, clock: ManualClock, owner: str) -> FileSystemBasedLock:
+    return FileSystemBasedLock(storage, Options(EXPIRING), clock, owner)
+
+
+class TestHolding:
+    def test_the_lock_is_a_file_while_it_is_held(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        with _lock(storage, clock).acquire() as lease:
+            lease.check()
+            assert list(storage.dump()) == [LOCK]
+        assert storage.dump() == {}
+
+    def test_the_file_says_who_holds_it_as_hudi_would(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        with _lock(storage, clock, "eventide compact on host-7").acquire():
+            lock_info = json.loads(storage.read(LOCK))
+        assert list(lock_info) == ["lockCreateTime", "lockThreadName", "lockStacksInfo"]
+        assert lock_info["lockCreateTime"] == "2026-11-18 11:06:40.000"
+        assert lock_info["lockThreadName"].startswith("eventide compact on host-7 ")
+
+    def test_a_second_one_is_refused_and_told_who_holds_it(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        with (
+            _lock(storage, clock, "first").acquire(),
+            pytest.raises(LockError, match=r"memory://locked/\.hoodie/lock.*'first .*since 2026-11-18T"),
+        ):
+            _lock(storage, clock, "second").acquire()
+
+    def test_the_same_owner_is_no_exception(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        lock = _lock(storage, clock)
+        with lock.acquire(), pytest.raises(LockError):
+            lock.acquire()
+
+    def test_an_empty_lock_file_as_hudi_leaves_it_is_respected(
+        self, storage: MemoryStorage, clock: ManualClock
+    ) -> None:
+        storage.put(LOCK, b"")
+        with pytest.raises(LockError, match="a writer that does not say its name"):
+            _lock(storage, clock).acquire()
+        assert storage.read(LOCK) == b""
+
+    def test_a_lock_is_free_again_after_an_error(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        with pytest.raises(ZeroDivisionError), _lock(storage, clock).acquire():
+            raise ZeroDivisionError
+        with _lock(storage, clock).acquire() as lease:
+            lease.check()
+
+    def test_of_many_who_try_at_once_one_holds_it(self, tmp_path: Path, clock: ManualClock) -> None:
+        def try_once(number: int) -> bool:
+            try:
+                _lock(LocalStorage(tmp_path), clock, str(number)).acquire()
+            except LockError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(try_once, range(16))) == 1
+
+
+class TestWaiting:
+    def test_who_waits_gets_the_lock_when_it_is_given_up(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        first = _lock(storage, clock, "first").acquire()
+        start_ms = clock.now_ms()
+        clock.events.append((start_ms + 30_000, lambda: first.__exit__(None, None, None)))
+        with _lock(storage, clock, "second", **{LOCK_WAIT_MS: "60000"}).acquire() as lease:
+            lease.check()
+            assert 30_000 <= clock.now_ms() - start_ms < 31_000
+
+    @pytest.mark.parametrize(("option", "waited_ms"), [({LOCK_WAIT_MS: "2050"}, 2_050), ({}, 60_000)])
+    def test_the_wait_ends_on_the_millisecond(
+        self, storage: MemoryStorage, clock: ManualClock, option: dict[str, str], waited_ms: int
+    ) -> None:
+        storage.put(LOCK, b"")
+        start_ms = clock.now_ms()
+        with pytest.raises(LockError, match=f"within {waited_ms} ms"):
+            FileSystemBasedLock(storage, Options(option), clock, "us").acquire()
+        assert clock.now_ms() - start_ms == waited_ms
+
+    def test_a_dead_holders_lock_stays_unless_expiry_is_configured(
+        self, storage: MemoryStorage, clock: ManualClock
+    ) -> None:
+        storage.put(LOCK, b"")
+        clock.sleep(1_000_000 * MINUTE_MS)
+        with pytest.raises(LockError, match=LOCK_EXPIRE_MINUTES):
+            _lock(storage, clock).acquire()
+
+
+class TestExpiry:
+    def test_a_lock_expires_after_its_minutes_and_not_before(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        storage.put(LOCK, b"")
+        clock.sleep(10 * MINUTE_MS)
+        with pytest.raises(LockError):
+            _expiring(storage, clock, "us").acquire()
+        clock.sleep(1)
+        with _expiring(storage, clock, "us").acquire() as lease:
+            lease.check()
+            assert list(storage.dump()) == [LOCK]
+
+    def test_a_holder_notices_that_its_lock_has_expired(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        with _expiring(storage, clock, "us").acquire() as lease:
+            clock.sleep(10 * MINUTE_MS)
+            lease.check()
+            clock.sleep(1)
+            with pytest.raises(LockError, match=f"expired under its holder: set {LOCK_EXPIRE_MINUTES}"):
+                lease.check()
+
+    def test_a_sleeper_who_wakes_neither_passes_nor_takes_the_next_ones_lock_away(
+        self, storage: MemoryStorage, clock: ManualClock
+    ) -> None:
+        sleeper = _expiring(storage, clock, "sleeper").acquire()
+        clock.sleep(11 * MINUTE_MS)
+        with _expiring(storage, clock, "next").acquire() as lease:
+            with pytest.raises(LockError, match="held by 'next "):
+                sleeper.check()
+            sleeper.__exit__(None, None, None)
+            lease.check()
+
+    def test_a_lease_of_an_earlier_lock_does_not_pass_for_the_same_owners_next(
+        self, storage: MemoryStorage, clock: ManualClock
+    ) -> None:
+        lock = _expiring(storage, clock, "us")
+        earlier = lock.acquire()
+        clock.sleep(11 * MINUTE_MS)
+        with lock.acquire() as lease:
+            with pytest.raises(LockError, match="lost"):
+                earlier.check()
+            lease.check()
+
+    def test_a_lock_that_a_stock_writer_took_away_is_lost(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        with _lock(storage, clock).acquire() as lease:
+            storage.delete(LOCK)
+            with pytest.raises(LockError, match="is gone"):
+                lease.check()
+            storage.put(LOCK, b"")
+            with pytest.raises(LockError, match="held by a writer that does not say its name"):
+                lease.check()
+        assert storage.read(LOCK) == b""
+
+
+@dataclass
+class _Interrupted:
+    """A storage that lets somebody else act just before the n-th operation."""
+
+    inner: Storage
+    before: int
+    act: Callable[[], object]
+    count: int = 0
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self.inner, name)
+        if not callable(value):
+            return value
+
+        def call(*arguments: object) -> object:
+            if self.count == self.before:
+                self.act()
+            self.count += 1
+            return value(*arguments)
+
+        return call
+
+
+class TestTwoWhoFindAnExpiredLock:
+    """Every point at which one of them can be overtaken by the other, by a holder's release, and by a crash."""
+
+    def _holders_after(self, clock: ManualClock, before: int, waits: str) -> tuple[int, bool]:
+        storage = MemoryStorage.from_dump("raced", {}, now_ms=clock.now_ms)
+        storage.put(LOCK, b"")
+        clock.sleep(11 * MINUTE_MS)
+        leases: list[FileSystemBasedLease] = []
+
+        def acquire(view: Storage, owner: str) -> None:
+            options = Options({**EXPIRING, LOCK_WAIT_MS: waits})
+            with suppress(LockError):
+                leases.append(FileSystemBasedLock(view, options, clock, owner).acquire())
+
+        interrupted = _Interrupted(storage, before, lambda: acquire(storage, "fast"))
+        acquire(interrupted, "slow")  # type: ignore[arg-type]  # it hands on what it does not name
+        for lease in leases:
+            lease.check()
+        return len(leases), interrupted.count <= before
+
+    @pytest.mark.parametrize("waits", ["0", "1000"])
+    def test_exactly_one_of_them_gets_the_next(self, clock: ManualClock, waits: str) -> None:
+        points = 0
+        while True:
+            holders, is_past_the_end = self._holders_after(clock, points, waits)
+            if is_past_the_end:
+                break
+            assert holders == 1, f"overtaken before operation {points}"
+            points += 1
+        assert points >= 8
+
+    def test_a_release_never_takes_the_next_holders_lock_away(self, clock: ManualClock) -> None:
+        for before in range(20):
+            storage = MemoryStorage.from_dump("released", {}, now_ms=clock.now_ms)
+            leases: list[FileSystemBasedLease] = []
+
+            def take_over(storage: Storage = storage, leases: list[FileSystemBasedLease] = leases) -> None:
+                clock.sleep(11 * MINUTE_MS)
+                with suppress(LockError):
+                    leases.append(_expiring(storage, clock, "next").acquire())
+
+            interrupted = _Interrupted(storage, -1, take_over)
+            holder = _expiring(interrupted, clock, "holder").acquire()  # type: ignore[arg-type]  # as above
+            interrupted.before = interrupted.count + before
+            holder.__exit__(None, None, None)
+            for lease in leases:
+                lease.check()
+            if interrupted.count <= interrupted.before:
+                assert before >= 6, "fewer operations than a claim, a look, a delete and the end of the claim take"
+                return
+        pytest.fail("a release takes more than 20 operations")
+
+    def test_one_who_dies_while_removing_it_leaves_it_to_a_person(
+        self, storage: MemoryStorage, clock: ManualClock
+    ) -> None:
+        storage.put(LOCK, b"")
+        clock.sleep(11 * MINUTE_MS)
+        dying = FaultyStorage(storage, FaultPlan(writes={1: Fault.CRASH_AFTER}))
+        with pytest.raises(SimulatedCrash):
+            _expiring(dying, clock, "dying").acquire()
+        with pytest.raises(LockError, match="any beside it that begins with its name"):
+            _expiring(storage, clock, "us").acquire()
+        for path in storage.dump():
+            assert path.startswith(LOCK)
+            storage.delete(path)
+        with _expiring(storage, clock, "us").acquire() as lease:
+            lease.check()
+
+
+class TestAStorageThatFails:
+    @pytest.mark.parametrize("fault", [Fault.REPLY_LOST, Fault.DUPLICATED])
+    def test_a_lock_taken_without_a_good_answer_is_held(
+        self, storage: MemoryStorage, clock: ManualClock, fault: Fault
+    ) -> None:
+        faulty = FaultyStorage(storage, FaultPlan(writes={0: fault}))
+        with _lock(faulty, clock).acquire() as lease:
+            lease.check()
+        assert storage.dump() == {}
+
+    def test_a_lock_that_cannot_be_written_is_a_storage_error(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        faulty = FaultyStorage(storage, FaultPlan(writes={0: Fault.ERROR}))
+        with pytest.raises(StorageError, match="did not happen"):
+            _lock(faulty, clock).acquire()
+
+    def test_a_process_that_dies_keeps_the_lock(self, storage: MemoryStorage, clock: ManualClock) -> None:
+        faulty = FaultyStorage(storage, FaultPlan(writes={1: Fault.CRASH_BEFORE}))
+        with pytest.raises(SimulatedCrash), _lock(faulty, clock).acquire():
+            faulty.put("file", b"")
+        assert list(storage.dump()) == [LOCK]
+
+
+class TestWhereItLies:
+    @pytest.mark.parametrize(
+        ("configured", "path"),
+        [
+            ("{root}/.hoodie/.aux", ".hoodie/.aux/lock"),
+            ("{root}/.hoodie/.aux/", ".hoodie/.aux/lock"),
+            ("file://{root}/locks", "locks/lock"),
+            ("file:{root}/locks", "locks/lock"),
+            (".hoodie/.locks", ".hoodie/.locks/lock"),
+            ("{root}", "lock"),
+        ],
+    )
+    def test_the_folder_is_configured_as_in_hudi(
+        self, tmp_path: Path, clock: ManualClock, configured: str, path: str
+    ) -> None:
+        options = {LOCK_PATH: configured.format(root=tmp_path)}
+        with _lock(LocalStorage(tmp_path), clock, **options).acquire():
+            assert (tmp_path / path).exists()
+
+    @pytest.mark.parametrize(
+        "configured",
+        ["/elsewhere", "{root}2/locks", "s3://bucket/locks", "s3:{root}/locks", "{root}/../locks", "../locks"],
+    )
+    def test_a_folder_outside_the_table_is_refused(self, tmp_path: Path, clock: ManualClock, configured: str) -> None:
+        options = {LOCK_PATH: configured.format(root=tmp_path)}
+        with pytest.raises(ConfigError, match=f"{LOCK_PATH}=.*outside the table"):
+            _lock(LocalStorage(tmp_path), clock, **options)

@@ -1,0 +1,76 @@
+import sys
+from types import ModuleType
+
+import pytest
+
+from eventide_adapters.lock.file_system_based import FileSystemBasedLock
+from eventide_adapters.lock.open import open_lock
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+from eventide_core.ports import Clock, Storage, TableLock
+
+STORAGE = MemoryStorage("open_lock")
+OPTIONS = Options({})
+
+
+class _StoppedClock:
+    def now_ms(self) -> int:
+        return 0
+
+    def sleep(self, milliseconds: int) -> None:
+        raise AssertionError(f"waits {milliseconds} ms for a lock that nobody holds")
+
+
+CLOCK = _StoppedClock()
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        None,
+        "file-system-based",
+        "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    ],
+)
+def test_the_file_lock_has_a_short_name_hudis_name_and_is_the_default(provider: str | None) -> None:
+    assert isinstance(open_lock(provider, STORAGE, OPTIONS, CLOCK, "us"), FileSystemBasedLock)
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        "storage-based",
+        "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
+        "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+        "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "org.apache.hudi.client.transaction.lock.NoopLockProvider",
+        "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+        "file_system_based",
+    ],
+)
+def test_another_lock_is_refused_with_the_cure(provider: str) -> None:
+    with pytest.raises(ConfigError, match=r"file-system-based.*FileSystemBasedLockProvider.*MODULE:FACTORY") as answer:
+        open_lock(provider, STORAGE, OPTIONS, CLOCK, "us")
+    assert provider in str(answer.value)
+
+
+def test_a_plug_in_is_called_with_what_a_lock_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Storage, Options, Clock, str]] = []
+    lock = FileSystemBasedLock(STORAGE, OPTIONS, CLOCK, "plugged in")
+
+    def factory(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
+        calls.append((storage, options, clock, owner))
+        return lock
+
+    module = ModuleType("pipeline_locks")
+    module.__dict__["zookeeper"] = factory
+    monkeypatch.setitem(sys.modules, "pipeline_locks", module)
+    assert open_lock("pipeline_locks:zookeeper", STORAGE, OPTIONS, CLOCK, "us") is lock
+    assert calls == [(STORAGE, OPTIONS, CLOCK, "us")]
+
+
+@pytest.mark.parametrize("provider", ["no_such_module:lock", "json:no_such_factory", ":lock", "json:"])
+def test_a_plug_in_that_cannot_be_loaded_is_a_config_error(provider: str) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be loaded.*MODULE:FACTORY"):
+        open_lock(provider, STORAGE, OPTIONS, CLOCK, "us")
