@@ -1,0 +1,199 @@
+"""Base files: Parquet as Hudi writes it, read and written in bounded memory.
+
+Read: a file's columns become those of the table's Arrow schema by name. Any list form that Hudi's writers have used is
+accepted (`list.element`, `array`, `bag.array`), and INT96 timestamps; a column that the file doesn't have is null.
+
+Written: row groups of about 120 MB, every column as parquet-avro stores it, except that lists always have three levels,
+and the footer that an index of Hudi looks for:
+
+    org.apache.hudi.bloomfilter     the bloom filter of the record keys
+    hoodie_bloom_filter_type_code   its type; absent for SIMPLE
+    hoodie_min_record_key, hoodie_max_record_key     in Java's order of strings; absent where there are no records
+    parquet.avro.schema, writer.model.name           the Avro schema, as Hudi's Avro writer leaves it
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro_schema import RECORD_KEY, arrow_schema, with_meta_fields
+from eventide_adapters.format.bloom_filter import (
+    DEFAULT_PARAMETERS,
+    FOOTER_KEY,
+    SIMPLE,
+    TYPE_FOOTER_KEY,
+    BloomFilterBuilder,
+    BloomParameters,
+)
+from eventide_core.config import PARQUET_CODEC
+from eventide_core.errors import ConfigError, CorruptBaseFileError, EventideError
+from eventide_core.ports import OutputFile, Storage
+
+_BATCH_ROWS: Final = 1 << 17
+_ROW_GROUP_BYTES_MAX: Final = 120 * 1024 * 1024  # hoodie.parquet.block.size, here of Arrow memory
+_ROW_GROUP_ROWS_MAX: Final = 1 << 20
+# Java's deflate default; zstd beyond 1 costs half as much time again for a hundredth of the size.
+_LEVELS: Final[Mapping[str, int | None]] = {"gzip": 6, "zstd": 1, "snappy": None, "uncompressed": None}
+
+
+def read_base(storage: Storage, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The file's records, with the columns and types of `schema` alone, in the file's order.
+
+    Raises MissingFileError, and CorruptBaseFileError where the file is no Parquet or a column doesn't fit its type.
+    """
+    with _open(storage, path) as file:
+        names = [name for name in schema.names if name in file.schema_arrow.names]
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names):
+            yield _conform(batch, schema, path)
+
+
+def read_footer(storage: Storage, path: str) -> dict[str, str]:
+    """The key-value pairs in the file's footer. Raises MissingFileError, CorruptBaseFileError."""
+    with _open(storage, path) as file:
+        pairs = file.metadata.metadata or {}
+        return {key.decode(): value.decode() for key, value in pairs.items()}
+
+
+def bloom_parameters(footer: Mapping[str, str], path: str) -> BloomParameters:
+    """The layout of the bloom filter in a footer; Hudi's default where there is none."""
+    text = footer.get(FOOTER_KEY)
+    if text is None:
+        return DEFAULT_PARAMETERS
+    return BloomParameters.parse(footer.get(TYPE_FOOTER_KEY, SIMPLE), text, path)
+
+
+class BaseFileWriter:
+    """Writes one base file to an output: the records in order, then the footer. The output is left uncommitted."""
+
+    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomParameters) -> None:
+        """`schema` is the table's Avro schema. Raises ConfigError for an unknown codec."""
+        if codec.lower() not in _LEVELS:
+            raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(_LEVELS)}")
+        self._schema = schema
+        self._sink = _Sink(output)
+        self._bloom_parameters = bloom
+        self._bloom = BloomFilterBuilder(bloom)
+        self._keys: tuple[str, str] | None = None
+        self._pending: list[pa.Table] = []
+        self.row_count = 0
+        sink: Any = self._sink  # an IOBase, which Arrow takes as well as the IO that its stubs ask for
+        compression: Any = "none" if codec.lower() == "uncompressed" else codec.lower()
+        self._writer = pq.ParquetWriter(
+            sink,
+            arrow_schema(with_meta_fields(schema)),
+            compression=compression,
+            compression_level=_LEVELS[codec.lower()],
+            store_schema=False,
+        )
+
+    def write(self, records: pa.Table) -> None:
+        """Adds records, which have all columns of the table."""
+        keys = records.column(RECORD_KEY)
+        self._bloom.add(keys)
+        self._widen_key_range(keys)
+        self.row_count += len(records)
+        self._pending.append(records)
+        if (
+            sum(table.nbytes for table in self._pending) >= _ROW_GROUP_BYTES_MAX
+            or sum(len(table) for table in self._pending) >= _ROW_GROUP_ROWS_MAX
+        ):
+            self._flush()
+
+    def close(self, footer: Mapping[str, str]) -> int:
+        """Writes the footer, Hudi's keys and those of `footer`; the file's size in bytes."""
+        self._flush()
+        pairs = {FOOTER_KEY: self._bloom.text()}
+        if self._bloom_parameters.type_code != SIMPLE:
+            pairs[TYPE_FOOTER_KEY] = self._bloom_parameters.type_code
+        if self._keys is not None:
+            pairs["hoodie_min_record_key"], pairs["hoodie_max_record_key"] = self._keys
+        pairs["parquet.avro.schema"] = with_meta_fields(self._schema)
+        pairs["writer.model.name"] = "avro"
+        self._writer.add_key_value_metadata({**pairs, **footer})
+        self._writer.close()
+        return self._sink.tell()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._pending) if self._pending else None
+        self._pending = []
+        if table is not None and len(table):
+            self._writer.write_table(table, row_group_size=_ROW_GROUP_ROWS_MAX)
+
+    def _widen_key_range(self, keys: pa.ChunkedArray[Any]) -> None:
+        for chunk in keys.chunks:
+            if len(chunk):
+                ends = [*_least_and_greatest(chunk), *(self._keys or ())]
+                self._keys = min(ends, key=_java_order), max(ends, key=_java_order)
+
+
+class _Sink(io.RawIOBase):
+    """An OutputFile as the stream that Parquet is written to."""
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self._size += self._output.write(memoryview(data))
+        return len(data)
+
+    def tell(self) -> int:
+        return self._size
+
+
+@contextmanager
+def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+    """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through."""
+    with storage.open_input(path) as stream:
+        try:
+            yield pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+        except EventideError:
+            raise
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise CorruptBaseFileError(
+                f"base file {path} cannot be read: {error}; restore it, or roll back the commit that wrote it"
+            ) from error
+
+
+def _conform(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
+    columns: list[pa.Array[Any]] = []
+    for field in schema:
+        written = field.name in batch.schema.names
+        column = batch.column(field.name) if written else pa.nulls(len(batch), field.type)
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowException as error:
+            raise CorruptBaseFileError(
+                f"base file {path}: column {field.name} of type {column.type} does not fit the table's {field.type}: {error}"
+            ) from error
+        if column.null_count and not field.nullable:
+            raise CorruptBaseFileError(
+                f"base file {path}: column {field.name} is null in a record, but never in the table's schema"
+            )
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
+    data: Any = keys.buffers()[2]
+    # Bytes order strings as Java does, but for characters beyond 16 bits, whose UTF-8 begins with 0xF0 or more.
+    if data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any()):
+        texts: list[Any] = keys.to_pylist()
+        return min(texts, key=_java_order), max(texts, key=_java_order)
+    ends: Any = pc.min_max(keys).as_py()
+    return ends["min"], ends["max"]
+
+
+def _java_order(text: str) -> bytes:
+    """Strings as Java compares them: by UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,113 @@
+"""How a slice's folded logs meet its base, in whole columns: the second step of core's record_order.
+
+The base comes in batches, so that memory holds the logs and one batch.
+
+1. A base row of a key without winner passes; else the winner takes its place, unless under EVENT_TIME_ORDERING the base
+   row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert operations
+   may write them) only the first meets the winner, as in Hudi 1.1.1.
+2. Winners that met no base row come last, as inserts, in order of their first appearance in the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro_schema import RECORD_KEY
+from eventide_adapters.format.log_fold import Flags, FoldedLogs, Numbers, comparable
+from eventide_core.ports import RecordShape
+from eventide_core.table.record_order import MergeRule
+
+
+def merge_columns(shape: RecordShape) -> tuple[str, ...]:
+    """The columns that a merge needs, whatever else is read."""
+    return (RECORD_KEY,) if shape.ordering_field is None else (RECORD_KEY, shape.ordering_field)
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """Deletes with an ordering value that won: their keys, ordering values, and the instants of their blocks."""
+
+    keys: pa.Array[Any]
+    orderings: pa.Array[Any]
+    instants: tuple[str, ...]
+
+    def filter(self, mask: pa.Array[Any]) -> Tombstones:
+        """Those where the mask is true."""
+        instants = tuple(i for i, is_kept in zip(self.instants, mask.to_pylist(), strict=True) if is_kept)
+        return Tombstones(self.keys.filter(mask), self.orderings.filter(mask), instants)
+
+
+@dataclass(slots=True)
+class SliceMerge:
+    """One pass over a base. The counts are complete, and `tombstones` may be asked, when `batches` has ended."""
+
+    logs: FoldedLogs
+    shape: RecordShape
+    updates: int = 0
+    inserts: int = 0
+    deletes: int = 0
+    _is_met: Flags = field(init=False)
+    _is_beaten: Flags = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._is_met = np.zeros(len(self.logs.keys), np.bool_)
+        self._is_beaten = np.zeros(len(self.logs.keys), np.bool_)
+
+    def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the logs."""
+        for batch in base:
+            yield self._meet(batch)
+        inserted = np.nonzero(~self._is_met & ~self.logs.is_delete)[0]
+        self.inserts = len(inserted)
+        yield self.logs.rows.take(self.logs.row_of[inserted])
+
+    @property
+    def tombstones(self) -> Tombstones:
+        """The ordered deletes that a later reader of the merged slice can't know of."""
+        logs = self.logs
+        chosen = np.nonzero(logs.is_delete & ~logs.is_natural_delete & ~self._is_beaten)[0]
+        instants = tuple(logs.instants[i] for i in logs.instant_of[chosen])
+        return Tombstones(logs.keys.take(chosen), logs.orderings.take(chosen), instants)
+
+    def _meet(self, batch: pa.RecordBatch) -> pa.Table:
+        table = pa.Table.from_batches([batch])
+        found = pc.index_in(batch.column(RECORD_KEY), value_set=self.logs.keys)
+        rows = np.nonzero(found.is_valid().to_numpy(zero_copy_only=False))[0]
+        keys = found.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
+        keys, first = np.unique(keys, return_index=True)
+        is_new = ~self._is_met[keys]
+        keys, rows = keys[is_new], rows[first][is_new]
+        self._is_met[keys] = True
+        wins = self._beats_base(keys, batch, rows)
+        self._is_beaten[keys[~wins]] = True
+        keys, rows = keys[wins], rows[wins]
+        if len(keys) == 0:
+            return table
+        source = self.logs.row_of[keys]
+        is_update = source >= 0
+        self.updates += int(is_update.sum())
+        self.deletes += int((~is_update).sum())
+        # Base rows, then the rows that replace some of them: one take picks each row's successor.
+        index = np.arange(len(batch))
+        index[rows[is_update]] = len(batch) + np.arange(is_update.sum())
+        index = np.delete(index, rows[~is_update])
+        replacing = self.logs.rows.take(source[is_update])
+        return pa.concat_tables([table, replacing]).combine_chunks().take(index)
+
+    def _beats_base(self, keys: Numbers, batch: pa.RecordBatch, rows: Numbers) -> Flags:
+        field_name = self.shape.ordering_field
+        if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or field_name is None:
+            return np.ones(len(keys), np.bool_)
+        newer = comparable(self.logs.orderings.take(keys))
+        older = comparable(batch.column(field_name).take(rows))
+        # A null is less than any value: the winner loses with a null unless the base row has one too.
+        is_greater: Any = pc.greater_equal(newer, older)
+        wins = is_greater.fill_null(False).to_numpy(zero_copy_only=False)
+        wins |= older.is_null().to_numpy(zero_copy_only=False)
+        return np.asarray(wins | self.logs.is_natural_delete[keys], np.bool_)
