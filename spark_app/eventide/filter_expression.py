@@ -1,0 +1,230 @@
+"""Which rows a filter keeps: a condition as in SQL's WHERE, turned into an Arrow expression.
+
+    condition  := condition and|or condition | not condition | (condition) | predicate
+    predicate  := value (= | <> | != | < | <= | > | >=) value
+                | value [not] between value and value | column [not] in (literal, ...)
+                | column [not] like 'pattern'         | column is [not] null | boolean column
+    value      := column | literal                      at least one of a predicate's values is a column
+    column     := name, `any name`, struct.field
+    literal    := 1, 1.5, 'text', true, date '2026-11-21', timestamp '2026-11-21T00:00Z'
+
+A literal takes the type of the column it is compared with, so a text is enough for a date or timestamp: in ISO-8601, and
+without a zone in UTC. As in SQL a comparison with null is neither true nor false, and such rows are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import reduce
+from operator import and_, eq, ge, gt, le, lt, ne, or_
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import expressions as sql
+from sqlglot.errors import SqlglotError
+
+from eventide_core.errors import InvalidFilterError
+
+_DIALECT = "spark"  # names in backticks, as in the engine that most of these tables are read with
+
+ArrowType: TypeAlias = Any  # any pa.DataType: the stubs type each kind apart
+Node: TypeAlias = Any  # a part of what was parsed: the parser's versions differ in what they call its class
+Comparison: TypeAlias = Callable[[pc.Expression, Any], pc.Expression]
+
+_COMPARISONS: dict[Node, Comparison] = {
+    sql.EQ: eq,
+    sql.NEQ: ne,
+    sql.LT: lt,
+    sql.LTE: le,
+    sql.GT: gt,
+    sql.GTE: ge,
+}
+
+_SWAPPED: dict[Comparison, Comparison] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt, ge: le}
+
+
+def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
+    """The expression that is true for the rows to keep, over columns of the schema.
+
+    Raises InvalidFilterError, which names the part that is wrong.
+    """
+    try:
+        statements = sqlglot.parse(text, dialect=_DIALECT)
+        if len(statements) != 1 or statements[0] is None:
+            raise InvalidFilterError(f"filter {text!r} is not one condition; write one such as amount > 10")
+        return _Translation(schema).condition(statements[0])
+    except SqlglotError as error:
+        raise InvalidFilterError(f"filter {text!r} cannot be read{_place(error)}") from None
+    except RecursionError:
+        raise InvalidFilterError("the filter is nested too deeply; use `in (...)` for long lists") from None
+
+
+def _place(error: SqlglotError) -> str:
+    for found in getattr(error, "errors", ()):
+        return f" at {found['highlight']!r} (character {found['col']})"
+    return f": {str(error).splitlines()[0]}"
+
+
+class _Translation:
+    """Turns the parts of one filter into Arrow, by the types of one schema."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def condition(self, node: Node) -> pc.Expression:
+        """What a part says of a row: true, false or null."""
+        match node:
+            case sql.Paren():
+                return self.condition(node.this)
+            case sql.Not():
+                return ~self.condition(node.this)
+            case sql.And() | sql.Or():
+                parts = [self.condition(part) for part in node.flatten()]
+                return reduce(and_ if isinstance(node, sql.And) else or_, parts)
+            case sql.Is() if isinstance(node.expression, sql.Null):
+                return self._column(node.this)[0].is_null()
+            case sql.Between():
+                return self._compare(ge, node.this, node.args["low"], node) & self._compare(
+                    le, node.this, node.args["high"], node
+                )
+            case sql.In() if node.expressions:
+                return self._any_of(node)
+            case sql.Like() if isinstance(node.expression, sql.Literal) and node.expression.is_string:
+                return self._like(node)
+            case sql.Column() | sql.Dot():
+                column, kind = self._column(node)
+                if not pa.types.is_boolean(kind):
+                    raise InvalidFilterError(f"{_text(node)!r} is no condition: the column is of type {kind}")
+                return column
+            case _ if type(node) in _COMPARISONS:
+                return self._compare(_COMPARISONS[type(node)], node.this, node.expression, node)
+            case _:
+                raise InvalidFilterError(
+                    f"{_text(node)!r} is not supported in a filter; it knows comparisons, in, between, like, is null, "
+                    "and, or, not"
+                )
+
+    def _any_of(self, node: sql.In) -> pc.Expression:
+        column, kind = self._column(node.this)
+        values = [_literal(item, kind, _text(node.this)) for item in node.expressions]
+        # SQL's null in, null out; Arrow's set look-up answers false.
+        found: pc.Expression = pc.if_else(column.is_valid(), _is_in(column, values), pa.scalar(None, pa.bool_()))
+        return found
+
+    def _like(self, node: sql.Like) -> pc.Expression:
+        column, kind = self._column(node.this)
+        if not pa.types.is_string(kind):
+            raise InvalidFilterError(f"{_text(node)!r}: like is for text, and the column is of type {kind}")
+        return pc.match_like(column, node.expression.this)
+
+    def _compare(self, operator: Comparison, left: Node, right: Node, whole: Node) -> pc.Expression:
+        if _is_column(left) and _is_column(right):
+            (one, one_kind), (other, other_kind) = self._column(left), self._column(right)
+            if one_kind != other_kind and not (_is_number(one_kind) and _is_number(other_kind)):
+                raise InvalidFilterError(
+                    f"{_text(whole)!r} compares a column of type {one_kind} with one of {other_kind}"
+                )
+            return operator(one, other)
+        if _is_column(left):
+            column, kind = self._column(left)
+            return operator(column, _literal(right, kind, _text(left)))
+        if _is_column(right):
+            column, kind = self._column(right)
+            return _SWAPPED[operator](column, _literal(left, kind, _text(right)))
+        raise InvalidFilterError(f"{_text(whole)!r} compares no column with anything")
+
+    def _column(self, node: Node) -> tuple[pc.Expression, ArrowType]:
+        """A column, or a field inside one, and its type."""
+        names = _names(node)
+        if names is None:
+            raise InvalidFilterError(f"{_text(node)!r} stands where a column should")
+        fields, kind = list(self._schema), None
+        for name in names:
+            found = next((field for field in fields if field.name == name), None)
+            if found is None:
+                known = ", ".join(field.name for field in fields) or f"nothing: it is of type {kind}"
+                raise InvalidFilterError(f"{_text(node)!r}: there is no column {name!r}; there is {known}")
+            kind = found.type
+            fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        return pc.field(*names), kind
+
+
+def _is_in(column: pc.Expression, values: Sequence[pa.Scalar[Any]]) -> pc.Expression:
+    kinds = {value.type for value in values}
+    if len(kinds) > 1:  # such as an integer column against (1, 2.5)
+        return reduce(or_, (column == value for value in values))
+    return column.isin(pa.array([value.as_py() for value in values], type=kinds.pop()))
+
+
+def _names(node: Node) -> list[str] | None:
+    return [part.name for part in node.parts] if _is_column(node) else None
+
+
+def _is_column(node: Node) -> bool:
+    return isinstance(node, sql.Column | sql.Dot)
+
+
+def _is_number(kind: ArrowType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
+    """The literal as a value of the column's type."""
+    match node:
+        case sql.Paren():
+            return _literal(node.this, kind, column)
+        case sql.Cast() | sql.TsOrDsToDate() if isinstance(node.this, sql.Literal):
+            return _literal(node.this, kind, column)  # date '...' and timestamp '...': the column's type says it
+        case sql.Null():
+            raise InvalidFilterError(f"null equals nothing: write {column} is null, or is not null")
+        case sql.Boolean() if pa.types.is_boolean(kind):
+            return pa.scalar(bool(node.this))
+        case sql.Neg() if isinstance(node.this, sql.Literal) and not node.this.is_string and _is_number(kind):
+            return _number(f"-{node.this.name}", kind, column)
+        case sql.Literal() if not node.is_string and _is_number(kind):
+            return _number(node.name, kind, column)
+        case sql.Literal() if node.is_string:
+            return _of_text(node.name, kind, column)
+        case _:
+            raise InvalidFilterError(f"{_text(node)!r} cannot be compared with {column}, which is of type {kind}")
+
+
+def _number(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
+    value = Decimal(text)
+    try:
+        if pa.types.is_floating(kind):
+            return pa.scalar(float(value), kind)
+        if pa.types.is_decimal(kind):
+            return pa.scalar(value)
+        # Of Arrow's own choice, not of the column's type: it widens, so that 5000000000 and 1.5 fit beside an int.
+        return pa.scalar(int(value)) if value == value.to_integral_value() else pa.scalar(float(value))
+    except (pa.ArrowInvalid, OverflowError):
+        raise InvalidFilterError(f"{text} is too large to be compared with {column}, which is of type {kind}") from None
+
+
+def _of_text(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
+    try:
+        if pa.types.is_timestamp(kind):
+            return _moment(text, kind)
+        value: pa.Scalar[Any] = pa.scalar(text).cast(kind)
+        return value
+    except (ValueError, pa.ArrowNotImplementedError):
+        raise InvalidFilterError(f"{text!r} is no value of {column}, which is of type {kind}") from None
+
+
+def _moment(text: str, kind: ArrowType) -> pa.Scalar[Any]:
+    """A text in ISO-8601 as a moment; a column of local times takes no zone."""
+    moment = datetime.fromisoformat(text)
+    if kind.tz is None and moment.tzinfo is not None:
+        raise ValueError(text)
+    if kind.tz is not None and moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return pa.scalar(moment, pa.timestamp("us", kind.tz))
+
+
+def _text(node: Node) -> str:
+    return str(node.sql(dialect=_DIALECT))
