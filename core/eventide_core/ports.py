@@ -265,6 +265,10 @@ class Clock(Protocol):
 
     def sleep(self, milliseconds: int) -> None: ...
 
+    def local_offset_ms(self) -> int:
+        """How far the local time zone is ahead of UTC now."""
+        ...
+
 
 class Progress(Protocol):
     """What a person watches. Every call is optional to heed."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from os import getpid
 from uuid import uuid4
 
-from eventide_adapters.format.log_content import ArrowLogContent
-
 from eventide.engine_local import LocalEngine
+from eventide_adapters.format.log_content import ArrowLogContent
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.slice_reader import ArrowSliceReader
@@ -37,6 +36,9 @@ class SystemClock:
 
     def sleep(self, milliseconds: int) -> None:
         time.sleep(milliseconds / 1000)
+
+    def local_offset_ms(self) -> int:
+        return time.localtime().tm_gmtoff * 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_pending_writes
-from eventide_core.action.freshness import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
+from eventide_core.action.freshness import Freshness
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, PlanMismatchError, StorageError
 from eventide_core.ports import Clock, Engine, MergeResult, MergeTask, Progress, RecordMerger, Storage, TableLock
@@ -86,6 +86,7 @@ class CompactionRunner:
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             self._check_pending(state, plan)
+            check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
             changed = [op for op in plan.operations if not _is_as_planned(state, plan, op)]
             requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
             inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
@@ -127,7 +128,6 @@ class CompactionRunner:
                     f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                     "run it or roll it back first"
                 )
-        check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
         if plan.link_mode is LinkMode.PREFIX and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
                 f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
@@ -168,6 +168,9 @@ class CompactionRunner:
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             self._check_pending(state, plan)
+            if state.config.slices_by_completion_time:
+                # On version 6 a write that began after step 2 has seen the plan and appends to the new slice.
+                check_pending_writes(state.timeline, plan.instant)
             for op in plan.operations:
                 if not _is_as_planned(state, plan, op):
                     raise PlanMismatchError(
@@ -178,7 +181,7 @@ class CompactionRunner:
                 lease.check()
                 drop_metadata_table(storage)
             lease.check()
-            outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock.now_ms())))
+            outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
             if outcome.completion_time is None:
                 raise PlanMismatchError(
                     f"the plan at {plan.instant} is being rolled back; run rollback again to end it"
@@ -207,14 +210,9 @@ class CompactionRunner:
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
-        metadata = state.commits[instant]
-        extra = metadata.extra_metadata
-        bases = [stat for stat in metadata.stats if stat.log_version is None]
-        links = [stat for stat in metadata.stats if stat.log_version is not None]
-        watermark, cut = extra.get(WATERMARK_KEY), extra.get(CUT_KEY)
-        if cut is None or watermark is None:
-            raise PlanMismatchError(f"the compaction at {instant} was completed by another engine; see it with `show`")
-        fresh = Freshness(int(watermark), int(cut), int(extra.get(LATE_RECORDS_KEY, "0")), 0, None)
+        stats = state.commits[instant].stats
+        bases = [stat for stat in stats if stat.log_version is None]
+        links = [stat for stat in stats if stat.log_version is not None]
         metrics = {
             "operations": len(bases),
             "records_written": sum(stat.num_writes for stat in bases),
@@ -224,7 +222,7 @@ class CompactionRunner:
             "bytes_written": sum(stat.file_size_bytes for stat in bases),
             "bytes_linked": sum(stat.file_size_bytes for stat in links),
         }
-        return CompactionResult(instant, fresh, metrics)
+        return CompactionResult(instant, self.freshness.now(state), metrics)
 
 
 def marker_path(instant: str, op: PlannedOperation) -> str:

@@ -31,7 +31,7 @@ from eventide_core.action.freshness import Freshness, freshness
 from eventide_core.action.slice_split import judge_split
 from eventide_core.config import LinkChoice, MetadataTable, Options
 from eventide_core.errors import BusyError, ConfigError, RefusedError, ThresholdBelowCutError
-from eventide_core.ports import BlockFilter, Clock, Engine, LogContent, RecordShape, TableLock
+from eventide_core.ports import BlockFilter, Capability, Clock, Engine, LogContent, RecordShape, TableLock
 from eventide_core.service.event_time_field import event_time_field_of
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.outcome import instants_with_outcome
@@ -131,8 +131,7 @@ class CompactionScheduler:
     def _draft(self, state: TableState, request: CompactionRequest) -> DraftPlan:
         check_trigger(state.timeline)
         notes = self._metadata_table_note(state)
-        now_ms = self.clock.now_ms()
-        cut_ms = request.threshold_at(now_ms)
+        cut_ms = request.threshold_at(self.clock.now_ms())
         if state.cut_ms is not None and cut_ms < state.cut_ms:
             raise ThresholdBelowCutError(
                 f"T {cut_ms} lies before the published cut {state.cut_ms}: the cut falls only by rollback or restore; "
@@ -143,13 +142,17 @@ class CompactionScheduler:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self._slice_facts(state, shape, slices)
         strategy = self._strategy(cut_ms, facts)
-        now = unused_instant(state, now_ms)
+        now = unused_instant(state, self.clock)
         rules = ReaderRules(state.config.merge_rule, state.config.reader_rules, self._is_base_file_index(slices))
         selections: list[Selection] = []
         for found in facts:
             selection = select(found, strategy, now, state.timeline)
             if selection is not None:
                 selections.append(self._settled(selection, rules, shape, state.blocks()))
+        if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
+            raise RefusedError(
+                f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
+            )
         link = choose_link(selections, self._link_facts(state, request.link_choice, now))
         check_pending_writes(state.timeline, link.instant)
         terms = PlanTerms(cut_ms, Cut.FILE, event_time_field, state.schema, state.config.version)
@@ -227,11 +230,12 @@ class CompactionScheduler:
         return not all(s.file_id[:8].isdecimal() and int(s.file_id[:8]) < BUCKET_NUMBERS_MAX for s in slices)
 
 
-def unused_instant(state: TableState, now_ms: int) -> str:
-    """An instant above every time of the timeline, and not before now."""
+def unused_instant(state: TableState, clock: Clock) -> str:
+    """An instant above every time of the timeline, and not before now, in the time zone that the table's instants are in."""
     times = (time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
     last = max(times, default="")
-    now = instant_time(now_ms)
+    now_ms = clock.now_ms()
+    now = instant_time(now_ms if state.config.has_utc_instants else now_ms + clock.local_offset_ms())
     return now if now > last else next_instant_time(last)
 
 

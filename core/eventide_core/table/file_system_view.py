@@ -50,8 +50,8 @@ class FileSystemView:
     ) -> "FileSystemView":
         """The view over a listing. `replaced_at`: file groups replaced by a completed instant.
 
-        Raises UnsupportedTableError for change data capture logs, two base files in one place, and (8 and later) for logs whose completion time lies
-        in the archived timeline.
+        Raises UnsupportedTableError for change data capture logs, two base files in one place, and (8 and later) for
+        logs whose completion time lies in the archived timeline.
         """
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
         logs: dict[FileGroup, list[LogFile]] = {}

@@ -51,6 +51,11 @@ class TableConfig:
         return self.version >= 8
 
     @property
+    def has_utc_instants(self) -> bool:
+        """Whether instants are UTC; else they are in the local time zone of whoever writes, Hudi's default."""
+        return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
+
+    @property
     def ordering_field(self) -> str | None:
         return self.ordering_fields[0] if self.ordering_fields else None
 

@@ -39,6 +39,9 @@ class ManualClock:
             self.events.remove(event)
             event[1]()
 
+    def local_offset_ms(self) -> int:
+        return 0
+
 
 @pytest.fixture
 def clock() -> ManualClock:

@@ -21,6 +21,9 @@ class _StoppedClock:
     def sleep(self, milliseconds: int) -> None:
         raise AssertionError(f"waits {milliseconds} ms for a lock that nobody holds")
 
+    def local_offset_ms(self) -> int:
+        return 0
+
 
 CLOCK = _StoppedClock()
 
