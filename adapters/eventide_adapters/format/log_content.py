@@ -61,7 +61,7 @@ class ArrowLogContent:
         count = 0
         for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=True):
             for part in reader.read(placed):
-                count += pc.sum(pc.less(_event_times(part, shape), pa.scalar(threshold_ms))).as_py() or 0
+                count += pc.less(_event_times(part, shape), pa.scalar(threshold_ms)).true_count
         return count
 
     def key_histories(

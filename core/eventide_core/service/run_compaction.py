@@ -75,7 +75,10 @@ class CompactionRunner:
         tasks = self._tasks(plan)
         progress.start("compacting", len(tasks))
         results = self.engine.map(self.merger, tasks, on_done=progress.advance)
-        self._complete(plan, results)
+        try:
+            self._complete(plan, results)
+        except StorageError as failure:
+            self._settle(instant, failure)
         return self._completed(instant)
 
     def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan:
@@ -194,19 +197,19 @@ class CompactionRunner:
             )
             data = self.files.codec.encode_commit(commit_metadata(plan, results, fresh), state.config.version)
             lease.check()
-            self._publish(f"{state.config.timeline_path}/{completed.file_name}", data, plan.instant)
+            storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
         remove_markers(storage, plan)
 
-    def _publish(self, path: str, data: bytes, instant: str) -> None:
-        """Puts the completed file. A lost reply is settled by reading the timeline, never by writing again."""
-        try:
-            self.files.storage.put_if_absent(path, data)
-        except StorageError as error:
-            found = self.files.timeline(self.files.config()).find(instant)
-            if found is None or not found.is_completed:
-                raise StorageError(
-                    f"the compaction at {instant} is not committed: {error}; run it again with --execute {instant}"
-                ) from error
+    def _settle(self, instant: str, failure: StorageError) -> None:
+        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
+
+        A reply may have been lost, or the lock not have been given back after the commit.
+        """
+        found = self.files.timeline(self.files.config()).find(instant)
+        if found is None or not found.is_completed:
+            raise StorageError(
+                f"the compaction at {instant} is not committed: {failure}; run it again with --execute {instant}"
+            ) from failure
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
