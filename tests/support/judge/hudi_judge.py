@@ -39,7 +39,11 @@ class JudgeError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class JudgedInstant:
-    """An instant as Hudi reads it from the active timeline. `completion_time`: None below Hudi 1."""
+    """An instant as Hudi reads it from the active timeline.
+
+    `completion_time`: None while pending and below Hudi 1; on tables below version 8 only the file's modification
+    time.
+    """
 
     requested_time: str
     action: str

@@ -23,9 +23,7 @@ def read(
 ) -> pa.Table:
     """All columns that hudi-rs shows, in no certain order of rows. Raises what hudi-rs raises."""
     incremental = query == "incremental"
-    chosen = HudiReadOptions().with_query_type(
-        HudiQueryType.Incremental if incremental else HudiQueryType.Snapshot
-    )
+    chosen = HudiReadOptions().with_query_type(HudiQueryType.Incremental if incremental else HudiQueryType.Snapshot)
     if query == "read_optimized":
         chosen = chosen.with_hudi_option(READ_OPTIMIZED_MODE, "true")
     if as_of is not None:

@@ -42,6 +42,8 @@ BUCKET_INDEX = {
 }
 SIMPLE_INDEX = {"hoodie.index.type": "SIMPLE"}
 BLOOM_INDEX = {"hoodie.index.type": "BLOOM"}
+IN_MEMORY_INDEX = {"hoodie.index.type": "INMEMORY"}
+"""Lives as long as a judge does. Hudi writes inserts as logs, without a base file, under no other index of its own."""
 
 NO_METADATA_TABLE = {"hoodie.metadata.enable": "false"}
 METADATA_TABLE = {
@@ -56,9 +58,7 @@ PARQUET_LOG_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
 
 PAYLOADS = "org.apache.hudi.common.model"
 DEFAULT_PAYLOAD = {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.DefaultHoodieRecordPayload"}
-OVERWRITE_WITH_LATEST = {
-    "hoodie.datasource.write.payload.class": f"{PAYLOADS}.OverwriteWithLatestAvroPayload"
-}
+OVERWRITE_WITH_LATEST = {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.OverwriteWithLatestAvroPayload"}
 EVENT_TIME_ORDERING = {"hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING"}
 COMMIT_TIME_ORDERING = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
 

@@ -1,0 +1,187 @@
+"""The histories that the golden tables went through: the same rows every time, from a seeded generator.
+
+Event times are milliseconds. Batch `b` of a history spans the seconds [1000 b, 1000 b + 1000) after
+`EPOCH_MS`, except for late rows. Partition `c` is written once and never changed: its slices have no logs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+EPOCH_MS = 1_700_000_000_000
+KEYS_IN_BASE = 120
+UPDATES = 18
+INSERTS = 8
+DELETES = 5
+UPSERTS = 6
+
+Row: TypeAlias = dict[str, Any]
+
+PLAIN_COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("event_ts", pa.int64()),
+    pa.field("val", pa.string()),
+    pa.field("amount", pa.float64()),
+]
+PLACE: list[pa.Field[Any]] = [
+    pa.field("name", pa.string()),
+    pa.field("lat", pa.float64()),
+    pa.field("floor", pa.int32()),
+]
+RICH_COLUMNS: list[pa.Field[Any]] = [
+    *PLAIN_COLUMNS,
+    pa.field("seats", pa.int32()),
+    pa.field("paid", pa.bool_()),
+    pa.field("picked_up", pa.timestamp("us", "UTC")),
+    pa.field("day", pa.date32()),
+    pa.field("fare", pa.decimal128(10, 2)),
+    pa.field("signature", pa.binary()),
+    pa.field("place", pa.struct(PLACE)),
+    pa.field("tags", pa.list_(pa.string())),
+]
+PLAIN = pa.schema(PLAIN_COLUMNS)
+RICH = pa.schema(RICH_COLUMNS)
+ORDERED_DELETES = PLAIN.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+SEQUENCED = PLAIN.append(pa.field("seq", pa.int64()))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action on the table: an `operation` of Hudi with its rows, or `compact`; or a write that fails."""
+
+    operation: str
+    rows: tuple[Row, ...] = ()
+    must_fail: bool = False
+
+
+def changes_and_natural_deletes(*, compact_after: int | None = None, rich: bool = False) -> Iterator[Step]:
+    """Upserts with late rows, ties and inserts; the deletes name no event time that Hudi would heed."""
+    keys = _Keys(seed=74, rich=rich)
+    yield Step("bulk_insert", keys.base())
+    for batch in range(1, UPSERTS + 1):
+        yield Step("upsert", keys.changes(batch, late_share=0.15, tie_share=0.1))
+        if batch in (2, 4):
+            yield Step("delete", keys.deleted(batch))
+        if batch == compact_after:
+            yield Step("compact")
+
+
+def changes_and_ordered_deletes() -> Iterator[Step]:
+    """Upserts of which some rows are deletes that carry an event time; rows older than a delete follow it."""
+    keys = _Keys(seed=75)
+    yield Step("bulk_insert", tuple(row | {"_hoodie_is_deleted": False} for row in keys.base()))
+    removed: tuple[Row, ...] = ()
+    for batch in range(1, UPSERTS + 1):
+        # The keys removed in the batch before come back: half of them too late to count.
+        returning = {
+            row["id"]: row | {"val": f"back-{batch}", "event_ts": row["event_ts"] + (-60_000 if nth % 2 else 1_000_000)}
+            for nth, row in enumerate(removed)
+        }
+        changed = {row["id"]: row for row in keys.changes(batch, late_share=0.15, tie_share=0.1)}
+        removed = tuple(row for row in keys.deleted(batch) if row["id"] not in changed | returning)
+        rows = [row | {"_hoodie_is_deleted": False} for row in (changed | returning).values()]
+        yield Step("upsert", (*rows, *(row | {"_hoodie_is_deleted": True} for row in removed)))
+
+
+def changes_in_event_time_order(*, from_nothing: bool = False) -> Iterator[Step]:
+    """No deletes; event times rise from batch to batch but for one late row in each of the last two.
+
+    `from_nothing`: the table begins with an upsert, so that slices hold logs alone.
+    """
+    keys = _Keys(seed=76)
+    yield Step("upsert" if from_nothing else "bulk_insert", keys.base())
+    for batch in range(1, UPSERTS + 1):
+        late = 1 / UPDATES if batch > UPSERTS - 2 else 0.0
+        yield Step("upsert", keys.changes(batch, late_share=late, tie_share=0.0))
+
+
+def changes_without_event_time() -> Iterator[Step]:
+    """As in event-time order, but ordered by `seq`; every fifth change has no event time."""
+    for batch, step in enumerate(changes_in_event_time_order()):
+        rows = tuple(
+            row | {"seq": batch * 1000 + nth, "event_ts": None if batch and nth % 5 == 0 else row["event_ts"]}
+            for nth, row in enumerate(step.rows)
+        )
+        yield Step(step.operation, rows)
+
+
+def a_writer_dies(*, work_goes_on: bool) -> Iterator[Step]:
+    """A write fails after its logs were written. `work_goes_on`: the next write rolls it back."""
+    keys = _Keys(seed=77)
+    yield Step("bulk_insert", keys.base())
+    for batch in range(1, UPSERTS + 1):
+        dies = batch == (3 if work_goes_on else UPSERTS)
+        yield Step("upsert", keys.changes(batch, late_share=0.1, tie_share=0.0), must_fail=dies)
+
+
+class _Keys:
+    """Generates rows, and remembers which keys there are and when each was last changed."""
+
+    def __init__(self, *, seed: int, rich: bool = False) -> None:
+        self._random = random.Random(seed)
+        self._rich = rich
+        self._last_ms: dict[int, int] = {}
+
+    def base(self) -> tuple[Row, ...]:
+        return tuple(self._row(key, 0, EPOCH_MS + key * 8_000) for key in range(KEYS_IN_BASE))
+
+    def changes(self, batch: int, *, late_share: float, tie_share: float) -> tuple[Row, ...]:
+        known = [key for key in self._last_ms if _partition(key) != "c"]
+        late, ties = round(UPDATES * late_share), round(UPDATES * tie_share)
+        rows = []
+        for nth, key in enumerate(self._random.sample(known, UPDATES)):
+            if nth < late:
+                event_ms = EPOCH_MS + self._random.randrange(batch * 1000) * 1000
+            elif nth < late + ties:
+                event_ms = self._last_ms[key]
+            else:
+                event_ms = self._within(batch)
+            rows.append(self._row(key, batch, event_ms))
+        new = range(batch * 1000, batch * 1000 + INSERTS)
+        return (*rows, *(self._row(key, batch, self._within(batch)) for key in new))
+
+    def deleted(self, batch: int) -> tuple[Row, ...]:
+        known = [key for key in self._last_ms if _partition(key) != "c"]
+        at = EPOCH_MS + (batch * 1000 + 900) * 1000
+        nulls = {"val": None, "amount": None}
+        return tuple(self._row(key, batch, at) | nulls for key in self._random.sample(known, DELETES))
+
+    def _within(self, batch: int) -> int:
+        return EPOCH_MS + (batch * 1000 + self._random.randrange(1000)) * 1000
+
+    def _row(self, key: int, batch: int, event_ms: int) -> Row:
+        self._last_ms[key] = event_ms
+        plain = {
+            "id": f"k{key:05d}",
+            "part": _partition(key),
+            "event_ts": event_ms,
+            "val": f"b{batch}-{key}",
+            "amount": key + batch / 10,
+        }
+        return plain | _rich(key, batch, event_ms) if self._rich else plain
+
+
+def _partition(key: int) -> str:
+    return "c" if key % 10 == 9 and key < KEYS_IN_BASE else "ab"[key % 2]
+
+
+def _rich(key: int, batch: int, event_ms: int) -> Row:
+    picked_up = datetime.fromtimestamp(event_ms // 1000, UTC) + timedelta(microseconds=key)
+    return {
+        "seats": None if key % 7 == 0 else key % 5,
+        "paid": key % 3 == 0,
+        "picked_up": picked_up,
+        "day": date(2026, 11, 21) - timedelta(days=key),
+        "fare": Decimal(key * 100 + batch) / 100,
+        "signature": bytes([key % 256, batch, 0xFF]),
+        "place": None if key % 11 == 0 else {"name": f"p{key % 4}", "lat": key / 8, "floor": batch - 3},
+        "tags": [f"t{nth}" for nth in range(key % 3)],
+    }

@@ -1,0 +1,104 @@
+"""Which golden tables there are: the Hudi that writes each, its options and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from golden.histories import (
+    ORDERED_DELETES,
+    PLAIN,
+    RICH,
+    SEQUENCED,
+    Step,
+    a_writer_dies,
+    changes_and_natural_deletes,
+    changes_and_ordered_deletes,
+    changes_in_event_time_order,
+    changes_without_event_time,
+)
+from support.judge.options import (
+    AVRO_LOG_BLOCKS,
+    BLOOM_INDEX,
+    BUCKET_INDEX,
+    COMMIT_TIME_ORDERING,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME_ORDERING,
+    IN_MEMORY_INDEX,
+    MERGE_ON_READ,
+    METADATA_TABLE,
+    NO_METADATA_TABLE,
+    OVERWRITE_WITH_LATEST,
+    PARQUET_LOG_BLOCKS,
+    SIMPLE_INDEX,
+    table_name,
+    table_version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """`name` begins with the table version."""
+
+    name: str
+    bundle: str
+    options: Mapping[str, str]
+    history: Iterator[Step]
+    schema: pa.Schema = PLAIN
+
+
+def recipes() -> tuple[Recipe, ...]:
+    """All golden tables, with fresh histories."""
+    bucket = MERGE_ON_READ | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | BUCKET_INDEX
+    v6 = bucket | DEFAULT_PAYLOAD
+    v9 = bucket | table_version(9) | EVENT_TIME_ORDERING
+    by_seq = {
+        "hoodie.datasource.write.precombine.field": "seq",
+        "hoodie.payload.ordering.field": "seq",
+    }
+    return (
+        _v6("v6_avro_defpay", v6, changes_and_natural_deletes()),
+        _v6("v6_parquet_defpay", v6 | PARQUET_LOG_BLOCKS, changes_and_natural_deletes(rich=True), RICH),
+        _v6("v6_avro_owl_simple", v6 | SIMPLE_INDEX | OVERWRITE_WITH_LATEST, changes_and_natural_deletes()),
+        _named("v6_111_avro_bucket", "1.1.1", v6 | table_version(6), changes_and_natural_deletes()),
+        _v6("v6_avro_types", v6, changes_and_natural_deletes(rich=True), RICH),
+        _v6("v6_ordered_deletes", v6, changes_and_ordered_deletes(), ORDERED_DELETES),
+        _v6("v6_no_deletes", v6, changes_in_event_time_order()),
+        _v6("v6_log_only", v6 | IN_MEMORY_INDEX, changes_in_event_time_order(from_nothing=True)),
+        _v6("v6_compacted", v6, changes_and_natural_deletes(compact_after=3)),
+        _v6("v6_rolled_back", v6, a_writer_dies(work_goes_on=True)),
+        _v6("v6_inflight", v6, a_writer_dies(work_goes_on=False)),
+        _v6("v6_mdt", v6 | METADATA_TABLE, changes_and_natural_deletes()),
+        _v9("v9_event_bucket", v9, changes_and_natural_deletes()),
+        _v9("v9_commit_bucket", v9 | COMMIT_TIME_ORDERING, changes_and_natural_deletes()),
+        _v9("v9_event_bloom", v9 | BLOOM_INDEX, changes_and_natural_deletes()),
+        _v9("v9_event_simple", v9 | SIMPLE_INDEX, changes_and_natural_deletes()),
+        _v9("v9_parquet_event", v9 | PARQUET_LOG_BLOCKS, changes_and_natural_deletes(rich=True), RICH),
+        _named("v9_120_event", "1.2.0", v9, changes_and_natural_deletes()),
+        _v9("v9_avro_types", v9, changes_and_natural_deletes(rich=True), RICH),
+        _v9("v9_event_ordered_deletes", v9, changes_and_ordered_deletes(), ORDERED_DELETES),
+        _v9("v9_no_deletes", v9, changes_in_event_time_order()),
+        _v9("v9_commit_no_deletes", v9 | COMMIT_TIME_ORDERING, changes_in_event_time_order()),
+        _v9("v9_log_only", v9 | IN_MEMORY_INDEX, changes_in_event_time_order(from_nothing=True)),
+        _v9("v9_null_event_time", v9 | by_seq, changes_without_event_time(), SEQUENCED),
+        _v9("v9_compacted", v9, changes_and_natural_deletes(compact_after=3)),
+        _v9("v9_rolled_back", v9, a_writer_dies(work_goes_on=True)),
+        _v9("v9_inflight", v9, a_writer_dies(work_goes_on=False)),
+        _v9("v9_mdt", v9 | METADATA_TABLE, changes_and_natural_deletes()),
+    )
+
+
+def _v6(name: str, options: dict[str, str], history: Iterator[Step], schema: pa.Schema = PLAIN) -> Recipe:
+    return _named(name, "0.15.0", options, history, schema)
+
+
+def _v9(name: str, options: dict[str, str], history: Iterator[Step], schema: pa.Schema = PLAIN) -> Recipe:
+    return _named(name, "1.1.1", options, history, schema)
+
+
+def _named(
+    name: str, bundle: str, options: dict[str, str], history: Iterator[Step], schema: pa.Schema = PLAIN
+) -> Recipe:
+    return Recipe(name, bundle, options | table_name(name), history, schema)
