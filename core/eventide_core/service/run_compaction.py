@@ -29,6 +29,7 @@ from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation, require_ours
+from eventide_core.table.timeline import Timeline
 
 CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
 PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
@@ -62,48 +63,61 @@ class CompactionRunner:
         commit.
         """
         config = self.files.config()
-        timeline = self.files.timeline(config)
+        found = self._pending(self.files.timeline(config), instant)
+        if found is not None:
+            plan = self._start(require_ours(self.files.plan(config, instant)), found)
+            if plan is not None:
+                self._run(plan, progress)
+        return self._completed(instant)
+
+    def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
+        """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
         found = timeline.find(instant)
-        if found is not None and found.is_completed:
-            return self._completed(instant)
+        if found is not None and found.is_completed and found.action is Action.COMMIT:
+            return None
         if found is None or found.action is not Action.COMPACTION:
             raise InstantNotFoundError(
                 f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
             )
-        plan = require_ours(self.files.plan(config, instant))
-        plan = self._start(plan, found)
+        return found
+
+    def _run(self, plan: CompactionPlan, progress: Progress) -> None:
+        """Steps 4 to 8."""
         tasks = self._tasks(plan)
         progress.start("compacting", len(tasks))
         results = self.engine.map(self.merger, tasks, on_done=progress.advance)
         try:
             self._complete(plan, results)
         except StorageError as failure:
-            self._settle(instant, failure)
-        return self._completed(instant)
+            self._settle(plan.instant, failure)
 
-    def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan:
-        """Steps 2 and 3; returns the plan that holds, which may be a new one at the same instant."""
+    def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan | None:
+        """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
         if found.state is State.REQUESTED:
             self.clock.sleep(self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT))
         self._wait_for_writes(plan)
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
+            pending = self._pending(state.timeline, plan.instant)
+            if pending is None:
+                return None
+            plan = require_ours(self.files.plan(state.config, plan.instant))
             self._check_pending(state, plan)
             check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
             changed = [op for op in plan.operations if not _is_as_planned(state, plan, op)]
-            requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
-            inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
             if changed:
-                if found.state is State.INFLIGHT:
+                if pending.state is State.INFLIGHT:
                     names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
                     raise PlanMismatchError(
                         f"the plan at {plan.instant} no longer fits the table: {names} changed since; roll it back"
                     )
                 plan = self.scheduler.replan_in_full(state, plan)
+                requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
                 lease.check()
                 self.files.storage.put(
                     f"{state.config.timeline_path}/{requested.file_name}", self.files.codec.encode_plan(plan)
                 )
+            inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
             lease.check()
             self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
         return plan
@@ -170,6 +184,8 @@ class CompactionRunner:
         self.freshness.of_commit(TableState.load(self.files), plan)  # warms the facts before the lock is held
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
+            if self._pending(state.timeline, plan.instant) is None:
+                return
             self._check_pending(state, plan)
             if state.config.slices_by_completion_time:
                 # On version 6 a write that began after step 2 has seen the plan and appends to the new slice.

@@ -93,6 +93,10 @@ class CompactionScheduler:
 
         Raises BusyError where something pending excludes a plan, or another scheduler was faster.
         """
+        if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
+            raise RefusedError(
+                f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
+            )
         before = TableState.load(self.files)
         self._draft(before, request)  # warms the facts of the logs, so that the lock is held for a short time
         with self.lock.acquire() as lease:
@@ -149,10 +153,6 @@ class CompactionScheduler:
             selection = select(found, strategy, now, state.timeline)
             if selection is not None:
                 selections.append(self._settled(selection, rules, shape, state.blocks()))
-        if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
-            raise RefusedError(
-                f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
-            )
         link = choose_link(selections, self._link_facts(state, request.link_choice, now))
         check_pending_writes(state.timeline, link.instant)
         terms = PlanTerms(cut_ms, Cut.FILE, event_time_field, state.schema, state.config.version)
