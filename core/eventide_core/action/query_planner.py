@@ -22,10 +22,11 @@ from eventide_core.table.timeline import Timeline
 EARLIEST = "earliest"
 
 
-def parse_instant_time(text: str) -> str:
+def parse_instant_time(text: str, *, is_end: bool = False) -> str:
     """An instant as a user writes it: digits of Hudi's form (shorter ones are a prefix), or a date or time in ISO-8601.
 
-    A time without a zone is taken as UTC. Raises InstantNotFoundError for anything else.
+    A time without a zone is taken as UTC. With `is_end` a time in whole seconds means the end of that second, as Hudi has
+    it. Raises InstantNotFoundError for anything else.
     """
     text = text.strip()
     if text.lower() == EARLIEST:
@@ -39,7 +40,10 @@ def parse_instant_time(text: str) -> str:
             f"instant {text!r} cannot be read: give Hudi's digits (yyyyMMddHHmmssSSS) or ISO-8601"
         ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return instant_time(int(moment.timestamp()) * 1000 + moment.microsecond // 1000)
+    milliseconds = moment.microsecond // 1000
+    if is_end and re.search(r":\d\d:\d\d(?!\.)", text):
+        milliseconds = 999
+    return instant_time(int(moment.timestamp()) * 1000 + milliseconds)
 
 
 def plan_slices(slices: Iterable[FileSlice], blocks: BlockFilter) -> tuple[SliceRead, ...]:

@@ -32,8 +32,7 @@ class QueryService:
 
     def as_of(self, instant: str) -> QueryPlan:
         """Every row as of an instant, inclusive (requested time). Raises InstantNotFoundError for what is no time."""
-        time = parse_instant_time(instant)
-        # A shorter prefix of digits stands for the first moment it can mean, as Hudi compares instants as strings.
+        time = parse_instant_time(instant, is_end=True)
         state = TableState.load(self.files)
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None))
 

@@ -1,0 +1,54 @@
+"""Which instants a query means."""
+
+import pytest
+
+from eventide_core.action.query_planner import parse_instant_time, span
+from eventide_core.errors import InstantNotFoundError
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.timeline import Timeline
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("20261121060113021", "20261121060113021"),
+        ("20261121060113", "20261121060113"),
+        ("earliest", "0"),
+        ("2026-11-21", "20261121000000000"),
+        ("2026-11-21 06:01:13.021", "20261121060113021"),
+        ("2026-11-21T06:01:13.021Z", "20261121060113021"),
+        ("2026-11-21T07:01:13.021+01:00", "20261121060113021"),
+    ],
+)
+def test_an_instant_is_read_as_hudi_writes_it_or_as_iso(text: str, time: str) -> None:
+    assert parse_instant_time(text) == time
+
+
+def test_a_time_in_whole_seconds_means_the_end_of_the_second_for_time_travel() -> None:
+    assert parse_instant_time("2026-11-21 06:01:13", is_end=True) == "20261121060113999"
+    assert parse_instant_time("2026-11-21 06:01:13.000", is_end=True) == "20261121060113000"
+    assert parse_instant_time("2026-11-21", is_end=True) == "20261121000000000"
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "202611210601130210"])
+def test_what_is_no_instant_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(InstantNotFoundError, match="cannot be read"):
+        parse_instant_time(text)
+
+
+def delta(requested: str, completion: str | None) -> Instant:
+    return Instant(requested, Action.DELTA_COMMIT, State.COMPLETED, completion)
+
+
+def test_a_span_excludes_its_begin_and_includes_its_end() -> None:
+    timeline = Timeline.of([delta("20260101000001000", None), delta("20260101000002000", None)])
+    assert [i.requested_time for i in span(timeline, "20260101000001000", "20260101000002000")] == ["20260101000002000"]
+    assert len(span(timeline, "0", None)) == 2
+
+
+def test_from_version_8_on_a_span_is_measured_by_completion_times() -> None:
+    slow = delta("20260101000001000", "20260101000009000")
+    fast = delta("20260101000002000", "20260101000003000")
+    timeline = Timeline.of([slow, fast])
+    assert span(timeline, "20260101000002500", "20260101000005000") == (fast,)
+    assert span(timeline, "20260101000003000", None) == (slow,)
