@@ -1,0 +1,201 @@
+"""Compacts one slice: what an executor does for one operation of a plan.
+
+1. The logs named in the plan have the sizes that the plan saw: nothing was appended since.
+2. Left-overs become visible in the new slice, the last one first, each whole or not at all. A reader that meets them
+   halfway sees a suffix of the slice's logs twice, which changes nothing; a prefix would.
+3. Base and merged logs are read strictly, merged, and written to a file that nobody sees yet.
+4. Deletes with an ordering value that beat a record in a left-over, but left no row in the base: they are carried in
+   DELETE blocks of their original instants, in the log that comes first in reader order, and so is made last.
+5. The marker by which Hudi finds an unfinished base file, then the base file gets its name.
+
+Every step may have been done by an attempt before: what is there must be what this one would write, and the result of a
+base file that is there stands in its footer. A crash between two steps leaves files that the plan names, no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro_schema import RECORD_KEY, arrow_schema, with_meta_fields
+from eventide_adapters.format.base_parquet import (
+    BaseFileWriter,
+    bloom_parameters,
+    read_base,
+    read_footer,
+)
+from eventide_adapters.format.delete_block import encode_delete_block
+from eventide_adapters.format.log_fold import FoldedLogs, comparable
+from eventide_adapters.format.log_records import DataBlock, iter_log_records
+from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
+from eventide_core.errors import MissingFileError, PlanMismatchError
+from eventide_core.ports import MergeResult, MergeTask, RecordShape, Storage
+from eventide_core.table.plans import LinkMode
+
+RESULT_FOOTER_KEY: Final = "eventide.merge_result"
+_FILE_NAME: Final = "_hoodie_file_name"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowSliceMerger:
+    """ports.RecordMerger over a storage."""
+
+    storage: Storage
+
+    def __call__(self, task: MergeTask, /) -> MergeResult:
+        """Raises PlanMismatchError, MissingFileError, and what reading the slice raises; nothing is skipped."""
+        for path, size in (*task.merged, *((path, size) for path, size, _ in task.left_overs)):
+            _check_size(self.storage, path, size)
+        link_left_overs(self.storage, task)
+        done = finished_result(self.storage, task)
+        return done if done is not None else self._merge(task)
+
+    def _merge(self, task: MergeTask) -> MergeResult:
+        schema = arrow_schema(with_meta_fields(task.shape.schema))
+        logs = FoldedLogs.of(
+            iter_log_records(self.storage, task.merged, task.shape, task.blocks, None, is_strict=True),
+            schema,
+            task.shape,
+        )
+        merge = SliceMerge(logs, task.shape)
+        base = iter(()) if task.base_path is None else read_base(self.storage, task.base_path, schema)
+        footer = {} if task.base_path is None else read_footer(self.storage, task.base_path)
+        bloom = bloom_parameters(footer, task.base_path or task.new_base_path)
+        output = self.storage.open_output(task.new_base_path)
+        try:
+            with BaseFileWriter(output, task.shape.schema, codec=task.codec, bloom=bloom) as writer:
+                for table in merge.batches(base):
+                    writer.write(_with_file_name(table, task.new_base_path.rpartition("/")[2]))
+                carried = contradicted(self.storage, task, merge.tombstones)
+                result = MergeResult(
+                    new_base_path=task.new_base_path,
+                    base_size=0,
+                    num_writes=writer.row_count,
+                    num_deletes=merge.deletes,
+                    num_updates=merge.updates,
+                    num_inserts=merge.inserts,
+                    log_records=logs.record_count,
+                    log_blocks=logs.block_count,
+                    carried_size=carry(self.storage, task, carried),
+                    carried_tombstones=len(carried.keys),
+                )
+                writer.close({RESULT_FOOTER_KEY: _encode_result(task, result)})
+            self.storage.put_if_absent(task.marker_path, b"")
+            output.commit()
+        finally:
+            output.abort()
+        # Read back: where the name was taken meanwhile, what stands there counts.
+        done = finished_result(self.storage, task)
+        assert done is not None, f"{task.new_base_path} is gone after it was written"
+        return done
+
+
+def link_left_overs(storage: Storage, task: MergeTask) -> None:
+    """Gives each left-over that needs one its name in the new slice, the last one first."""
+    for source, size, target in reversed(task.left_overs):
+        if target is None:
+            continue
+        match LinkMode(task.link_mode):
+            case LinkMode.COPY:
+                storage.copy_if_absent(source, target)
+            case LinkMode.HARDLINK:
+                storage.link_if_absent(source, target, is_symbolic=False)
+            case LinkMode.SYMLINK:
+                storage.link_if_absent(source, target, is_symbolic=True)
+            case LinkMode.PREFIX:
+                raise PlanMismatchError(
+                    f"the plan at {task.instant} links {source} to {target} in mode prefix, which needs no links"
+                )
+        _check_size(storage, target, size)
+
+
+def finished_result(storage: Storage, task: MergeTask) -> MergeResult | None:
+    """What the attempt that wrote the base file found; None where there is none yet.
+
+    Raises PlanMismatchError where the file of that name is not this plan's.
+    """
+    info = storage.stat(task.new_base_path)
+    if info is None:
+        return None
+    text = read_footer(storage, task.new_base_path).get(RESULT_FOOTER_KEY, "{}")
+    written = json.loads(text)
+    if (written.get("instant"), written.get("merged")) != (task.instant, _merged_names(task)):
+        raise PlanMismatchError(
+            f"{task.new_base_path} is there, but the plan at {task.instant} didn't write it: roll the plan back and plan "
+            "again"
+        )
+    result = MergeResult(**{**written["result"], "new_base_path": task.new_base_path, "base_size": info.size})
+    if task.carried_path is not None and result.carried_size is not None:
+        _check_size(storage, task.carried_path, result.carried_size)
+    return result
+
+
+def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones) -> Tombstones:
+    """Those tombstones that a live record of a left-over would lose to, if it only met them."""
+    if task.carried_path is None or len(tombstones.keys) == 0:
+        return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
+    logs = [(path, size) for path, size, _ in task.left_overs]
+    met: list[pa.Array[Any]] = []
+    for keys, orderings in _live_records(storage, logs, task):
+        found = pc.index_in(keys, value_set=tombstones.keys)
+        older = pc.less(comparable(orderings), comparable(tombstones.orderings).take(found))
+        met.append(found.filter(older, null_selection_behavior="drop"))
+    places = pa.array(range(len(tombstones.keys)), pa.int32())
+    return tombstones.filter(pc.is_in(places, value_set=pa.concat_arrays([pa.array([], pa.int32()), *met])))
+
+
+def carry(storage: Storage, task: MergeTask, tombstones: Tombstones) -> int | None:
+    """Writes tombstones to the carried log, a block an instant in rising order; its size, None where there are none."""
+    if task.carried_path is None or len(tombstones.keys) == 0:
+        return None
+    data = b""
+    for instant in sorted(set(tombstones.instants)):
+        of_instant = tombstones.filter(pa.array([i == instant for i in tombstones.instants], pa.bool_()))
+        keys: list[Any] = of_instant.keys.to_pylist()
+        data += encode_delete_block(instant, task.partition, keys, of_instant.orderings)
+    if not storage.put_if_absent(task.carried_path, data) and storage.read(task.carried_path) != data:
+        raise PlanMismatchError(
+            f"{task.carried_path} is there with other deletes than the plan at {task.instant} carries: roll the plan back "
+            "and plan again"
+        )
+    return len(data)
+
+
+def _live_records(
+    storage: Storage, logs: Sequence[tuple[str, int]], task: MergeTask
+) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
+    """Keys and ordering values of the logs' records that are no deletes, a block at a time."""
+    shape: RecordShape = task.shape
+    assert shape.ordering_field is not None, "tombstones without an ordering field"
+    for block in iter_log_records(storage, logs, shape, task.blocks, merge_columns(shape), is_strict=True):
+        if isinstance(block, DataBlock):
+            yield block.records.column(RECORD_KEY), block.records.column(shape.ordering_field)
+
+
+def _check_size(storage: Storage, path: str, size: int) -> None:
+    info = storage.stat(path)
+    if info is None:
+        raise MissingFileError(f"{path}, which the plan names, is not there: roll the plan back and plan again")
+    if info.size != size:
+        raise PlanMismatchError(
+            f"{path} has {info.size} bytes, but {size} by the plan: roll the plan back and plan again"
+        )
+
+
+def _with_file_name(table: pa.Table, name: str) -> pa.Table:
+    place = table.schema.get_field_index(_FILE_NAME)
+    return table.set_column(place, table.schema.field(place), pa.repeat(name, len(table)))
+
+
+def _merged_names(task: MergeTask) -> list[str]:
+    return [path.rpartition("/")[2] for path, _ in task.merged]
+
+
+def _encode_result(task: MergeTask, result: MergeResult) -> str:
+    counts = {k: v for k, v in asdict(result).items() if k not in ("new_base_path", "base_size")}
+    return json.dumps({"instant": task.instant, "merged": _merged_names(task), "result": counts}, sort_keys=True)
