@@ -15,7 +15,7 @@ Column = Any
 """Any pa.Array; the library's stubs type each kind apart."""
 
 _DAY_MS = 86_400_000
-_INT64 = range(-(1 << 63), 1 << 63)
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def event_times_ms(column: Column) -> pa.Int64Array:
@@ -64,7 +64,8 @@ def _has_digits(size: npt.NDArray[np.uint64], digits: int) -> npt.NDArray[np.boo
 def _texts(column: Column) -> pa.Int64Array:
     encoded = column.dictionary_encode()
     times = [text_to_epoch_ms(text) for text in encoded.dictionary.to_pylist()]
-    known = pa.array([time if time in _INT64 else None for time in times], pa.int64())
+    fitting = [None if time is None or not _INT64_MIN <= time <= _INT64_MAX else time for time in times]
+    known = pa.array(fitting, pa.int64())
     return known.take(encoded.indices)
 
 

@@ -28,7 +28,7 @@ def event_times_of_schema(schema: str) -> EventTimeRange | None:
         return None  # most schemas: no need to parse them
     parsed: dict[str, Any] = json.loads(schema)
     least, greatest, unknown = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN))
-    both = isinstance(least, int) and isinstance(greatest, int)
+    both = isinstance(least, int) and isinstance(greatest, int) and least <= greatest
     if not isinstance(unknown, int) or unknown < 0 or not (both or (least is None and greatest is None)):
         raise RecordDecodeError(f"event times of a block from {least} to {greatest}, {unknown} unknown, are no range")
     return EventTimeRange(least, greatest, unknown)
