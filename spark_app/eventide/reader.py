@@ -31,6 +31,14 @@ class Rows:
     def schema(self) -> pa.Schema:
         return arrow_schema(with_meta_fields(self.plan.shape.schema))
 
+    def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
+        """The schema of these columns, of all of them for None. Raises InvalidFilterError."""
+        schema = self.schema
+        for column in columns or ():
+            if schema.get_field_index(column) < 0:
+                raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
+        return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
     def to_batches(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:
@@ -67,14 +75,10 @@ class Rows:
         return positions.mapInArrow(read_slices, schema)
 
     def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "_Read":
-        schema = self.schema
-        for column in columns or ():
-            if schema.get_field_index(column) < 0:
-                raise InvalidFilterError(f"column {column!r} is not one of {', '.join(schema.names)}")
-        kept = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        kept = self.schema_of(columns)
         if row_filter is not None:
             try:
-                schema.empty_table().filter(row_filter)
+                self.schema.empty_table().filter(row_filter)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
                 raise InvalidFilterError(f"filter {row_filter} does not fit the table: {error}") from None
         return _Read(self.reader, self.plan.shape, kept, row_filter)

@@ -8,6 +8,7 @@ from eventide.bootstrap import Application, assemble
 from eventide.plan import Plan
 from eventide.progress import NoProgress
 from eventide.reader import Rows
+from eventide.show import TableDescription, describe
 from eventide_core import config as keys
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import LinkChoice, Options
@@ -33,13 +34,21 @@ class Table:
     _application: Application = field(repr=False)
 
     @classmethod
-    def open(cls, uri: str, options: Mapping[str, Any] | None = None) -> "Table":
+    def open(
+        cls,
+        uri: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        engine: "SparkSession | Engine | None" = None,
+    ) -> "Table":
         """The table at a URI or path; `options` are Hudi's `hoodie.*` keys, eventide's, and the storage's.
+
+        `engine` runs whatever has tasks: a SparkSession, or this process when omitted.
 
         Raises NotAHudiTableError, UnsupportedTableError, ConfigError.
         """
         texts = {key: _text(value) for key, value in (options or {}).items()}
-        application = assemble(uri, texts)
+        application = assemble(uri, texts, engine=None if engine is None else _engine(engine))
         application.files.config()
         return cls(uri, texts, application)
 
@@ -115,12 +124,15 @@ class Table:
         """Settings, timeline and file slices, as they are now."""
         return TableState.load(self._application.files)
 
+    def describe(self) -> TableDescription:
+        """Settings, timeline, what is pending, and each slice's files with the event times of its logs."""
+        return describe(self._application)
+
     def _rows(self, plan: QueryPlan) -> Rows:
         return Rows(plan, self._application.reader, self._application.engine)
 
     def _on(self, engine: "SparkSession | Engine") -> Application:
-        runs_on = engine if isinstance(engine, Engine) else _spark_engine(engine)
-        return assemble(self.uri, self.options, engine=runs_on, storage=self._application.storage)
+        return assemble(self.uri, self.options, engine=_engine(engine), storage=self._application.storage)
 
     def _request(
         self, before: str | int | None, data_latency_seconds: int | None, cut: str | None, link_mode: str | None
@@ -149,11 +161,13 @@ class Table:
         )
 
 
-def _spark_engine(spark: "SparkSession") -> Engine:
+def _engine(engine: "SparkSession | Engine") -> Engine:
+    if isinstance(engine, Engine):
+        return engine
     # Imported here: reading and planning work where pyspark is not installed.
     from eventide.engine_spark import SparkEngine
 
-    return SparkEngine(spark)
+    return SparkEngine(engine)
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,29 @@
+"""The command line `eventide`: one verb a file, one place where errors become exit codes."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from eventide.cli.app import eventide
+
+__all__ = ["eventide", "main"]
+
+
+def main() -> None:
+    """Runs the command line of this process and ends it with the verb's exit code."""
+    with _results_alone_on_stdout():
+        eventide.main(prog_name="eventide")
+
+
+@contextmanager
+def _results_alone_on_stdout() -> Iterator[None]:
+    """Whatever else writes to file descriptor 1, a Java machine and its workers too, writes to stderr instead."""
+    results = os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding, errors="backslashreplace")
+    os.dup2(2, 1)
+    sys.stdout = results
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):  # whoever reads the results, such as `head`, has seen enough
+            results.close()

@@ -1,0 +1,28 @@
+"""The group of all verbs."""
+
+import click
+
+from eventide.cli.compact import compact
+from eventide.cli.errors import GroupWithExitCodes
+from eventide.cli.freshness import freshness
+from eventide.cli.plan import plan
+from eventide.cli.read import read
+from eventide.cli.rollback import rollback
+from eventide.cli.show import show
+
+
+@click.group(cls=GroupWithExitCodes, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="eventide", message="%(package)s %(version)s")
+def eventide() -> None:
+    """Event-time based partial compaction for Apache Hudi merge-on-read tables.
+
+    TABLE is a path or URI. T is ISO-8601 with a zone (2026-11-21T00:00Z) or epoch milliseconds, and is itself not
+    included. INSTANT is a Hudi instant.
+
+    Exit codes: 0 done or met, 1 a check failed, 2 wrong usage or bad input, 3 refused because it would not be safe or
+    supported, 4 busy, try again, 5 storage or engine failed.
+    """
+
+
+for verb in (show, read, plan, compact, rollback, freshness):
+    eventide.add_command(verb)

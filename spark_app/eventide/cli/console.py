@@ -1,0 +1,99 @@
+"""Where a run's words go: the result to stdout, everything else to stderr."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import rich.console
+import rich.progress
+import rich.table
+from rich import box
+from rich.text import Text
+
+from eventide.progress import NoProgress
+from eventide_core.ports import Progress
+
+_WIDE = 100_000  # columns of what is no terminal: nothing is folded for a program that reads on
+
+
+class Console:
+    """What one run shows. Quiet: the result alone."""
+
+    def __init__(self, *, is_json: bool, is_quiet: bool) -> None:
+        self.is_json = is_json
+        self._is_quiet = is_quiet
+
+    def result(self, document: Mapping[str, Any], *parts: str | rich.table.Table) -> None:
+        """The answer: the document as JSON, or its telling for people."""
+        if self.is_json:
+            click.echo(json.dumps(document))
+            return
+        width = None if sys.stdout.isatty() else _WIDE
+        console = rich.console.Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+        for part in parts:
+            if isinstance(part, str):
+                console.print(Text(part), soft_wrap=True)
+            else:
+                console.print(part)
+
+    def say(self, sentence: str) -> None:
+        """A word on what is going on."""
+        if not self._is_quiet:
+            click.echo(sentence, err=True)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """A progress bar, where there is a terminal and somebody who wants one."""
+        if self._is_quiet or not sys.stderr.isatty():
+            yield NoProgress()
+            return
+        columns = (
+            rich.progress.TextColumn("{task.description}"),
+            rich.progress.BarColumn(),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TimeElapsedColumn(),
+        )
+        with rich.progress.Progress(*columns, console=rich.console.Console(stderr=True)) as bar:
+            yield _Bar(bar)
+
+
+class _Bar:
+    """ports.Progress on a terminal."""
+
+    def __init__(self, bar: rich.progress.Progress) -> None:
+        self._bar = bar
+        self._task: rich.progress.TaskID | None = None
+
+    def start(self, what: str, total: int) -> None:
+        self._task = self._bar.add_task(what, total=total)
+
+    def advance(self) -> None:
+        if self._task is not None:
+            self._bar.advance(self._task)
+
+
+def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> rich.table.Table:
+    """A table for people; numbers to the right. None shows as nothing."""
+    lines = [tuple(row) for row in rows]
+    shown = rich.table.Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    for position, name in enumerate(columns):
+        is_number = bool(lines) and all(isinstance(row[position], int | float | None) for row in lines)
+        shown.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+    for row in lines:
+        shown.add_row(*(Text("" if value is None else str(value)) for value in row))
+    return shown
+
+
+def moment(epoch_ms: int | None, absent: str = "") -> str:
+    """Epoch milliseconds for people, in UTC."""
+    if epoch_ms is None:
+        return absent
+    try:
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
+    except OverflowError:
+        return str(epoch_ms)
+    return time.isoformat(sep=" ", timespec="milliseconds" if epoch_ms % 1000 else "seconds").replace("+00:00", "Z")

@@ -1,0 +1,73 @@
+"""How a failure ends: one sentence on stderr, with `--output json` one document on stdout, and an exit code.
+
+An EventideError says its exit code; wrong usage is 2; Ctrl-C is 130, as shells have it; anything unforeseen is 5, and its
+stack is printed with `--debug` alone. No text that leaves here holds a secret of the options.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import click
+
+from eventide.cli.redaction import Redaction
+from eventide_core.errors import EventideError
+
+INTERRUPTED = 130
+USAGE = 2
+FAILED = 5
+
+
+class GroupWithExitCodes(click.Group):
+    """A group whose `main` ends the process by the contract's exit codes."""
+
+    def main(  # type: ignore[override]  # narrower than click's: it always ends the process
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        words = list(sys.argv[1:] if args is None else args)
+        redaction = Redaction()
+        redaction.add_words(words)
+        extra.pop("standalone_mode", None)
+        try:
+            code = super().main(args=words, prog_name=prog_name, standalone_mode=False, obj=redaction, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = 0  # whoever read the results has seen enough
+        except (KeyboardInterrupt, click.Abort):
+            code = _report("Interrupted", "interrupted", INTERRUPTED, words, redaction)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            code = USAGE
+        except click.ClickException as error:
+            hint = f"; see {error.ctx.command_path} -h" if isinstance(error, click.UsageError) and error.ctx else ""
+            message = error.format_message().rstrip(".") + hint
+            code = _report("UsageError", message, USAGE, words, redaction)
+        except EventideError as error:
+            _show_stack(words, redaction)
+            code = _report(type(error).__name__, str(error), error.exit_code, words, redaction)
+        except Exception as error:
+            _show_stack(words, redaction)
+            message = f"unexpected {type(error).__name__}: {str(error) or 'no message'}; --debug shows where"
+            code = _report(type(error).__name__, message, FAILED, words, redaction)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redaction: Redaction) -> int:
+    sentence = redaction.clean(" ".join(message.split()))
+    click.echo(f"error: {sentence}", err=True)
+    if _wants_json(words):
+        click.echo(json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}}))
+    return exit_code
+
+
+def _show_stack(words: Sequence[str], redaction: Redaction) -> None:
+    if "--debug" in words:
+        click.echo(redaction.clean(traceback.format_exc()), err=True)
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Whether the command line asks for JSON, told without parsing it: it may be what cannot be parsed."""
+    return "--output=json" in words or ("--output", "json") in pairwise(words)

@@ -1,0 +1,102 @@
+"""`eventide freshness`: how fresh the read-optimized table is."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from eventide import Table
+from eventide.cli.console import moment, table_of
+from eventide.cli.durations import Duration
+from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide_core.action.freshness import Freshness
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.table.event_time import parse_threshold
+
+NOT_MET = 1
+_POLL_SECONDS = 1.0
+
+
+@click.command()
+@click.argument("table")
+@click.option("--by", type=click.Choice(["partition"]), help="Also each partition's own.")
+@click.option("--require", metavar="T", help="Exit 1 unless everything before T is in the read-optimized table.")
+@click.option(
+    "--wait", type=Duration(), metavar="DURATION", help="Look again until --require is met, at most this long."
+)
+@event_time_option
+@common_options
+@click.pass_context
+def freshness(
+    ctx: click.Context,
+    settings: Settings,
+    table: str,
+    by: str | None,
+    require: str | None,
+    wait: int | None,
+    event_time: str | None,
+) -> None:
+    """Tell how fresh a table is.
+
+    Everything before the watermark, that has been committed, is in the read-optimized TABLE.
+    """
+    if wait is not None and require is None:
+        raise click.UsageError("--wait waits for --require: give that too")
+    required_ms = None if require is None else parse_threshold(require)
+    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+        found = _awaited(opened, required_ms, wait or 0)
+        by_partition = opened.freshness_by_partition() if by else None
+    is_met = None if required_ms is None else _is_met(found, required_ms)
+    settings.console.result(
+        {
+            **_json(found),
+            "by_partition": None if by_partition is None else {name: _json(one) for name, one in by_partition.items()},
+            "required_ms": required_ms,
+            "met": is_met,
+        },
+        table_of(
+            "", ("table", "watermark", "cut", "late records", "unknown event time"), _rows(table, found, by_partition)
+        ),
+        *(() if is_met is None else (f"{moment(required_ms)} is {'met' if is_met else 'not met'}",)),
+    )
+    if is_met is False:
+        ctx.exit(NOT_MET)
+
+
+def _awaited(table: Table, required_ms: int | None, wait_seconds: int) -> Freshness:
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        found = table.freshness()
+        left = deadline - time.monotonic()
+        if required_ms is None or _is_met(found, required_ms) or left <= 0:
+            return found
+        time.sleep(min(_POLL_SECONDS, left))
+
+
+def _is_met(found: Freshness, required_ms: int) -> bool:
+    return found.watermark_ms is not None and found.watermark_ms >= required_ms
+
+
+def _json(found: Freshness) -> dict[str, Any]:
+    return {
+        "watermark_ms": found.watermark_ms,
+        "cut_ms": found.cut_ms,
+        "late_records": found.late_records,
+        "unknown_event_time_records": found.unknown_event_time_records,
+        "earliest_log_event_time_ms": found.earliest_log_event_time_ms,
+    }
+
+
+def _rows(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | None) -> list[tuple[object, ...]]:
+    named = [(name, whole), *(by_partition or {}).items()]
+    return [
+        (
+            label or ".",
+            moment(found.watermark_ms, "none"),
+            moment(found.cut_ms, "none"),
+            found.late_records,
+            found.unknown_event_time_records,
+        )
+        for label, found in named
+    ]

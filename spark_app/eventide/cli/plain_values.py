@@ -1,0 +1,52 @@
+"""Rows as plain values, for JSON and for people.
+
+timestamp, date, time    ISO-8601; a timestamp with a zone in UTC, with Z
+decimal                  its digits, as text: JSON's numbers lose some
+binary                   base64, as Spark writes it
+struct, map              an object; list: an array
+NaN, infinity            "NaN", "Infinity", "-Infinity", as Spark writes them
+"""
+
+import base64
+import math
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+
+def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch, each value as JSON can hold it."""
+    for row in batch.to_pylist():
+        yield {name: plain_value(value) for name, value in row.items()}
+
+
+def plain_value(value: Any) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case datetime():
+            aware = value.tzinfo is not None
+            return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z" if aware else value.isoformat()
+        case date() | time():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {key: plain_value(inner) for key, inner in value.items()}
+        case list() if value and isinstance(value[0], tuple):  # a map: its entries
+            return {plain_key(key): plain_value(inner) for key, inner in value}
+        case list():
+            return [plain_value(inner) for inner in value]
+        case _:
+            return value
+
+
+def plain_key(key: Any) -> str:
+    """A map's key as an object's."""
+    plain = plain_value(key)
+    return plain if isinstance(plain, str) else str(plain)

@@ -1,0 +1,67 @@
+"""`eventide plan`: what a compaction would do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from eventide import Table
+from eventide.cli.durations import Duration
+from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.plan import Plan
+from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
+from eventide_core.table.plans import Cut
+
+_PLAN_OPTIONS = (
+    click.option("--before", metavar="T", help="Compact everything before T."),
+    click.option(
+        "--data-latency",
+        type=Duration(),
+        metavar="DURATION",
+        help="Take the time now less this as T: 90s, 30m, 2h, 1d.",
+    ),
+    click.option(
+        "--cut",
+        type=click.Choice([str(cut) for cut in Cut]),
+        help="Whole log files, as the RFC has it, or exactly the records before T.  [default: file]",
+    ),
+    click.option(
+        "--link-mode",
+        type=click.Choice([str(mode) for mode in LinkChoice]),
+        help="How left-over logs stay visible.  [default: auto]",
+    ),
+    event_time_option,
+)
+
+
+def plan_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """What a compaction is to do, the same for `plan` and `compact`."""
+    for decorate in reversed(_PLAN_OPTIONS):
+        verb = decorate(verb)
+    return verb
+
+
+def plan_for(table: Table, words: dict[str, Any]) -> Plan:
+    """The plan that the words of the command line ask for."""
+    if words["before"] is not None and words["data_latency"] is not None:
+        raise click.UsageError("give either --before or --data-latency, not both")
+    return table.plan_compaction(
+        words["before"],
+        data_latency_seconds=words["data_latency"],
+        cut=words["cut"],
+        link_mode=words["link_mode"],
+    )
+
+
+@click.command()
+@click.argument("table")
+@plan_options
+@common_options
+def plan(settings: Settings, table: str, event_time: str | None, **words: Any) -> None:
+    """Explain what a compaction would do.
+
+    Which logs of TABLE are compacted for T, which remain and how they stay visible. Writes nothing.
+    """
+    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+        found = plan_for(opened, words)
+    settings.console.result(found.to_json(), found.explain())

@@ -1,0 +1,153 @@
+"""`eventide read`: the rows of a query, printed or written to a file."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import pyarrow as pa
+
+from eventide import Table
+from eventide.cli.console import table_of
+from eventide.cli.plain_values import plain_rows
+from eventide.cli.row_files import format_of, write_rows
+from eventide.cli.settings import Settings, common_options
+from eventide.filter_expression import parse_filter
+from eventide.reader import Rows
+from eventide_core.config import Options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERY_TYPE = "hoodie.datasource.query.type"
+
+
+class Query(StrEnum):
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+@click.command()
+@click.argument("table")
+@click.option("--query", type=click.Choice([str(query) for query in Query]), help="Which query.  [default: snapshot]")
+@click.option("--as-of", metavar="INSTANT", help="A snapshot as of this instant, it included.")
+@click.option(
+    "--begin", metavar="INSTANT", help="An incremental query's begin, not included; `earliest` for the first."
+)
+@click.option("--end", metavar="INSTANT", help="An incremental query's end, included; by default the last commit.")
+@click.option("--columns", metavar="A,B", help="These columns, in this order.")
+@click.option("--filter", "condition", metavar="EXPR", help="A condition as in SQL: \"amount > 10 and part = 'a'\".")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many rows.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to FILE.parquet, .csv or .json (an object a line).",
+)
+@common_options
+def read(
+    settings: Settings,
+    table: str,
+    query: str | None,
+    as_of: str | None,
+    begin: str | None,
+    end: str | None,
+    columns: str | None,
+    condition: str | None,
+    limit: int | None,
+    to: Path | None,
+) -> None:
+    """Read the rows of a query.
+
+    Prints the rows of TABLE, or writes them to a file.
+
+    Hudi's meta columns come first; rows printed as text leave them out unless --columns names them.
+    """
+    kind = Options(settings.options).choice(QUERY_TYPE, Query.SNAPSHOT) if query is None else Query(query)
+    _check_instants(kind, as_of, begin, end)
+    if to is not None:
+        format_of(to)
+    names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    console = settings.console
+    with settings.session() as spark:
+        rows = _rows(Table.open(table, settings.options), kind, as_of, begin, end)
+        if names is None and to is None and not console.is_json:
+            names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
+        batches = _limited(_batches(rows, spark, names, condition), limit)
+        if to is not None:
+            count = write_rows(to, rows.schema_of(names), batches)
+            console.result({"rows": count, "file": str(to)}, f"{count} rows written to {to}")
+            return
+        found = [row for batch in batches for row in plain_rows(batch)]
+    shown = rows.schema_of(names).names
+    console.result(
+        {"rows": len(found), "file": None, "data": found},
+        table_of("", shown, ([row[name] for name in shown] for row in found)),
+        f"{len(found)} rows",
+    )
+
+
+def _check_instants(kind: Query, as_of: str | None, begin: str | None, end: str | None) -> None:
+    if as_of is not None and kind is not Query.SNAPSHOT:
+        raise click.UsageError(f"--as-of goes with --query snapshot, not with {kind}")
+    if kind is Query.INCREMENTAL and begin is None:
+        raise click.UsageError("--query incremental needs --begin: an instant, or earliest")
+    if kind is not Query.INCREMENTAL and (begin is not None or end is not None):
+        raise click.UsageError(f"--begin and --end go with --query incremental, not with {kind}")
+
+
+def _rows(table: Table, kind: Query, as_of: str | None, begin: str | None, end: str | None) -> Rows:
+    match kind:
+        case Query.SNAPSHOT:
+            return table.snapshot() if as_of is None else table.as_of(as_of)
+        case Query.READ_OPTIMIZED:
+            return table.read_optimized()
+        case Query.INCREMENTAL:
+            assert begin is not None
+            return table.incremental(begin, end)
+
+
+def _batches(
+    rows: Rows, spark: "SparkSession | None", names: list[str] | None, condition: str | None
+) -> Iterable[pa.RecordBatch]:
+    row_filter = None if condition is None else parse_filter(condition, rows.schema)
+    if spark is None:
+        return rows.to_batches(names, row_filter)
+    return _from_executors(rows, spark, names, row_filter)
+
+
+def _from_executors(
+    rows: Rows, spark: "SparkSession", names: list[str] | None, row_filter: Any
+) -> Iterator[pa.RecordBatch]:
+    """The batches as executors read them, a partition at a time."""
+    schema = rows.schema_of(names)
+    packed = rows.to_spark(spark, names, row_filter).mapInArrow(_packed, "batch binary")
+    for row in packed.toLocalIterator(prefetchPartitions=True):
+        with pa.ipc.open_stream(row.batch) as stream:
+            for batch in stream:
+                yield batch.cast(schema)
+
+
+def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as one row of bytes, which comes through Spark as it is."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()])], names=["batch"])
+
+
+def _limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    if limit is None:
+        yield from batches
+        return
+    left = limit
+    if left == 0:
+        return
+    for batch in batches:
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+        if left == 0:
+            return

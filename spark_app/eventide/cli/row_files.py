@@ -1,0 +1,108 @@
+"""Rows into a file, batch by batch: .parquet, .csv with a header, or .json with an object a line.
+
+The file appears whole or not at all: it is written beside its place and moved there when everything is in it.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from eventide.cli.plain_values import plain_rows, plain_value
+from eventide_core.errors import ConfigError
+
+
+class RowFormat(Protocol):
+    """Writes batches to an open file."""
+
+    def __call__(self, file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], /) -> int:
+        """The number of rows written."""
+        ...
+
+
+def format_of(path: Path) -> RowFormat:
+    """The format that the file's name asks for. Raises ConfigError for any other."""
+    found = _FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise ConfigError(f"file {str(path)!r} is of no known format: its name must end in {', '.join(_FORMATS)}")
+    return found
+
+
+def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes all batches, in bounded memory; returns the number of rows. Raises ConfigError where it cannot write."""
+    write = format_of(path)
+    with _appearing_whole(path) as file:
+        return write(file, schema, batches)
+
+
+@contextmanager
+def _appearing_whole(path: Path) -> Iterator[BinaryIO]:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        file = part.open("xb")
+    except OSError as error:
+        raise ConfigError(f"file {str(path)!r} cannot be written: {error.strerror}") from None
+    try:
+        with file:
+            yield file
+        part.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise
+
+
+def _write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    count = 0
+    with pq.ParquetWriter(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+def _write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    fields = [_csv_field(field) for field in schema]
+    count = 0
+    with pyarrow.csv.CSVWriter(file, pa.schema(fields)) as writer:
+        for batch in batches:
+            columns = [_csv_column(batch.column(i), field) for i, field in enumerate(fields)]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+            count += batch.num_rows
+    return count
+
+
+def _csv_field(field: Any) -> Any:
+    """The column as a cell can hold it: numbers and truth values as they are, text for the rest."""
+    kind = field.type
+    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return field if is_plain else pa.field(field.name, pa.string(), field.nullable)
+
+
+def _csv_column(column: Any, field: Any) -> Any:
+    if column.type == field.type:
+        return column
+    return pa.array([_csv_text(value) for value in column.to_pylist()], pa.string())
+
+
+def _csv_text(value: Any) -> str | None:
+    plain = plain_value(value)
+    return plain if plain is None or isinstance(plain, str) else json.dumps(plain)
+
+
+def _write_json_lines(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:  # noqa: ARG001
+    count = 0
+    for batch in batches:
+        for row in plain_rows(batch):
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            count += 1
+    return count
+
+
+_FORMATS: dict[str, RowFormat] = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json_lines}

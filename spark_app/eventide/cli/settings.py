@@ -1,0 +1,158 @@
+"""The options that every verb has, and what they mean together."""
+
+import functools
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eventide import Table
+from eventide.cli.console import Console
+from eventide.cli.redaction import Redaction
+from eventide.cli.spark import quiet_session
+from eventide_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_COMMON_OPTIONS = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE.toml",
+        help="Options from a file: the keys of its table [options], or of the file.",
+    ),
+    click.option(
+        "--option",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="One of Hudi's, eventide's or the storage's options; may be repeated.",
+    ),
+    click.option("--engine", type=click.Choice(["local", "spark"]), help="Where tasks run."),
+    click.option("--master", metavar="URL", help="Spark's master, such as local[4] or yarn."),
+    click.option(
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="For people, or one JSON document on stdout.",
+    ),
+    click.option("--quiet", is_flag=True, help="Nothing but the result, or an error."),
+    click.option("--debug", is_flag=True, help="Show the stack of an error, and Spark's log."),
+)
+
+event_time_option = click.option(
+    "--event-time", metavar="FIELD", help="The event-time field; by default the table's ordering field."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run was told besides its verb's own words. `engine` is None where nothing was said."""
+
+    options: Mapping[str, str]
+    engine: str | None
+    master: str | None
+    is_debug: bool
+    console: Console
+
+    def having(self, key: str, value: str | None) -> "Settings":
+        """The same with one more option, unless its value is None."""
+        return self if value is None else replace(self, options={**self.options, key: value})
+
+    @contextmanager
+    def session(self, *, by_default: bool = False) -> Iterator["SparkSession | None"]:
+        """A SparkSession for the length of a run; None on the local engine. `by_default`: where nothing was said.
+
+        Raises ConfigError where Spark was asked for and is not installed.
+        """
+        is_installed = find_spec("pyspark") is not None
+        wanted = self.engine or ("spark" if self.master or (by_default and is_installed) else "local")
+        if wanted == "local":
+            yield None
+            return
+        if not is_installed:
+            raise ConfigError(
+                "the engine spark needs PySpark: run `pip install 'eventide[spark]'`, or use --engine local"
+            )
+        self.console.say("starting Spark")
+        with quiet_session(self.master, is_loud=self.is_debug) as spark:
+            yield spark
+
+    @contextmanager
+    def table(self, uri: str, *, on_spark_by_default: bool = False) -> Iterator[Table]:
+        """The table, on the engine that was asked for. Says what is wrong with the table before Spark starts."""
+        table = Table.open(uri, self.options)
+        with self.session(by_default=on_spark_by_default) as spark:
+            yield table if spark is None else Table.open(uri, self.options, engine=spark)
+
+
+def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a verb the options that all have, handed to it as `settings`."""
+
+    @functools.wraps(verb)
+    def run(
+        config: Path | None,
+        option: Sequence[str],
+        engine: str | None,
+        master: str | None,
+        output: str,
+        quiet: bool,
+        debug: bool,
+        **words: Any,
+    ) -> Any:
+        options = {**(_of_file(config) if config is not None else {}), **_of_words(option)}
+        redaction = click.get_current_context().find_object(Redaction)
+        if redaction is not None:
+            redaction.add(options)
+        console = Console(is_json=output == "json", is_quiet=quiet)
+        return verb(Settings(options, engine, master, debug, console), **words)
+
+    for decorate in reversed(_COMMON_OPTIONS):
+        run = decorate(run)
+    return run
+
+
+def _of_words(words: Sequence[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for number, word in enumerate(words, start=1):
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip():
+            # The word itself may be a secret.
+            raise click.UsageError(f"--option number {number} is not of the form KEY=VALUE")
+        options[key.strip()] = value
+    return options
+
+
+def _of_file(path: Path) -> dict[str, str]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"config file {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"config file {path} is no TOML: {error}") from None
+    options = document.get("options", document)
+    if not isinstance(options, dict):
+        raise ConfigError(f"config file {path}: options is no table")
+    return dict(_flat(options, "", path))
+
+
+def _flat(table: Mapping[str, Any], prefix: str, path: Path) -> Iterator[tuple[str, str]]:
+    """TOML reads a.b.c as tables in tables; an option's key is the whole of it."""
+    for key, value in table.items():
+        match value:
+            case dict():
+                yield from _flat(value, f"{prefix}{key}.", path)
+            case bool():
+                yield prefix + key, str(value).lower()
+            case str() | int() | float():
+                yield prefix + key, str(value)
+            case _:
+                raise ConfigError(
+                    f"config file {path}: option {prefix}{key} is neither text, a number, nor true or false"
+                )

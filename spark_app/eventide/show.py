@@ -1,0 +1,144 @@
+"""What a table is at this moment, for people and as JSON: settings, timeline, slices, what is pending."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.bootstrap import Application
+from eventide_core.action.compaction_planner import LogFacts
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import ConfigError, EventideError
+from eventide_core.service.event_time_field import event_time_field_of
+from eventide_core.service.table import TableState
+from eventide_core.table.file_slice import FileSlice, LogFile
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.schema import is_nullable
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table at one moment.
+
+    `event_time_field` is None where neither the table nor an option says it. `facts` are those of the logs of the latest
+    slices, by path; `problems` says why a log has none. `plans` are those of the pending compactions, by instant.
+    """
+
+    uri: str
+    state: TableState
+    event_time_field: str | None
+    facts: Mapping[str, LogFacts]
+    problems: Mapping[str, str]
+    plans: Mapping[str, CompactionPlan | ForeignPlan]
+
+    @property
+    def file_slices(self) -> tuple[FileSlice, ...]:
+        """The slices that a query reads now."""
+        return self.state.view.latest_slices()
+
+    def to_json(self) -> dict[str, Any]:
+        """The description as plain values. Event times in epoch milliseconds, sizes in bytes."""
+        config = self.state.config
+        return {
+            "table": {
+                "uri": self.uri,
+                "name": config.name,
+                "version": config.version,
+                "merge_mode": str(config.merge_rule),
+                "payload_class": config.payload_class,
+                "record_key_fields": list(config.record_key_fields),
+                "partition_fields": list(config.partition_fields),
+                "ordering_fields": list(config.ordering_fields),
+                "event_time_field": self.event_time_field,
+                "metadata_partitions": list(config.metadata_partitions),
+                "cut_ms": self.state.cut_ms,
+            },
+            "timeline": [_instant(instant) for instant in self.state.timeline.instants],
+            "file_slices": [self._slice(found) for found in self.file_slices],
+            "pending": [self._pending(instant) for instant in self.state.timeline.pending],
+        }
+
+    def _slice(self, found: FileSlice) -> dict[str, Any]:
+        base = found.base_file
+        return {
+            "partition": found.partition,
+            "file_id": found.file_id,
+            "base_instant": found.base_instant,
+            "base_file": None if base is None else {"path": base.path, "size": base.size},
+            "log_files": [self._log(log) for log in found.log_files],
+        }
+
+    def _log(self, log: LogFile) -> dict[str, Any]:
+        fact = self.facts.get(log.path)
+        return {
+            "path": log.path,
+            "size": log.size,
+            "min_event_time_ms": None if fact is None else fact.event_times.min_ms,
+            "max_event_time_ms": None if fact is None else fact.event_times.max_ms,
+            "unknown_event_time_records": None if fact is None else fact.event_times.unknown_records,
+            "deletes": None if fact is None else fact.delete_count,
+            "problem": self.problems.get(log.path),
+        }
+
+    def _pending(self, instant: Instant) -> dict[str, Any]:
+        about: dict[str, Any]
+        match self.plans.get(instant.requested_time):
+            case CompactionPlan() as plan:
+                about = {"scheduled_by_eventide": True, "cut_ms": plan.cut_ms, "slices": len(plan.operations)}
+            case ForeignPlan() as plan:
+                about = {"scheduled_by_eventide": False, "cut_ms": None, "slices": len(plan.file_groups)}
+            case None:
+                about = {"scheduled_by_eventide": None, "cut_ms": None, "slices": None}
+        return {**_instant(instant), **about}
+
+
+def describe(application: Application) -> TableDescription:
+    """The table as it is now. A log that cannot be read is a problem to be told, not an error."""
+    files = application.files
+    state = TableState.load(files)
+    logs = [log for found in state.view.latest_slices() for log in found.log_files]
+    try:
+        field = event_time_field_of(state, application.options)
+    except ConfigError:
+        field = None
+    facts: dict[str, LogFacts] = {}
+    problems: dict[str, str] = {}
+    if field is None:
+        problems = dict.fromkeys((log.path for log in logs), f"no event-time field is known: give {EVENT_TIME_FIELD}")
+    elif logs:
+        facts, problems = _log_facts(application, state, field, logs)
+    plans = {
+        instant.requested_time: files.plan(state.config, instant.requested_time)
+        for instant in state.timeline.pending
+        if instant.action is Action.COMPACTION
+    }
+    return TableDescription(files.storage.root, state, field, facts, problems, plans)
+
+
+def _log_facts(
+    application: Application, state: TableState, field: str, logs: list[LogFile]
+) -> tuple[dict[str, LogFacts], dict[str, str]]:
+    reader = application.freshness.facts
+    shape = state.shape(field)
+    nullable = is_nullable(shape.schema, field, EVENT_TIME_FIELD)
+    try:
+        return reader.read(state, shape, logs, is_nullable=nullable), {}
+    except EventideError:
+        # One by one, to tell which.
+        facts: dict[str, LogFacts] = {}
+        problems: dict[str, str] = {}
+        for log in logs:
+            try:
+                facts.update(reader.read(state, shape, [log], is_nullable=nullable))
+            except EventideError as error:
+                problems[log.path] = str(error)
+        return facts, problems
+
+
+def _instant(instant: Instant) -> dict[str, Any]:
+    return {
+        "requested_time": instant.requested_time,
+        "action": str(instant.action),
+        "state": str(instant.state),
+        "completion_time": instant.completion_time,
+    }
