@@ -56,12 +56,12 @@ def block(kind: int, header: Mapping[int, str], content: bytes) -> bytes:
 def avro_content(schema: str, records: Sequence[Any], *, version: int = 3) -> bytes:
     """The content of an Avro data block."""
     parsed = fastavro.parse_schema(json.loads(schema))
-    content = struct.pack(">ii", version, len(records))
+    parts = [struct.pack(">ii", version, len(records))]
     for record in records:
         body = io.BytesIO()
         fastavro.schemaless_writer(body, parsed, record)
-        content += struct.pack(">i", body.tell()) + body.getvalue()
-    return content
+        parts += [struct.pack(">i", body.tell()), body.getvalue()]
+    return b"".join(parts)
 
 
 def avro_block(instant: str, schema: str, records: Sequence[Any]) -> bytes:

@@ -291,9 +291,13 @@ class TestBytesThatDoNotFit:
 
 
 class TestAWriterWithAnotherSchema:
-    TABLE = pa.schema(
-        [pa.field("id", pa.string(), nullable=False), ("n", pa.int64()), ("x", pa.float64()), ("new", pa.string())]
+    FIELDS: tuple[Any, ...] = (
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("n", pa.int64()),
+        pa.field("x", pa.float64()),
+        pa.field("new", pa.string()),
     )
+    TABLE = pa.schema(FIELDS)
 
     def _decode(self, schema: str, record: Any, *, defaults: frozenset[str] = frozenset()) -> list[Any]:
         return decode_avro_block(

@@ -86,7 +86,8 @@ class TestSummary:
         )
         summary = ArrowLogContent(storage).summarize(log, SHAPE)
         assert summary.event_times == EventTimeRange(1700000001000, 1700000009000, 1)
-        assert (summary.path, summary.instants) == (log.path, {T1, T2})
+        assert summary.path == log.path
+        assert set(summary.instants) == {T1, T2}
         assert (summary.delete_count, summary.has_rollback_block) == (0, False)
 
     def test_a_delete_bears_its_ordering_value_where_that_is_the_event_time(self, storage: Storage) -> None:
@@ -129,7 +130,8 @@ class TestSummary:
         log = _log(storage, 1, unreadable, _rows(T2, {"id": "a", "ts": 30}), delete_block(T3, [("b", None)]))
         summary = ArrowLogContent(storage).summarize(log, SHAPE)
         assert summary.event_times == EventTimeRange(10, 30, 3)
-        assert (summary.instants, summary.delete_count) == ({T1, T2, T3}, 1)
+        assert set(summary.instants) == {T1, T2, T3}
+        assert summary.delete_count == 1
 
     def test_an_empty_log_has_no_range(self, storage: Storage) -> None:
         assert ArrowLogContent(storage).summarize(_log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)

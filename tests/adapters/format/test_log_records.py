@@ -104,16 +104,11 @@ def test_all_columns_stand_behind_the_meta_fields(storage: Storage) -> None:
 def test_a_parquet_block_gives_the_same_records(storage: Storage) -> None:
     records = [with_meta({"id": "a", "ts": 1, "_hoodie_is_deleted": None}, "a", T1)]
     texts = [f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")]
+    types: dict[str, pa.DataType] = {name: pa.string() for name in [*texts, "id"]}
+    types |= {"ts": pa.int32(), "_hoodie_is_deleted": pa.bool_()}
     table = pa.Table.from_pylist(
         records,
-        pa.schema(
-            [
-                *((t, pa.string()) for t in texts),
-                ("id", pa.string()),
-                ("ts", pa.int32()),
-                ("_hoodie_is_deleted", pa.bool_()),
-            ]
-        ),
+        pa.schema(types),
     )
     logs = _put(
         storage, parquet_block(T1, written_schema(SCHEMA_TEXT), table) + parquet_block(T2, "{}", table.slice(0, 0))
