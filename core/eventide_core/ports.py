@@ -15,9 +15,8 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.slice_read import BlockFilter as BlockFilter
-from eventide_core.table.slice_read import SliceRead as SliceRead
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter, SliceRead
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -144,19 +143,6 @@ class MetadataCodec(Protocol):
     def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan: ...
 
     def encode_plan(self, plan: CompactionPlan) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RecordShape:
-    """What the columnar adapters need to know of a table's records.
-
-    `schema` is the table's Avro schema as JSON, without Hudi's meta fields.
-    """
-
-    schema: str
-    merge_rule: MergeRule
-    ordering_field: str | None
-    event_time_field: str | None
 
 
 @dataclass(frozen=True, slots=True)

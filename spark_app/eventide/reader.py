@@ -11,9 +11,9 @@ from eventide.engine_spark import ship_packages
 from eventide_adapters.format.avro_schema import arrow_schema, with_meta_fields
 from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_core.errors import InvalidFilterError
-from eventide_core.ports import Engine, RecordShape
-from eventide_core.service.read import QueryPlan
-from eventide_core.table.slice_read import SliceRead
+from eventide_core.ports import Engine
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import QueryPlan, SliceRead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,12 +14,12 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine, Progress
-from eventide_core.service.read import QueryPlan
 from eventide_core.service.run_compaction import CompactionResult
 from eventide_core.service.schedule_compaction import CompactionRequest
 from eventide_core.service.table import TableState
 from eventide_core.table.event_time import parse_threshold
 from eventide_core.table.plans import Cut
+from eventide_core.table.slice_read import QueryPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
-from eventide_core.ports import BlockFilter, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.slice_read import BlockFilter
 
 _ROLLBACK = "0"
 _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)

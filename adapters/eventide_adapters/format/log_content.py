@@ -17,11 +17,13 @@ from eventide_adapters.format.key_versions import VersionColumns, common_keys, h
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks, read_headers, refuse_unknown
 from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock
 from eventide_core.errors import CorruptBaseFileError, UnsupportedTableError
-from eventide_core.ports import BlockFilter, LogSummary, RecordShape, Storage
+from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.log_block import BlockType, HeaderKey
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 
 _BASE_BATCH_ROWS = 65_536
 

@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro_schema import RECORD_KEY
 from eventide_adapters.format.log_records import DataBlock, DeleteBlock
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
-from eventide_core.ports import RecordShape
 from eventide_core.table.record_order import MergeRule, Version, fold
+from eventide_core.table.record_shape import RecordShape
 
 _LEAST = np.iinfo(np.int64).min
 

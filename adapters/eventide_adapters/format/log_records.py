@@ -24,8 +24,10 @@ from eventide_adapters.format.column_resolution import check_columns, resolve_co
 from eventide_adapters.format.delete_block import decode_delete_block
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks
 from eventide_core.errors import CorruptLogBlockError, InvalidFilterError, RecordDecodeError, UnsupportedTableError
-from eventide_core.ports import BlockFilter, RecordShape, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.log_block import BlockType, HeaderKey
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY
 from eventide_adapters.format.log_fold import Flags, FoldedLogs, Numbers, comparable
-from eventide_core.ports import RecordShape
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:

@@ -34,8 +34,9 @@ from eventide_adapters.format.log_fold import FoldedLogs, comparable
 from eventide_adapters.format.log_records import DataBlock, iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import MergeResult, MergeTask, RecordShape, Storage
+from eventide_core.ports import MergeResult, MergeTask, Storage
 from eventide_core.table.plans import LinkMode
+from eventide_core.table.record_shape import RecordShape
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
 _FILE_NAME: Final = "_hoodie_file_name"

@@ -19,7 +19,9 @@ from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, merge_columns
 from eventide_core.errors import InvalidFilterError
-from eventide_core.ports import RecordShape, SliceRead, Storage
+from eventide_core.ports import Storage
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import SliceRead
 
 _COMMIT_TIME: Final = "_hoodie_commit_time"
 
@@ -54,7 +56,11 @@ class ArrowSliceReader:
 
     def _batches(self, slice_read: SliceRead, shape: RecordShape, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         path = slice_read.base_path
-        base = iter(()) if path is None else read_base(self.storage, path, schema)
+        # As Hudi's incremental readers have it: a version of another commit takes no part in the merge either.
+        base = (
+            _of_commits(batch, slice_read.commit_times)
+            for batch in (() if path is None else read_base(self.storage, path, schema))
+        )
         if not slice_read.log_paths:
             yield from base
             return

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from eventide_core.action.compaction_planner import LogFacts
-from eventide_core.ports import Engine, LogContent, LogSummary, RecordShape
+from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.record_shape import RecordShape
 
 
 @dataclass(slots=True)

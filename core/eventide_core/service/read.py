@@ -3,17 +3,9 @@
 from dataclasses import dataclass
 
 from eventide_core.action.query_planner import parse_instant_time, plan_incremental, plan_slices, span
-from eventide_core.ports import RecordShape, SliceRead
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_system_view import FileSystemView
-
-
-@dataclass(frozen=True, slots=True)
-class QueryPlan:
-    """The slices to read, in no particular order of rows, and the shape of the records."""
-
-    slices: tuple[SliceRead, ...]
-    shape: RecordShape
+from eventide_core.table.slice_read import QueryPlan
 
 
 @dataclass(frozen=True, slots=True)

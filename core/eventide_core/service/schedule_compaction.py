@@ -31,7 +31,7 @@ from eventide_core.action.freshness import Freshness, freshness
 from eventide_core.action.slice_split import judge_split
 from eventide_core.config import LinkChoice, MetadataTable, Options
 from eventide_core.errors import BusyError, ConfigError, RefusedError, ThresholdBelowCutError
-from eventide_core.ports import BlockFilter, Capability, Clock, Engine, LogContent, RecordShape, TableLock
+from eventide_core.ports import Capability, Clock, Engine, LogContent, TableLock
 from eventide_core.service.event_time_field import event_time_field_of
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.outcome import instants_with_outcome
@@ -40,7 +40,9 @@ from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import instant_time, next_instant_time
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
+from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_nullable
+from eventide_core.table.slice_read import BlockFilter
 
 BUCKET_NUMBERS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
 COMMITS_RETAINED_DEFAULT = 10  # Hudi's default of hoodie.cleaner.commits.retained

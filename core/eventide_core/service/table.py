@@ -11,12 +11,14 @@ from eventide_core.errors import (
     NotAHudiTableError,
     UnsupportedTableError,
 )
-from eventide_core.ports import BlockFilter, MetadataCodec, RecordShape, Storage
+from eventide_core.ports import MetadataCodec, Storage
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.instant import Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 

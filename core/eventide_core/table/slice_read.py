@@ -1,6 +1,8 @@
-"""One slice as a query reads it: its files, and which of their blocks and rows count."""
+"""A query as the slices that it reads: their files, and which of their blocks and rows count."""
 
 from dataclasses import dataclass
+
+from eventide_core.table.record_shape import RecordShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +33,11 @@ class SliceRead:
     log_paths: tuple[tuple[str, int], ...]
     blocks: BlockFilter
     commit_times: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """The slices that a query reads, in no particular order of rows, and the shape of their records."""
+
+    slices: tuple[SliceRead, ...]
+    shape: RecordShape

@@ -19,12 +19,14 @@ from eventide_adapters.format.log_records import DataBlock, DeleteBlock, iter_lo
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, UnsupportedTableError
-from eventide_core.ports import BlockFilter, RecordShape, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.record_order import MergeRule, Version
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 from support import golden
 from support.log_files import (
     DELETE,

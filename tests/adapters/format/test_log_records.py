@@ -17,8 +17,10 @@ from eventide_core.errors import (
     RecordDecodeError,
     UnsupportedTableError,
 )
-from eventide_core.ports import BlockFilter, RecordShape, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 from support.log_files import (
     CDC,
     COMPACTED_BLOCK_TIMES,

@@ -19,8 +19,8 @@ from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge_arrow import SliceMerge
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
-from eventide_core.ports import RecordShape
 from eventide_core.table.record_order import MergeRule, Version, latest
+from eventide_core.table.record_shape import RecordShape
 
 EVENT_TIME = MergeRule.EVENT_TIME_ORDERING
 COMMIT_TIME = MergeRule.COMMIT_TIME_ORDERING

@@ -14,8 +14,9 @@ from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptLogBlockError, MissingFileError, PlanMismatchError
-from eventide_core.ports import MergeTask, RecordShape
+from eventide_core.ports import MergeTask
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 

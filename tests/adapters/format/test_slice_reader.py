@@ -12,8 +12,8 @@ import pytest
 from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, MissingFileError
-from eventide_core.ports import RecordShape
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block, row
 

@@ -1,0 +1,185 @@
+"""Real Hudi tables, compacted in part by eventide: every reader sees what it saw before.
+
+For each golden table and link mode: plan at a threshold that leaves logs over, compact, then ask eventide and every judge
+that could read the table before. Not checked here: what Hudi does with the table afterwards (test_hudi_goes_on).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.errors import RefusedError
+from eventide_core.table.plans import LinkMode
+from golden.readings import as_json
+from support import golden
+from support.judge import HudiJudge, hudi_rs
+from support.thresholds import dividing_plan
+
+Read = Callable[..., pa.Table]
+Row = tuple[str, ...]
+
+MODES_OF_TABLE = {
+    "v6_no_deletes": ("copy", "hardlink"),
+    "v9_no_deletes": ("prefix", "copy", "hardlink"),
+    "v9_commit_no_deletes": ("prefix", "copy"),
+    "v9_compacted": ("prefix", "copy"),
+}
+NOT_COMPACTABLE = {"v6_inflight", "v9_inflight"}  # a dead writer's commit is pending: busy, see test_cli
+ALWAYS_IN_FULL = {"v6_rolled_back"}  # its logs hold a rolled-back block
+# Readers that merge these tables by another rule than the engine that wrote them: each compaction, Hudi's own too, turns
+# what they see into what the writing engine sees (docs/rfc74.md).
+READS_OTHERWISE = {"v6_avro_owl_simple": {"1.1.1", "1.2.0", "hudi-rs"}, "v6_ordered_deletes": {"0.15.0"}}
+
+CASES = [
+    pytest.param(name, mode, id=f"{name}-{mode}")
+    for name in golden.names()
+    if name not in NOT_COMPACTABLE
+    for mode in MODES_OF_TABLE.get(name, ("copy",))
+]
+LEFT_OVERS: Counter[str] = Counter()
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The judges, each started when it is first asked for."""
+
+    request: pytest.FixtureRequest
+
+    def __getitem__(self, judge: str) -> Read:
+        if judge == "hudi-rs":
+            return hudi_rs.read
+        found: HudiJudge = self.request.getfixturevalue(
+            {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}[judge]
+        )
+        return found.read
+
+
+@pytest.fixture(scope="module")
+def left_overs(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
+    """Counts left-overs by table version, merge rule and link mode; printed at the end, so that none is zero unseen."""
+    yield LEFT_OVERS
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and LEFT_OVERS:
+        reporter.write_line("")
+        for what, count in sorted(LEFT_OVERS.items()):
+            reporter.write_line(f"left-overs read by every judge: {what}: {count}")
+
+
+def rows(found: pa.Table, columns: tuple[str, ...]) -> Counter[Row]:
+    return Counter(tuple(repr(as_json(row[name])) for name in columns) for row in found.to_pylist())
+
+
+def recorded(reading: golden.Reading) -> Counter[Row]:
+    return Counter(tuple(repr(value) for value in row) for row in reading.rows)
+
+
+@pytest.mark.parametrize(("name", "mode"), CASES)
+def test_every_reader_sees_what_it_saw_before(
+    name: str, mode: str, tmp_path: Path, request: pytest.FixtureRequest, left_overs: Counter[str]
+) -> None:
+    expected = golden.expected(name)
+    path = golden.unpack(name, tmp_path)
+    event_time = expected.options["hoodie.payload.event.time.field"]
+    options = {"eventide.metadata.table": "drop", "hoodie.payload.event.time.field": event_time}
+    if "hoodie.index.type" in expected.options:
+        options["hoodie.index.type"] = expected.options["hoodie.index.type"]
+    table = Table.open(str(path), options)
+    plan = dividing_plan(table, event_time, mode)
+    result = table.compact(plan)
+    assert result.freshness.watermark_ms == result.freshness.cut_ms == plan.cut_ms
+
+    config = table.state().config
+    left = sum(len(operation.remaining) for operation in plan.operations)
+    assert (left == 0) == (name in ALWAYS_IN_FULL)
+    if left:
+        assert str(plan.draft.plan.link_mode) == mode
+        left_overs[f"version {config.version}, {config.merge_rule}, {mode}"] += left
+
+    columns = expected.columns
+    snapshot = rows(table.snapshot().to_arrow(), columns)
+    read_optimized = rows(table.read_optimized().to_arrow(), columns)
+    assert (snapshot == read_optimized) == (left == 0)
+    in_order = {row[columns.index("id")]: row for row in snapshot}
+    event_column = columns.index(event_time)
+    for row in in_order.values():
+        if row[event_column] != "None" and int(row[event_column]) < plan.cut_ms:
+            assert row in read_optimized, f"{row} lies before T and is not in the read-optimized view"
+
+    readers = Readers(request)
+    asked = 0
+    for reading in chosen(expected.readings):
+        if reading.judge in READS_OTHERWISE.get(name, ()):
+            continue
+        before = recorded(reading)
+        after = rows(readers[reading.judge](path, reading.query, as_of=reading.as_of, begin=reading.begin), columns)
+        asked += 1
+        where = (reading.judge, reading.query, reading.as_of, reading.begin)
+        if reading.query == "read_optimized":
+            assert after == read_optimized, where
+        elif reading.query == "snapshot":
+            assert after == before, where
+        else:  # late losers may vanish; no true change is lost, none is doubled
+            assert after <= before, where
+            assert before & snapshot <= after, where
+        ours = ask(table, reading)
+        if reading.query == "snapshot":
+            assert ours == before, ("eventide", where)
+        elif reading.query == "incremental":
+            assert ours <= before, ("eventide", where)
+            assert before & snapshot <= ours, ("eventide", where)
+    assert asked >= 4
+
+
+def chosen(readings: tuple[golden.Reading, ...]) -> list[golden.Reading]:
+    """Of each judge the snapshot, read-optimized, and of time travels and increments the second and the last but one."""
+    found: list[golden.Reading] = []
+    for judge in sorted({reading.judge for reading in readings}):
+        good = [reading for reading in readings if reading.judge == judge and reading.error is None]
+        found += [r for r in good if r.as_of is None and r.begin is None]
+        for several in ([r for r in good if r.as_of is not None], [r for r in good if r.begin is not None]):
+            found += [several[position] for position in {1, len(several) - 2} if 0 <= position < len(several)]
+    return found
+
+
+def ask(table: Table, reading: golden.Reading) -> Counter[Row]:
+    columns = golden.expected(Path(table.uri).name).columns
+    if reading.query == "incremental":
+        assert reading.begin is not None
+        found = table.incremental(reading.begin)
+    elif reading.as_of is not None:
+        found = table.as_of(reading.as_of)
+    else:
+        found = table.snapshot()
+    return rows(found.to_arrow(), columns)
+
+
+@pytest.mark.parametrize("name", sorted(READS_OTHERWISE))
+def test_a_reader_with_other_merge_rules_comes_to_see_what_the_writing_engine_sees(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Only rows on which the engines differed before may change, and only to what the table's own rule says."""
+    expected = golden.expected(name)
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(str(path), {"hoodie.index.type": expected.options["hoodie.index.type"]})
+    ours = rows(table.snapshot().to_arrow(), expected.columns)
+    table.compact(dividing_plan(table, "event_ts", "copy"))
+    for reading in expected.readings:
+        if reading.judge in READS_OTHERWISE[name] and reading.query == "snapshot" and reading.as_of is None:
+            before = recorded(reading)
+            after = rows(Readers(request)[reading.judge](path), expected.columns)
+            assert after <= before + ours
+            assert before & ours <= after
+
+
+def test_back_dating_is_refused_where_a_left_over_completed_before_a_merged_log(tmp_path: Path) -> None:
+    path = golden.unpack("v9_event_bucket", tmp_path)
+    table = Table.open(str(path))
+    plan = dividing_plan(table, "event_ts", "copy")
+    with pytest.raises(RefusedError, match="prefix is not possible"):
+        table.plan_compaction(plan.cut_ms, link_mode="prefix")
+    assert table.plan_compaction(plan.cut_ms).draft.plan.link_mode is LinkMode.COPY

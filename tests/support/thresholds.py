@@ -1,0 +1,30 @@
+"""A threshold that divides the logs of a table, so that a test of partial compaction compacts in part."""
+
+from __future__ import annotations
+
+from eventide import Table
+from eventide.plan import Plan
+from eventide_core.errors import RefusedError
+
+
+def dividing_plan(table: Table, event_time_field: str, link_mode: str) -> Plan:
+    """Of the plans at every event time that the snapshot holds, the one that leaves most logs and merges some.
+
+    Where every plan that merges anything leaves nothing over, the one that merges everything.
+    """
+    times = table.snapshot().to_arrow([event_time_field]).column(0).unique().drop_null().to_pylist()
+    candidates = sorted(time for time in times if time is not None)
+    step = 1 if link_mode == "prefix" else max(1, len(candidates) // 24)  # few of them allow back-dating
+    best: tuple[int, Plan] | None = None
+    for time in (*candidates[::step], candidates[-1] + 1):
+        try:
+            plan = table.plan_compaction(time, link_mode=link_mode)
+        except RefusedError:  # back-dating is not possible at every threshold
+            continue
+        left = sum(len(operation.remaining) for operation in plan.operations)
+        merged = sum(len(operation.compacted) for operation in plan.operations)
+        score = min(left, merged) if left else 0
+        if merged and (best is None or score > best[0]):
+            best = (score, plan)
+    assert best is not None
+    return best[1]
