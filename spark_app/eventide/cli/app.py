@@ -3,6 +3,7 @@
 import click
 
 from eventide.cli.compact import compact
+from eventide.cli.demo import demo
 from eventide.cli.errors import GroupWithExitCodes
 from eventide.cli.freshness import freshness
 from eventide.cli.plan import plan
@@ -24,5 +25,5 @@ def eventide() -> None:
     """
 
 
-for verb in (show, read, plan, compact, rollback, freshness):
+for verb in (demo, show, read, plan, compact, rollback, freshness):
     eventide.add_command(verb)

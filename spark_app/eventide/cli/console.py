@@ -40,6 +40,11 @@ class Console:
             else:
                 console.print(part)
 
+    def tell(self, sentence: str) -> None:
+        """A part of the answer as soon as it is known: for people among the results, beside JSON on stderr."""
+        if not self._is_quiet:
+            click.echo(sentence, err=self.is_json)
+
     def say(self, sentence: str) -> None:
         """A word on what is going on."""
         if not self._is_quiet:
@@ -51,29 +56,42 @@ class Console:
         if self._is_quiet or not sys.stderr.isatty():
             yield NoProgress()
             return
+        bar = _Bar()
+        try:
+            yield bar
+        finally:
+            bar.stop()
+
+
+class _Bar:
+    """ports.Progress on a terminal. A row of tasks is shown while it runs, so that nothing is printed into it."""
+
+    def __init__(self) -> None:
+        self._bar: rich.progress.Progress | None = None
+
+    def start(self, what: str, total: int) -> None:
+        self.stop()
         columns = (
             rich.progress.TextColumn("{task.description}"),
             rich.progress.BarColumn(),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
         )
-        with rich.progress.Progress(*columns, console=rich.console.Console(stderr=True)) as bar:
-            yield _Bar(bar)
-
-
-class _Bar:
-    """ports.Progress on a terminal."""
-
-    def __init__(self, bar: rich.progress.Progress) -> None:
-        self._bar = bar
-        self._task: rich.progress.TaskID | None = None
-
-    def start(self, what: str, total: int) -> None:
-        self._task = self._bar.add_task(what, total=total)
+        self._bar = rich.progress.Progress(*columns, console=rich.console.Console(stderr=True), redirect_stdout=False)
+        self._bar.add_task(what, total=total)
+        self._bar.start()
 
     def advance(self) -> None:
-        if self._task is not None:
-            self._bar.advance(self._task)
+        if self._bar is None:
+            return
+        self._bar.advance(self._bar.task_ids[0])
+        if self._bar.finished:
+            self.stop()
+
+    def stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
 
 def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> rich.table.Table:

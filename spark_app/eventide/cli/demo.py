@@ -1,0 +1,58 @@
+"""`eventide demo`: the main job on real data, from nothing."""
+
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventide.cli.settings import Settings, common_options
+from eventide.demo import Step, run_demo
+from eventide.demo.story import DAYS_DEFAULT, DAYS_MAX
+from eventide_core.config import Options
+
+TABLE_VERSION = "hoodie.write.table.version"
+_CHECK_FAILED = 1
+
+
+@click.command()
+@click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where; by default a new folder.")
+@click.option(
+    "--days", type=click.IntRange(2, DAYS_MAX), default=DAYS_DEFAULT, show_default=True, help="How much of 2013."
+)
+@common_options
+@click.pass_context
+def demo(ctx: click.Context, settings: Settings, folder: Path | None, days: int) -> None:
+    """The main job on real data, from nothing.
+
+    Flights of New York, written as they were reported, late ones too; a compaction by event time; what each query sees;
+    freshness; and a picture.
+    """
+    console = settings.console
+    version = Options(settings.options).integer(TABLE_VERSION, 9)
+    where = Path(tempfile.mkdtemp(prefix="eventide-demo-")) if folder is None else folder
+
+    def tell(step: Step) -> None:
+        console.tell(f"{step.name:<10} {step.sentence}")
+        if step.name == "plan":
+            console.tell(textwrap.indent(str(step.facts["explanation"]), " " * 11))
+
+    with settings.session(by_default=True) as spark, console.progress() as progress:
+        done = run_demo(where, days=days, table_version=version, spark=spark, progress=progress, tell=tell)
+    document: dict[str, Any] = {
+        "steps": [{"name": step.name, "sentence": step.sentence, **step.facts} for step in done.steps],
+        "watermark_ms": done.watermark_ms,
+        "watermark": done.watermark_ms,
+        "table": str(done.table),
+        "report": str(done.report),
+        "ok": done.is_right,
+    }
+    console.result(
+        document,
+        f"table    {done.table}",
+        f"picture  {done.report}",
+        f"checks   {'right' if done.is_right else 'WRONG'}",
+    )
+    if not done.is_right:
+        ctx.exit(_CHECK_FAILED)

@@ -1,0 +1,5 @@
+"""The main job on real data: late flights, a compaction by event time, and what each query sees of it."""
+
+from eventide.demo.story import Demo, Step, run_demo
+
+__all__ = ["Demo", "Step", "run_demo"]

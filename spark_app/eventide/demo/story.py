@@ -1,0 +1,296 @@
+"""The demo's steps, each with what was measured.
+
+1. load      what was reported until the last day but one: base files
+2. arrivals  what was reported since, three hours a commit: log files, late reports among them
+3. before    what the queries see, and no promise of freshness
+4. plan      what a compaction of everything before T would do, T a midnight
+5. compact   on Spark, or in this process
+6. after     the read-optimized view is complete before T; the snapshot has not changed
+7. queries   snapshot, read-optimized, as of, incremental
+8. freshness the watermark, checked against the rows
+9. late      the rest of the day arrives: a report from before T lowers the watermark at once
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.bootstrap import SystemClock
+from eventide.demo.coverage import Coverage, coverage_of
+from eventide.demo.flights import EVENT_TIME, KEY, ORDERING, PARTITION, SCHEMA, Reports
+from eventide.demo.picture import draw
+from eventide.new_table import NewTable
+from eventide.plan import Plan
+from eventide.reader import Rows
+from eventide.table import Table
+from eventide.writer import TableWriter
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.ports import Progress
+from eventide_core.table.record_order import MergeRule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
+DAYS_MAX = 364
+# The tenth of January has the longest delay of the year, and one flight of that day lands on the eleventh's evening.
+DAYS_DEFAULT = 10
+COMMIT_EVERY = timedelta(hours=3)
+COMPACTED_AT = timedelta(hours=15)  # after T: the night is over in New York, and the morning's flights have left
+BUCKETS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: its name, what it says to a person, and its numbers."""
+
+    name: str
+    sentence: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What came of a demo. `watermark_ms` is that of the compaction; `is_right` says that every check held."""
+
+    steps: tuple[Step, ...]
+    table: Path
+    report: Path
+    watermark_ms: int | None
+    is_right: bool
+
+
+def run_demo(
+    folder: Path,
+    *,
+    days: int,
+    table_version: int,
+    spark: "SparkSession | None",
+    progress: Progress,
+    tell: Callable[[Step], None],
+) -> Demo:
+    """Runs the demo in a folder; `tell` hears of each step as it ends. Raises ConfigError where a table is there already."""
+    return _Story(folder, days, table_version, spark, progress, tell).run()
+
+
+@dataclass(slots=True)
+class _Story:
+    folder: Path
+    days: int
+    table_version: int
+    spark: "SparkSession | None"
+    progress: Progress
+    tell: Callable[[Step], None]
+    steps: list[Step] = field(default_factory=list[Step])
+    is_right: bool = True
+
+    def run(self) -> Demo:
+        threshold = FIRST_DAY + timedelta(days=self.days)
+        reports = Reports.load()
+        path = self.folder / "flights"
+        writer = TableWriter(
+            LocalStorage(str(path)), _new_table(self.table_version), SystemClock(), lambda: str(uuid4())
+        )
+        writer.create()
+        loaded = self._load(writer, reports, threshold)
+        last_but_one = self._arrivals(writer, reports, threshold)
+        table = Table.open(str(path), {EVENT_TIME_FIELD: EVENT_TIME}, engine=self.spark)
+
+        snapshot = table.snapshot().to_arrow()
+        self._views("before", table, snapshot, threshold)
+        plan = table.plan_compaction(threshold.isoformat())
+        self._plan(plan)
+        before = coverage_of(table, plan)
+        self._compact(table, plan)
+        after = coverage_of(table, None)
+        self._views("after", table, snapshot, threshold)
+        self._queries(table, snapshot, loaded, last_but_one)
+        watermark_ms = self._freshness(table, threshold)
+        self._late(writer, table, reports, threshold)
+        return Demo(tuple(self.steps), path, self._picture(before, after, threshold), watermark_ms, self.is_right)
+
+    def _load(self, writer: TableWriter, reports: Reports, threshold: datetime) -> str:
+        records = reports.between(FIRST_DAY, threshold - timedelta(days=1))
+        instant = writer.commit(records)
+        self._step(
+            "load",
+            f"{len(records)} flights of {self.days - 1} days loaded into base files, partitioned by airport",
+            {"instant": instant, "rows": len(records)},
+        )
+        return instant
+
+    def _arrivals(self, writer: TableWriter, reports: Reports, threshold: datetime) -> str:
+        """Commits what arrives; the instant of the last commit but one."""
+        begin, end = threshold - timedelta(days=1), threshold + COMPACTED_AT
+        instants: list[str] = []
+        rows = late = 0
+        self.progress.start("commits", -((begin - end) // COMMIT_EVERY))
+        while begin < end:
+            records = reports.between(begin, begin + COMMIT_EVERY)
+            instants.append(writer.commit(records))
+            rows += len(records)
+            late += _count_before(records, begin)
+            begin += COMMIT_EVERY
+            self.progress.advance()
+        self._step(
+            "arrivals",
+            f"{rows} reports appended to logs in {len(instants)} commits, as the flights departed and landed; "
+            f"{late} of them are of flights that were due before their commit's three hours began",
+            {"commits": len(instants), "rows": rows, "late_rows": late, "instants": instants},
+        )
+        return instants[-2]
+
+    def _views(self, name: str, table: Table, snapshot: pa.Table, threshold: datetime) -> None:
+        optimized = table.read_optimized().to_arrow()
+        complete, wanted = _count_before(optimized, threshold), _count_before(snapshot, threshold)
+        facts: dict[str, Any] = {
+            "read_optimized_rows": len(optimized),
+            "read_optimized_max_event_time_ms": _max_ms(optimized),
+            "read_optimized_rows_before_t": complete,
+            "snapshot_rows": len(snapshot),
+            "snapshot_rows_before_t": wanted,
+        }
+        sentence = (
+            f"read-optimized has {len(optimized)} rows up to {_told(_max_ms(optimized))}, and {complete} of the {wanted} "
+            f"flights before {threshold:%Y-%m-%dT%H:%MZ}"
+        )
+        if name == "after":
+            facts["snapshot_unchanged"] = _own(table.snapshot().to_arrow()) == _own(snapshot)
+            facts["every_report_before_t"] = _before(optimized, threshold) == _before(snapshot, threshold)
+            self._check(facts["snapshot_unchanged"] and facts["every_report_before_t"])
+            same = "as before" if facts["snapshot_unchanged"] else "NOT as before"
+            sentence += f", each as in the snapshot; the snapshot of {len(snapshot)} rows is {same}"
+        self._step(name, sentence, facts)
+
+    def _plan(self, plan: Plan) -> None:
+        document = plan.to_json()
+        merged = sum(len(op["compacted"]) for op in document["operations"])
+        left = sum(len(op["remaining"]) for op in document["operations"])
+        self._step(
+            "plan",
+            f"compacting everything before {_told(plan.cut_ms)} merges {merged} logs and leaves {left}: "
+            f"{document['link_mode']}, {document['link_reason']}",
+            {"logs_merged": merged, "logs_left_over": left, "explanation": plan.explain(), "plan": document},
+        )
+
+    def _compact(self, table: Table, plan: Plan) -> None:
+        engine = "local" if self.spark is None else f"Spark {self.spark.version}"
+        begin = time.monotonic()
+        result = table.compact(plan, progress=self.progress)
+        seconds = round(time.monotonic() - begin, 1)
+        self._step(
+            "compact",
+            f"compacted at {result.instant} on {engine} in {seconds} s: {result.metrics['operations']} slices, "
+            f"{result.metrics['records_written']} records, {result.metrics['log_files_linked']} left-over files made",
+            {"instant": result.instant, "engine": engine, "seconds": seconds, "metrics": dict(result.metrics)},
+        )
+
+    def _queries(self, table: Table, snapshot: pa.Table, loaded: str, last_but_one: str) -> None:
+        state = table.state()
+        begin = state.timeline.completion_time(last_but_one) or last_but_one
+        counts = {
+            "snapshot": _rows(table.snapshot()),
+            "read_optimized": _rows(table.read_optimized()),
+            "as_of": _rows(table.as_of(loaded)),
+            "incremental": _rows(table.incremental(begin)),
+        }
+        self._check(counts["snapshot"] == len(snapshot))
+        self._step(
+            "queries",
+            f"snapshot {counts['snapshot']} rows, read-optimized {counts['read_optimized']}, "
+            f"as of the first load {counts['as_of']}, incremental since the last commit but one {counts['incremental']}",
+            {**counts, "as_of_instant": loaded, "incremental_begin": begin},
+        )
+
+    def _freshness(self, table: Table, threshold: datetime) -> int | None:
+        found = table.freshness()
+        self._check(found.watermark_ms == _ms(threshold))
+        self._step(
+            "freshness",
+            f"watermark {_told(found.watermark_ms)}: everything before it that was reported is in the read-optimized view",
+            {"watermark_ms": found.watermark_ms, "cut_ms": found.cut_ms, "late_records": found.late_records},
+        )
+        return found.watermark_ms
+
+    def _late(self, writer: TableWriter, table: Table, reports: Reports, threshold: datetime) -> None:
+        records = reports.between(threshold + COMPACTED_AT, threshold + timedelta(days=1))
+        writer.commit(records)
+        found = table.freshness()
+        late = _count_before(records, threshold)
+        self._check(found.late_records == late)
+        moved = f"lower the watermark to {_told(found.watermark_ms)}" if late else "leave the watermark where it is"
+        self._step(
+            "late",
+            f"{len(records)} reports of the rest of the day, {late} of them from before T, {moved}; "
+            "the next compaction takes them in",
+            {"rows": len(records), "late_records": found.late_records, "watermark_ms": found.watermark_ms},
+        )
+
+    def _picture(self, before: Coverage, after: Coverage, threshold: datetime) -> Path:
+        path = self.folder / "report.html"
+        path.write_text(draw(before, after, _ms(threshold), [step.sentence for step in self.steps]), encoding="utf-8")
+        return path
+
+    def _check(self, holds: bool) -> None:
+        self.is_right = self.is_right and holds
+
+    def _step(self, name: str, sentence: str, facts: Mapping[str, Any]) -> None:
+        step = Step(name, sentence, facts)
+        self.steps.append(step)
+        self.tell(step)
+
+
+def _new_table(version: int) -> NewTable:
+    return NewTable(
+        name="flights",
+        schema=SCHEMA,
+        version=version,
+        merge_rule=MergeRule.EVENT_TIME_ORDERING,
+        record_key_field=KEY,
+        partition_field=PARTITION,
+        ordering_field=ORDERING,
+        event_time_field=EVENT_TIME,
+        buckets=BUCKETS,
+        has_block_event_times=True,
+    )
+
+
+def _own(rows: pa.Table) -> pa.Table:
+    """The table's own columns by key: Hudi's name the file that a row lies in, which a compaction changes."""
+    own = [name for name in rows.column_names if not name.startswith("_hoodie_")]
+    return rows.select(own).sort_by(KEY)
+
+
+def _before(rows: pa.Table, moment: datetime) -> pa.Table:
+    return _own(rows.filter(pc.less(rows[EVENT_TIME], pa.scalar(moment, rows.schema.field(EVENT_TIME).type))))
+
+
+def _count_before(rows: pa.Table, moment: datetime) -> int:
+    return len(_before(rows, moment))
+
+
+def _max_ms(rows: pa.Table) -> int | None:
+    latest = pc.max(rows[EVENT_TIME]).as_py()
+    return None if latest is None else _ms(latest)
+
+
+def _rows(rows: Rows) -> int:
+    return sum(batch.num_rows for batch in rows.to_batches([KEY]))
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1000
+
+
+def _told(epoch_ms: int | None) -> str:
+    if epoch_ms is None:
+        return "nothing"
+    return f"{datetime.fromtimestamp(epoch_ms / 1000, UTC):%Y-%m-%dT%H:%MZ}"
