@@ -39,7 +39,8 @@ class BucketWrite:
         numbers = [f"{instant}_{self.bucket}_{row}" for row in range(count)]
         values = ([instant] * count, numbers, list(self.keys), [self.partition] * count, [file_name] * count)
         meta = [pa.array(column, pa.string()) for column in values]
-        return pa.table([*meta, *self.upserts.columns], names=[*META_FIELDS, *self.upserts.column_names])
+        schema = pa.schema([*((name, pa.string()) for name in META_FIELDS), *self.upserts.schema])
+        return pa.table([*meta, *self.upserts.columns], schema=schema)
 
 
 def bucket_writes(table: NewTable, upserts: pa.Table | None, deletes: pa.Table | None) -> tuple[BucketWrite, ...]:
