@@ -54,13 +54,17 @@ class SliceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A slice's split: the first `count` logs are compacted, the rest remains."""
+    """A slice's split: the first `count` logs are compacted, the rest remains.
+
+    `is_alike_in_time`: a reader of the new base sees no difference as of the instants between the left-overs either.
+    """
 
     facts: SliceFacts
     count: int
     fallback: FallbackReason | None
     reason: str
     carried_tombstones: int = 0
+    is_alike_in_time: bool = True
 
     @property
     def compacted(self) -> tuple[LogFacts, ...]:
@@ -134,7 +138,7 @@ def settle(selection: Selection, verdict: SplitVerdict) -> Selection:
     """The selection after its keys' histories have been judged."""
     if verdict.fallback is not None:
         return selection.in_full(verdict.fallback, _FALLBACK_REASONS[verdict.fallback].format(key=verdict.example))
-    return replace(selection, carried_tombstones=verdict.carried_tombstones)
+    return replace(selection, carried_tombstones=verdict.carried_tombstones, is_alike_in_time=verdict.is_alike_in_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +199,11 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
         return None, "table version 6 slices logs by name, not by completion time"
     if any(selection.carried_tombstones for selection in selections):
         return None, "tombstones have to be carried, which needs a file"
+    if not all(selection.is_alike_in_time for selection in selections):
+        return (
+            None,
+            "as of an instant between the left-overs, a reader of the new base would see another version of a key",
+        )
     after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
     before = min(
         min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.remaining

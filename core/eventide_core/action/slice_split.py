@@ -14,6 +14,9 @@ The keys that P and Q share and that algebra does not answer for come here with 
    live would be inserted a second time, into another file group, by the next upsert.
 
 4 or 5 fails: the slice is compacted in full.
+
+A base that is back-dated below the left-overs (link mode prefix) is also read by time travel to the instants between
+them, so 4 must then hold for Q up to each of its versions, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,11 +29,15 @@ from eventide_core.table.record_order import MergeRule, Version, fold, latest, m
 
 @dataclass(frozen=True, slots=True)
 class SplitVerdict:
-    """`fallback` says why the slice must be compacted in full, with an example key; else how many tombstones to carry."""
+    """`fallback` says why the slice must be compacted in full, with an example key; else how many tombstones to carry.
+
+    `is_alike_in_time`: a reader sees no difference as of the instants between the left-overs either.
+    """
 
     fallback: FallbackReason | None
     example: str | None
     carried_tombstones: int
+    is_alike_in_time: bool = True
 
 
 def judge_split(
@@ -38,6 +45,7 @@ def judge_split(
 ) -> SplitVerdict:
     """Whether P may be merged without Q. `reader_rules` are those of every reader of the table, `rule` among them."""
     carried = 0
+    is_alike_in_time = True
     for history in histories:
         tombstone = carried_tombstone(history, rule)
         carried += tombstone is not None
@@ -57,7 +65,12 @@ def judge_split(
                 has_delete = any(v.is_delete for v in history.merged + history.remaining)
                 reason = FallbackReason.DELETE_REORDERED if has_delete else FallbackReason.LATE_RECORD_REORDERED
                 return SplitVerdict(reason, history.key, 0)
-    return SplitVerdict(None, None, carried)
+        moments = (history.remaining[:count] for count in range(len(history.remaining)))
+        is_alike_in_time &= all(
+            latest(rule, history.base, history.merged + seen) == latest(rule, new_base, below + seen)
+            for seen in moments
+        )
+    return SplitVerdict(None, None, carried, is_alike_in_time)
 
 
 def carried_tombstone(history: KeyHistory, rule: MergeRule) -> Version | None:

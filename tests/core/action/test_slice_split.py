@@ -55,6 +55,14 @@ def test_a_natural_delete_in_the_left_overs_that_is_forgotten_again_needs_a_full
     assert judge(history("U1", "U3", "D0 U2"), EVENT) is FallbackReason.DELETE_REORDERED
 
 
+def test_a_split_that_only_time_travel_to_a_left_over_would_notice_is_told() -> None:
+    """As of `U1` the base `U2` was back; a base that lies below `U1` and has lost the key would show `U1`."""
+    verdict = judge_split([history("U2", "D0", "U1 U3")], EVENT, (EVENT,), is_base_file_index=False)
+    assert (verdict.fallback, verdict.is_alike_in_time) == (None, False)
+    plain = judge_split([history("U1", "U2", "U3 U4")], EVENT, (EVENT,), is_base_file_index=False)
+    assert plain.is_alike_in_time
+
+
 def test_hudi_0x_overwrite_with_latest_sees_late_data_win_after_a_split() -> None:
     assert judge(history("U1", "U3", "U2"), COMMIT, OVERWRITE_0X) is FallbackReason.LATE_RECORD_REORDERED
 
