@@ -1,0 +1,254 @@
+"""Small tables with a past: commits that make trouble for a compaction, and the table and the oracle that both tell them.
+
+Event times are milliseconds after `EPOCH_MS`; so are the T of a history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.new_table import NewTable
+from eventide.testing.oracle import Change, Oracle, Order
+from eventide.writer import PendingCommit, TableWriter
+from eventide_adapters.format.arrow_to_avro import avro_schema_of
+from eventide_adapters.format.bloom_filter import BloomParameters
+from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
+from eventide_core.ports import Storage
+from eventide_core.table.record_order import MergeRule
+
+EPOCH_MS = 1_700_000_000_000
+_COLUMNS: list[pa.Field[Any]] = [
+    pa.field("key", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("ms", pa.int64()),
+    pa.field("word", pa.string()),
+]
+SCHEMA = pa.schema(_COLUMNS)
+_START_MS = 1_790_000_000_000
+
+Commit = tuple[Change, ...]
+
+
+@dataclass(slots=True)
+class ManualClock:
+    """A clock that goes on by a millisecond at each look, and by as much as one sleeps."""
+
+    time_ms: int = _START_MS
+
+    def now_ms(self) -> int:
+        self.time_ms += 1
+        return self.time_ms
+
+    def sleep(self, milliseconds: int) -> None:
+        self.time_ms += milliseconds
+
+    def local_offset_ms(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Commits, the first of which makes base files, and the T of the compaction that follows them."""
+
+    name: str
+    commits: tuple[Commit, ...]
+    cut_ms: int
+
+    @property
+    def cut_epoch_ms(self) -> int:
+        return EPOCH_MS + self.cut_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What kind of table the history is written into."""
+
+    version: int
+    order: Order
+    has_block_event_times: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.order in self.reader_orders
+
+    @property
+    def reader_orders(self) -> tuple[Order, ...]:
+        """The orders by which engines read this table, its own first: Hudi 0.x has others for what it wrote."""
+        if self.version >= 8:
+            return (self.order,)
+        by_own = {
+            Order.HUDI_0X_OVERWRITE: (Order.HUDI_0X_OVERWRITE, Order.COMMIT_TIME),
+            Order.EVENT_TIME: (Order.EVENT_TIME, Order.HUDI_0X_DEFAULT),
+        }
+        return by_own[self.order]
+
+    @property
+    def table(self) -> NewTable:
+        by_commit = self.order is not Order.EVENT_TIME
+        return NewTable(
+            name="story",
+            schema=avro_schema_of("story", SCHEMA),
+            version=self.version,
+            merge_rule=MergeRule.COMMIT_TIME_ORDERING if by_commit else MergeRule.EVENT_TIME_ORDERING,
+            record_key_field="key",
+            partition_field="part",
+            ordering_field="ms",
+            event_time_field="ms",
+            has_block_event_times=self.has_block_event_times,
+            bloom=BloomParameters.for_entries(10, 0.01),
+            codec="uncompressed",
+        )
+
+
+def layouts(*, has_block_event_times: bool = False) -> tuple[Layout, ...]:
+    """Each table version in each of its merge orders."""
+    return (
+        Layout(6, Order.HUDI_0X_OVERWRITE, has_block_event_times),
+        Layout(6, Order.EVENT_TIME, has_block_event_times),
+        Layout(9, Order.COMMIT_TIME, has_block_event_times),
+        Layout(9, Order.EVENT_TIME, has_block_event_times),
+    )
+
+
+@dataclass(slots=True)
+class Story:
+    """A table that is being written, and the oracle that is told the same."""
+
+    layout: Layout
+    storage: Storage
+    clock: ManualClock
+    oracle: Oracle
+    _file_groups: int = 0
+
+    @classmethod
+    def begin(cls, layout: Layout, storage: Storage, clock: ManualClock) -> Story:
+        story = cls(layout, storage, clock, Oracle(layout.order))
+        story.writer.create()
+        return story
+
+    @property
+    def writer(self) -> TableWriter:
+        return TableWriter(self.storage, self.layout.table, self.clock, self._next_uuid)
+
+    def commit(self, changes: Commit) -> str:
+        return self.complete(self.begin_commit(changes), changes)
+
+    def begin_commit(self, changes: Commit) -> PendingCommit:
+        return self.writer.begin(*records(changes))
+
+    def complete(self, pending: PendingCommit, changes: Commit) -> str:
+        instant = self.writer.complete(pending)
+        self.oracle.commit(instant, [_at_epoch(change) for change in changes])
+        return instant
+
+    def _next_uuid(self) -> str:
+        self._file_groups += 1
+        return f"00000000-0000-4000-8000-{self._file_groups:012d}"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """A table as files in memory, what the oracle says of it, and when that was."""
+
+    layout: Layout
+    files: Mapping[str, MemoryFile]
+    oracle: Oracle = field(compare=False)
+    time_ms: int
+
+
+def write_history(layout: Layout, history: History, name: str) -> WrittenTable:
+    """The table that a history leaves, in memory under that name for the time of the call."""
+    clock = ManualClock()
+    storage = MemoryStorage.from_dump(name, {}, now_ms=clock.now_ms)
+    story = Story.begin(layout, storage, clock)
+    for changes in history.commits:
+        story.commit(changes)
+    return WrittenTable(layout, storage.dump(), story.oracle, clock.time_ms)
+
+
+def put(key: str, ms: int, word: str, *, partition: str = "a") -> Change:
+    """An upsert; its key and partition as the table shows them."""
+    return Change(f"part={partition}", key, ms, word)
+
+
+def delete(key: str, ms: int | None = None, *, partition: str = "a") -> Change:
+    """A delete; without an event time one in natural order."""
+    return Change(f"part={partition}", key, ms, None)
+
+
+def records(changes: Commit) -> tuple[pa.Table | None, pa.Table | None]:
+    """Upserts and deletes as the writer takes them."""
+    upserts = [
+        {"key": c.key, "part": _folder_value(c), "ms": _epoch(c.ms), "word": c.word}
+        for c in changes
+        if c.word is not None
+    ]
+    deletes = [{"key": c.key, "part": _folder_value(c), "ms": _epoch(c.ms)} for c in changes if c.word is None]
+    return (
+        pa.Table.from_pylist(upserts, schema=SCHEMA) if upserts else None,
+        pa.Table.from_pylist(deletes, schema=SCHEMA.remove(3)) if deletes else None,
+    )
+
+
+def _folder_value(change: Change) -> str:
+    return change.partition.partition("=")[2]
+
+
+def _epoch(ms: int | None) -> int | None:
+    return None if ms is None else EPOCH_MS + ms
+
+
+def _at_epoch(change: Change) -> Change:
+    return replace(change, ms=_epoch(change.ms))
+
+
+def named_histories() -> Sequence[History]:
+    """One history for each thing that can make a compaction in part go wrong."""
+    base = (put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base"))
+    return (
+        History(
+            "late data and ties",
+            (
+                (*base, put("k3", 4, "base", partition="b")),
+                (put("k0", 20, "early"), put("k1", 12, "on time")),
+                (put("k1", 6, "late"), put("k4", 12, "new")),
+                (put("k0", 20, "tie"), put("k3", 30, "later", partition="b")),
+                (put("k2", 25, "last"), put("k4", 13, "late above T")),
+            ),
+            cut_ms=10,
+        ),
+        History(
+            "a delete that must be carried",
+            (
+                base,
+                (put("k1", 5, "taken"), delete("k0", 25)),
+                (put("k0", 20, "loses to the delete"),),
+                (put("k1", 30, "last"), delete("k2", 28)),
+            ),
+            cut_ms=10,
+        ),
+        History(
+            "deletes in natural order",
+            (
+                base,
+                (put("k0", 20, "before its delete"),),
+                (delete("k0"), put("k1", 11, "beside it")),
+                (put("k0", 15, "after its delete"),),
+                (put("k1", 30, "last"), delete("k2", 12)),
+            ),
+            cut_ms=10,
+        ),
+        History(
+            "a delete in natural order that two left-overs follow",
+            (
+                (put("k0", 20, "base"), put("k1", 2, "base")),
+                (delete("k0"),),
+                (put("k0", 15, "below the old base"),),
+                (put("k0", 30, "above it"), put("k1", 31, "last")),
+            ),
+            cut_ms=10,
+        ),
+    )

@@ -1,0 +1,224 @@
+"""What every reader of a merge-on-read table must see: a second, independent account of the rules, in plain dictionaries.
+
+It shares no code with eventide. A table is fed to it commit by commit, and compaction by compaction, and it says what each
+query must then answer. Each partition is one file group here, as in a table of one bucket.
+
+A file group is a base (key -> change), and the commits that lie above it as logs. The first commit into a group makes its
+base. A compaction merges the first n logs into the base; deletes among them are forgotten, but for those that it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+
+class Order(Enum):
+    """Which of two versions of a key wins, for each kind of reader."""
+
+    COMMIT_TIME = auto()
+    EVENT_TIME = auto()
+    HUDI_0X_OVERWRITE = auto()
+    HUDI_0X_DEFAULT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One version of a key: an upsert with its word, or a delete (no word), whose `ms` is None in natural order."""
+
+    partition: str
+    key: str
+    ms: int | None
+    word: str | None
+    instant: str = ""
+
+
+Row = tuple[str, str, int, str, str]
+"""Partition, key, event time, word, instant of the commit."""
+Rows = frozenset[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFreshness:
+    cut_ms: int | None
+    watermark_ms: int | None
+    late_records: int
+    unknown_event_time_records: int
+
+
+@dataclass(slots=True)
+class _Group:
+    base: dict[str, Change]
+    logs: list[tuple[Change, ...]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Oracle:
+    """A table by its history. `as_of` remembers what a snapshot showed after each commit."""
+
+    order: Order
+    as_of: dict[str, Rows] = field(default_factory=dict)
+    _groups: dict[str, _Group] = field(default_factory=dict)
+    _history: list[tuple[Change, ...]] = field(default_factory=list)
+    _cut_ms: int | None = None
+
+    def copy(self) -> Oracle:
+        return deepcopy(self)
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        return tuple(self.as_of)
+
+    def commit(self, instant: str, changes: Sequence[Change]) -> None:
+        stamped = tuple(replace(change, instant=instant) for change in changes)
+        for partition in {change.partition for change in stamped}:
+            here = tuple(change for change in stamped if change.partition == partition)
+            if partition in self._groups:
+                self._groups[partition].logs.append(here)
+            elif any(change.word is not None for change in here):
+                self._groups[partition] = _Group({c.key: c for c in here if c.word is not None})
+        self._history.append(stamped)
+        self.as_of[instant] = self.snapshot()
+
+    def compact(self, cut_ms: int, merged: Mapping[str, int]) -> None:
+        """Merges the first logs of each named group, that many of them."""
+        for partition, count in merged.items():
+            group = self._groups[partition]
+            taken, left = group.logs[:count], group.logs[count:]
+            carried = self._carried(group.base, taken, left)
+            group.base = _merged(self.order, group.base, taken)
+            group.logs = [carried, *left] if carried else left
+        self._cut_ms = cut_ms
+
+    def snapshot(self, order: Order | None = None) -> Rows:
+        """What a snapshot shows; to a reader of another order where one is given."""
+        groups = self._groups.values()
+        return _rows(c for g in groups for c in _merged(order or self.order, g.base, g.logs).values())
+
+    def read_optimized(self) -> Rows:
+        return _rows(change for group in self._groups.values() for change in group.base.values())
+
+    def log_counts(self) -> dict[str, int]:
+        """How many logs each group has, a log of carried tombstones among them."""
+        return {partition: len(group.logs) for partition, group in self._groups.items()}
+
+    def log_instants(self, partition: str) -> list[frozenset[str]]:
+        """The instants of the changes in each log of a group, in order."""
+        return [frozenset(change.instant for change in log) for log in self._groups[partition].logs]
+
+    def fewest_merged(self, partition: str, cut_ms: int) -> int:
+        """How many of a group's logs a compaction at T must take: all up to the last that may hold something before T."""
+        return max(
+            (
+                number
+                for number, log in enumerate(self._groups[partition].logs, start=1)
+                if any(change.ms is None or change.ms < cut_ms for change in log)
+            ),
+            default=0,
+        )
+
+    def has_natural_delete(self) -> bool:
+        return any(change.ms is None for changes in self._history for change in changes)
+
+    def shared_keys(self, partition: str, count: int) -> frozenset[str]:
+        """The keys that the first logs of a group share with the rest."""
+        logs = self._groups[partition].logs
+        first, rest = ({c.key for log in part for c in log} for part in (logs[:count], logs[count:]))
+        return frozenset(first & rest)
+
+    def incremental_most(self, instants: Collection[str]) -> Rows:
+        """What a query over these commits shows while nothing is compacted: only their versions, merged."""
+        groups: dict[str, _Group] = {}
+        for changes in self._history:
+            for partition in {change.partition for change in changes}:
+                here = tuple(c for c in changes if c.partition == partition)
+                if partition not in groups:
+                    if all(change.word is None for change in here):
+                        continue
+                    base = {c.key: c for c in here if c.word is not None}
+                    groups[partition] = _Group(base if here[0].instant in instants else {})
+                elif here[0].instant in instants:
+                    groups[partition].logs.append(here)
+        return _rows(c for g in groups.values() for c in _merged(self.order, g.base, g.logs).values())
+
+    def incremental_least(self, instants: Collection[str]) -> Rows:
+        """What it shows at least, compacted or not: the rows of these commits that are current."""
+        return frozenset(row for row in self.snapshot() if row[-1] in instants)
+
+    def freshness(self) -> ExpectedFreshness:
+        pending = [change for group in self._groups.values() for log in group.logs for change in log]
+        times = [change.ms for change in pending if change.ms is not None]
+        unknown = sum(change.ms is None for change in pending)
+        if self._cut_ms is None:
+            return ExpectedFreshness(None, None, 0, unknown)
+        late = sum(time < self._cut_ms for time in times)
+        return ExpectedFreshness(self._cut_ms, min([self._cut_ms, *times]), late, unknown)
+
+    def _carried(
+        self, base: Mapping[str, Change], taken: Sequence[tuple[Change, ...]], left: Sequence[tuple[Change, ...]]
+    ) -> tuple[Change, ...]:
+        """The deletes of the merged logs that a live record above would lose to."""
+        if self.order is not Order.EVENT_TIME:
+            return ()
+        carried: list[Change] = []
+        for key, delete in _folded(self.order, taken).items():
+            if delete.word is not None or delete.ms is None:
+                continue
+            if key in base and _ms(base[key]) > delete.ms:
+                continue
+            above = [change for log in left for change in log if change.key == key and change.word is not None]
+            if any(_ms(change) < delete.ms for change in above):
+                carried.append(delete)
+        return tuple(carried)
+
+
+def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Change]]) -> dict[str, Change]:
+    """The live version of each key, of a base and the logs above it."""
+    seen = dict(base)
+    for key, change in _folded(order, logs).items():
+        old = base.get(key)
+        if old is not None and change.ms is not None and change.ms < _ms(old):
+            loses_to_base = {
+                Order.COMMIT_TIME: False,
+                Order.HUDI_0X_OVERWRITE: False,
+                Order.EVENT_TIME: True,
+                Order.HUDI_0X_DEFAULT: change.word is not None,
+            }
+            if loses_to_base[order]:
+                continue
+        if change.word is None:
+            seen.pop(key, None)
+        else:
+            seen[key] = change
+    return seen
+
+
+def _folded(order: Order, logs: Iterable[Sequence[Change]]) -> dict[str, Change]:
+    """The version of each key that is left after the logs met each other, without the base."""
+    winners: dict[str, Change] = {}
+    for log in logs:
+        for change in log:
+            old = winners.get(change.key)
+            if old is None or _takes_its_place(order, old, change):
+                winners[change.key] = change
+    return winners
+
+
+def _takes_its_place(order: Order, old: Change, new: Change) -> bool:
+    # A delete in natural order wins over what was before it, and whatever comes after it wins over it.
+    if order is Order.COMMIT_TIME or old.ms is None or new.ms is None:
+        return True
+    if order is not Order.EVENT_TIME and old.word is None and new.word is not None:
+        return True  # Hudi 0.x: an insert beats any earlier delete
+    return new.ms >= old.ms
+
+
+def _ms(change: Change) -> int:
+    assert change.ms is not None
+    return change.ms
+
+
+def _rows(changes: Iterable[Change]) -> Rows:
+    return frozenset((c.partition, c.key, _ms(c), c.word or "", c.instant) for c in changes)
