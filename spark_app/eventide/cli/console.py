@@ -34,11 +34,13 @@ class Console:
             return
         width = None if sys.stdout.isatty() else _WIDE
         console = rich.console.Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
-        for part in parts:
+        for number, part in enumerate(parts):
             if isinstance(part, str):
                 console.print(Text(part), soft_wrap=True)
-            else:
-                console.print(part)
+                continue
+            if number:
+                console.print()
+            console.print(part)
 
     def tell(self, sentence: str) -> None:
         """A part of the answer as soon as it is known: for people among the results, beside JSON on stderr."""

@@ -7,7 +7,8 @@ from html import escape
 from eventide.demo.coverage import Coverage, FileCoverage, Role
 
 _WIDTH = 960  # of the drawing, in its own units
-_LABEL = 110  # left of it, for the slices' names
+_LABEL = 110  # left in it, for the slices' names
+_MARGIN = 40  # right in it, for the last hour's label
 _ROW = 7  # height of a file's bar, with the gap below it
 _GAP = 14  # between slices
 _HOUR_MS = 3_600_000
@@ -59,7 +60,7 @@ class _Scale:
 
     def place(self, epoch_ms: int) -> float:
         shown = min(max(epoch_ms, self.begin_ms), self.end_ms)
-        return _LABEL + (_WIDTH - _LABEL) * (shown - self.begin_ms) / (self.end_ms - self.begin_ms)
+        return _LABEL + (_WIDTH - _LABEL - _MARGIN) * (shown - self.begin_ms) / (self.end_ms - self.begin_ms)
 
     def marks(self) -> range:
         """Every sixth hour."""

@@ -1,0 +1,156 @@
+"""`eventide read`: the rows that Hudi reads, on a screen and in files."""
+
+import csv
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from support import golden
+from support.command_line import content_of, run, run_json
+
+TABLES = ("v6_no_deletes", "v9_no_deletes", "v9_event_bucket")
+
+
+def _rows(document: Any, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in columns) for row in document["data"])
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
+def test_a_query_prints_the_rows_that_hudi_reads(name: str, query: str, tmp_path: Path) -> None:
+    table, told = golden.unpack(name, tmp_path), golden.expected(name)
+    document = run_json("read", table, "--query", query)
+    expected = sorted(told.read(query))
+    assert _rows(document, told.columns) == expected
+    assert document["rows"] == len(expected)
+    assert document["file"] is None
+
+
+def test_time_travel_and_incremental_print_the_rows_that_hudi_reads(tmp_path: Path) -> None:
+    table, told = golden.unpack("v9_no_deletes", tmp_path), golden.expected("v9_no_deletes")
+    as_of = next(r for r in told.readings if r.as_of and r.judge == told.bundle)
+    document = run_json("read", table, "--as-of", as_of.as_of)
+    assert _rows(document, told.columns) == sorted(as_of.rows)
+    since = next(r for r in told.readings if r.begin and r.judge == told.bundle)
+    document = run_json("read", table, "--query", "incremental", "--begin", since.begin)
+    assert _rows(document, told.columns) == sorted(since.rows)
+
+
+def test_hudis_query_type_option_chooses_the_query(tmp_path: Path) -> None:
+    table, told = golden.unpack("v9_no_deletes", tmp_path), golden.expected("v9_no_deletes")
+    document = run_json("read", table, "--option", "hoodie.datasource.query.type=read_optimized")
+    assert document["rows"] == len(told.read("read_optimized")) != len(told.read("snapshot"))
+
+
+def test_columns_come_in_the_order_asked_for_and_rows_by_filter_and_limit(tmp_path: Path) -> None:
+    table = golden.unpack("v9_no_deletes", tmp_path)
+    document = run_json("read", table, "--columns", "val,id", "--filter", "part = 'b' and amount > 3")
+    wanted = [row for row in run_json("read", table)["data"] if row["part"] == "b" and row["amount"] > 3]
+    assert document["data"] == [{"val": row["val"], "id": row["id"]} for row in wanted]
+    assert [list(row) for row in document["data"][:1]] == [["val", "id"]]
+    assert run_json("read", table, "--limit", 5)["data"] == run_json("read", table)["data"][:5]
+    assert run_json("read", table, "--limit", 0)["rows"] == 0
+
+
+def test_rows_on_a_screen_leave_hudis_own_columns_out_unless_named(tmp_path: Path) -> None:
+    table = golden.unpack("v9_no_deletes", tmp_path)
+    answer = run("read", table, "--limit", 2)
+    assert answer.stdout.splitlines()[0].split() == ["id", "part", "event_ts", "val", "amount"]
+    assert answer.stdout.splitlines()[-1] == "2 rows"
+    named = run("read", table, "--limit", 2, "--columns", "_hoodie_record_key,id")
+    assert named.stdout.splitlines()[0].split() == ["_hoodie_record_key", "id"]
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return golden.unpack("v9_avro_types", tmp_path_factory.mktemp("typed"))
+
+
+def test_a_parquet_file_holds_every_value_in_its_own_type(typed: Path, tmp_path: Path) -> None:
+    told = golden.expected("v9_avro_types")
+    file = tmp_path / "rows.parquet"
+    assert run_json("read", typed, "--to", file) == {"rows": len(told.read()), "file": str(file)}
+    expected = {row[1]: dict(zip(told.columns, row, strict=True)) for row in told.read()}
+    rows = pq.read_table(file).to_pylist()
+    assert {row["id"] for row in rows} == set(expected)
+    for row in rows:
+        wanted = expected[row["id"]]
+        assert (row["fare"], row["place"], row["tags"], row["seats"]) == (
+            None if wanted["fare"] is None else Decimal(wanted["fare"]),
+            wanted["place"],
+            wanted["tags"],
+            wanted["seats"],
+        )
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_nested_and_exact_values_come_out_as_text_files_can_hold_them(typed: Path, tmp_path: Path, kind: str) -> None:
+    told = golden.expected("v9_avro_types")
+    file = tmp_path / f"rows.{kind}"
+    assert run("read", typed, "--to", file).exit_code == 0
+    if kind == "json":
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+    else:
+        with file.open(newline="") as lines:
+            rows = [
+                {
+                    name: _cell(name, value)
+                    for name, value in row.items()
+                    if name in ("id", "fare", "place", "tags", "day")
+                }
+                for row in csv.DictReader(lines)
+            ]
+    expected = {row[1]: dict(zip(told.columns, row, strict=True)) for row in told.read()}
+    assert len(rows) == len(expected)
+    for row in rows:
+        wanted = expected[row["id"]]
+        assert [row[name] for name in ("fare", "place", "tags", "day")] == [
+            wanted[name] for name in ("fare", "place", "tags", "day")
+        ]
+
+
+def _cell(name: str, value: str) -> Any:
+    if value == "":
+        return None
+    return json.loads(value) if name in ("place", "tags") else value
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--query", "read_optimized", "--as-of", "20261121"], "--as-of"),
+        (["--query", "incremental"], "--begin"),
+        (["--begin", "20261121"], "incremental"),
+        (["--query", "incremental", "--begin", "soon"], "'soon'"),
+        (["--columns", "id,nothing"], "'nothing'"),
+        (["--filter", "nothing > 1"], "'nothing'"),
+        (["--limit", "-1"], "--limit"),
+        (["--query", "newest"], "newest"),
+        (["--to", "rows.txt"], ".parquet"),
+        (["--to", "no/such/folder/rows.csv"], "no/such/folder"),
+        (["--option", "hoodie.datasource.query.type=newest"], "newest"),
+    ],
+)
+def test_a_query_that_makes_no_sense_is_refused_in_one_sentence(words: list[str], said: str, tmp_path: Path) -> None:
+    answer = run("read", golden.unpack("v9_no_deletes", tmp_path), *words)
+    assert answer.exit_code == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith("error: ")
+    assert answer.stderr.count("\n") == 1
+    assert said in answer.stderr
+
+
+def test_a_file_appears_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+    table = golden.unpack("v9_no_deletes", tmp_path)
+    (folder := tmp_path / "out").mkdir()
+    (folder / "rows.csv").write_text("of yesterday")
+    before = content_of(folder)
+    bases = sorted(table.glob("part=*/*.parquet"))
+    bases[-1].write_bytes(bases[-1].read_bytes()[:-4])  # the last one is read after rows have been written
+    answer = run("read", table, "--to", folder / "rows.csv")
+    assert answer.exit_code == 2
+    assert bases[-1].name in answer.stderr
+    assert content_of(folder) == before

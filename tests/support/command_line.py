@@ -1,0 +1,51 @@
+"""Runs the command line inside this process, and tells whether it left a folder as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from eventide.cli import eventide
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a run printed, and how it ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def document(self) -> Any:
+        """The one JSON document of stdout; ValueError if there is more or less."""
+        return json.loads(self.stdout)
+
+
+def run(*words: object) -> Answer:
+    """Runs `eventide` with these words."""
+    result = CliRunner().invoke(eventide, [str(word) for word in words])
+    return Answer(result.exit_code, result.stdout, result.stderr)
+
+
+def run_json(*words: object) -> Any:
+    """The document of a run that must go well."""
+    answer = run(*words, "--output", "json")
+    assert answer.exit_code == 0, answer.stderr
+    return answer.document
+
+
+def content_of(folder: Path) -> dict[str, str]:
+    """Every file, link and folder below, with what it holds."""
+    return {str(path.relative_to(folder)): _content(path) for path in sorted(folder.rglob("*"))}
+
+
+def _content(path: Path) -> str:
+    if path.is_symlink():
+        return f"link to {path.readlink()}"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
