@@ -123,9 +123,13 @@ def _slices_by_name(
         found = tuple(by_instant[instant])
         if instant in bases or timeline.is_completed(instant):
             slices.append(FileSlice(*group, instant, bases.get(instant), found))
-        elif slices and _is_pending_plan(timeline, instant):
-            below = slices[-1]
-            slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
+        elif _is_pending_plan(timeline, instant):
+            if slices:
+                below = slices[-1]
+                slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
+            else:
+                # A listing of some commits' files only, as for an incremental query: nothing below to merge with.
+                slices.append(FileSlice(*group, instant, None, found))
         # Else the logs of a delta commit or compaction that is pending or was rolled back: nobody's records yet.
     return tuple(slices)
 

@@ -77,6 +77,13 @@ def test_version_6_logs_under_a_pending_compaction_are_read_on_top_of_the_slice_
     assert _snapshot(completed) == [(_t(3), unfinished.path, [new.path])]
 
 
+def test_version_6_logs_under_a_pending_compaction_count_where_the_slice_below_is_not_in_the_listing() -> None:
+    """An incremental query looks at the files of its commits alone."""
+    names = [f"{_t(1)}.commit", f"{_t(3)}.compaction.requested", f"{_t(4)}.deltacommit"]
+    log = _log(3, 1)
+    assert _snapshot(_view_6(names, [log])) == [(_t(3), None, [log.path])]
+
+
 def test_version_6_left_overs_at_version_0_come_before_what_writers_add() -> None:
     names = [f"{_t(1)}.commit", f"{_t(3)}.commit", f"{_t(4)}.deltacommit"]
     files = [_log(3, 1), _log(3, 0, token="00002-0-1"), _log(3, 0, token="00001-0-1"), _base(3), _base(1)]
