@@ -39,7 +39,7 @@ class BucketWrite:
         numbers = [f"{instant}_{self.bucket}_{row}" for row in range(count)]
         values = ([instant] * count, numbers, list(self.keys), [self.partition] * count, [file_name] * count)
         meta = [pa.array(column, pa.string()) for column in values]
-        schema = pa.schema([*((name, pa.string()) for name in META_FIELDS), *self.upserts.schema])
+        schema = pa.schema([*(pa.field(name, pa.string()) for name in META_FIELDS), *self.upserts.schema])
         return pa.table([*meta, *self.upserts.columns], schema=schema)
 
 

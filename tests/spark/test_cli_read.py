@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+
 from support import golden
 from support.command_line import content_of, run, run_json
 

@@ -100,7 +100,7 @@ def test_a_condition_keeps_the_rows_for_which_it_is_true(condition: str, kept: l
         ("small = 'x'", "'x'"),
         ("small = 99999999999999999999", "99999999999999999999"),
         ("small in (select 1)", "SELECT 1"),
-        ("small between symmetric 3 and 1", "SYMMETRIC"),
+        ("small between symmetric 3 and 1", "not supported"),
         ("select 1", "SELECT 1"),
         ("drop table trips", "DROP TABLE"),
         ("(" * 3000 + "small = 1", "nested too deeply"),
