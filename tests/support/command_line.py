@@ -41,11 +41,10 @@ def run_json(*words: object) -> Any:
 
 
 def content_of(folder: Path) -> dict[str, str]:
-    """Every file, link and folder below, with what it holds."""
-    return {str(path.relative_to(folder)): _content(path) for path in sorted(folder.rglob("*"))}
+    """Every file and link below, with what it holds. Empty folders hold nothing: a storage's working folder may stay."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file())
+    return {str(path.relative_to(folder)): _content(path) for path in found}
 
 
 def _content(path: Path) -> str:
-    if path.is_symlink():
-        return f"link to {path.readlink()}"
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+    return f"link to {path.readlink()}" if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
 DAYS_MAX = 364
-# The tenth of January has the longest delay of the year, and one flight of that day lands on the eleventh's evening.
+# One flight of the tenth of January leaves nineteen hours late, when its day has long been compacted.
 DAYS_DEFAULT = 10
 COMMIT_EVERY = timedelta(hours=3)
 COMPACTED_AT = timedelta(hours=15)  # after T: the night is over in New York, and the morning's flights have left

