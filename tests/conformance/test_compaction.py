@@ -33,7 +33,11 @@ NOT_COMPACTABLE = {"v6_inflight", "v9_inflight"}  # a dead writer's commit is pe
 ALWAYS_IN_FULL = {"v6_rolled_back"}  # its logs hold a rolled-back block
 # Readers that merge these tables by another rule than the engine that wrote them: each compaction, Hudi's own too, turns
 # what they see into what the writing engine sees (docs/rfc74.md).
-READS_OTHERWISE = {"v6_avro_owl_simple": {"1.1.1", "1.2.0", "hudi-rs"}, "v6_ordered_deletes": {"0.15.0"}}
+READS_OTHERWISE = {
+    "v6_avro_owl_simple": {"1.1.1", "1.2.0", "hudi-rs"},
+    "v6_ordered_deletes": {"0.15.0"},
+    "v6_111_avro_bucket": {"0.15.0"},  # Hudi 1.x names the ordering field under a key that 0.15 does not know
+}
 
 CASES = [
     pytest.param(name, mode, id=f"{name}-{mode}")
@@ -103,7 +107,7 @@ def test_every_reader_sees_what_it_saw_before(
     columns = expected.columns
     snapshot = rows(table.snapshot().to_arrow(), columns)
     read_optimized = rows(table.read_optimized().to_arrow(), columns)
-    assert (snapshot == read_optimized) == (left == 0)
+    assert (snapshot == read_optimized) == (left == 0 and plan.draft.untouched_slices == 0)
     in_order = {row[columns.index("id")]: row for row in snapshot}
     event_column = columns.index(event_time)
     for row in in_order.values():

@@ -109,7 +109,9 @@ def test_hudi_writes_compacts_and_cleans_a_compacted_table(
     assert everything == snapshots(judge, twin)
     assert rows(judge.read(path, "read_optimized")) == everything
     files = set(path.rglob("part=*/*"))
-    judge.call("run_clean", path=path, clean_policy="KEEP_LATEST_FILE_VERSIONS", file_versions_retained=1)
+    judge.sql(f"create table {name} using hudi location '{path}'")
+    judge.call("run_clean", table=name, clean_policy="KEEP_LATEST_FILE_VERSIONS", file_versions_retained=1)
+    judge.sql(f"drop table {name}")
     assert set(path.rglob("part=*/*")) < files
     assert snapshots(judge, path) == everything
 

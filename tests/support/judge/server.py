@@ -87,6 +87,8 @@ class Hudi:
 
     def _answer(self, frame: DataFrame) -> str:
         target = self._scratch / "answers" / uuid.uuid4().hex
+        if not frame.columns:  # a statement without a result, which Parquet cannot hold
+            frame = self._spark.range(0).toDF("nothing")
         frame.write.parquet(str(target))
         return str(target)
 
