@@ -26,7 +26,7 @@ from eventide_core.errors import ConfigError
 KEY = "flight_id"
 PARTITION = "origin"
 EVENT_TIME = "scheduled_departure"
-ORDERING = "reported_at"
+REPORTED_AT = "reported_at"
 
 TAXIING_MINUTES = 30
 CANCELLED_AFTER_MINUTES = 120
@@ -45,7 +45,7 @@ SCHEMA = json.dumps(
             {"name": "status", "type": "string"},
             {"name": "departure_delay_minutes", "type": ["null", "int"], "default": None},
             {"name": "arrival_delay_minutes", "type": ["null", "int"], "default": None},
-            {"name": ORDERING, "type": _MOMENT},
+            {"name": REPORTED_AT, "type": _MOMENT},
         ],
     }
 )
@@ -70,11 +70,11 @@ class Reports:
         )
         kinds = {"departed": departed, "landed": landed, "cancelled": cancelled}
         reports = [_reports(flights, scheduled, status, at) for status, at in kinds.items()]
-        return cls(pa.concat_tables(reports).sort_by([(ORDERING, "ascending"), (KEY, "ascending")]))
+        return cls(pa.concat_tables(reports).sort_by([(REPORTED_AT, "ascending"), (KEY, "ascending")]))
 
     def between(self, begin: datetime, end: datetime) -> pa.Table:
         """The last report of each flight that was reported in [begin, end)."""
-        at = self.table[ORDERING]
+        at = self.table[REPORTED_AT]
         since = pc.greater_equal(at, pa.scalar(begin, _TIME))
         chosen = self.table.filter(pc.and_(since, pc.less(at, pa.scalar(end, _TIME))))
         numbered = chosen.append_column("number", pa.array(range(len(chosen)), pa.int64()))
@@ -107,10 +107,10 @@ def _reports(flights: pa.Table, scheduled: Any, status: str, at: Any) -> pa.Tabl
         "status": pa.array([status] * len(flights)),
         "departure_delay_minutes": nothing if status == "cancelled" else pc.cast(flights["dep_delay"], pa.int32()),
         "arrival_delay_minutes": pc.cast(flights["arr_delay"], pa.int32()) if status == "landed" else nothing,
-        ORDERING: at,
+        REPORTED_AT: at,
     }
     table = pa.table(columns)
-    return table.filter(pc.is_valid(table[ORDERING]))
+    return table.filter(pc.is_valid(table[REPORTED_AT]))
 
 
 def _keys(flights: pa.Table, scheduled: Any) -> Any:

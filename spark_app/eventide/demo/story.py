@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from eventide.bootstrap import SystemClock
 from eventide.demo.coverage import Coverage, coverage_of
-from eventide.demo.flights import EVENT_TIME, KEY, ORDERING, PARTITION, SCHEMA, Reports
+from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports
 from eventide.demo.picture import draw
 from eventide.new_table import NewTable
 from eventide.plan import Plan
@@ -32,7 +32,6 @@ from eventide.reader import Rows
 from eventide.table import Table
 from eventide.writer import TableWriter
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.ports import Progress
 from eventide_core.table.record_order import MergeRule
 
@@ -102,7 +101,7 @@ class _Story:
         writer.create()
         loaded = self._load(writer, reports, threshold)
         last_but_one = self._arrivals(writer, reports, threshold)
-        table = Table.open(str(path), {EVENT_TIME_FIELD: EVENT_TIME}, engine=self.spark)
+        table = Table.open(str(path), engine=self.spark)
 
         snapshot = table.snapshot().to_arrow()
         self._views("before", table, snapshot, threshold)
@@ -256,7 +255,7 @@ def _new_table(version: int) -> NewTable:
         merge_rule=MergeRule.EVENT_TIME_ORDERING,
         record_key_field=KEY,
         partition_field=PARTITION,
-        ordering_field=ORDERING,
+        ordering_field=EVENT_TIME,  # the same in every report of a flight: the last one committed wins
         event_time_field=EVENT_TIME,
         buckets=BUCKETS,
         has_block_event_times=True,
