@@ -44,6 +44,16 @@ class MetadataTable(StrEnum):
     REFUSE = "refuse"
 
 
+class ParquetCodec(StrEnum):
+    """The compression of a base file; `AS_BEFORE` is that of the base file it takes the place of (gzip where none)."""
+
+    AS_BEFORE = "as-before"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    SNAPPY = "snappy"
+    UNCOMPRESSED = "uncompressed"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options by key, as the user wrote them; each property parses one, and raises ConfigError for a bad value."""
@@ -73,6 +83,6 @@ class Options:
         if value is None:
             return default
         kind = type(default)
-        if value not in list(kind):
+        if value.lower() not in list(kind):
             raise ConfigError(f"option {key}={value!r} is not one of {', '.join(kind)}")
-        return kind(value)
+        return kind(value.lower())

@@ -193,7 +193,7 @@ class MergeTask:
     """One slice to compact: merge `merged` into the base, and keep `left_overs` visible. Paths from the root.
 
     `left_overs` are (source, linked path, size) in reader order. `carried_path` is the log that carries tombstones that
-    beat a left-over record. `marker_path` is created before the base file.
+    beat a left-over record. `marker_path` is created before the base file. `codec` is a config.ParquetCodec.
     """
 
     partition: str

@@ -62,6 +62,15 @@ def read_footer(storage: Storage, path: str) -> dict[str, str]:
         return {key.decode(): value.decode() for key, value in pairs.items()}
 
 
+def codec_of(storage: Storage, path: str) -> str:
+    """The compression of the file's columns; gzip, Hudi's default, where it is one that eventide does not write."""
+    with _open(storage, path) as file:
+        if file.metadata.num_row_groups == 0:
+            return "gzip"
+        codec = str(file.metadata.row_group(0).column(0).compression).lower()
+        return codec if codec in _LEVELS else "gzip"
+
+
 def bloom_parameters(footer: Mapping[str, str], path: str) -> BloomParameters:
     """The layout of the bloom filter in a footer; Hudi's default where there is none."""
     text = footer.get(FOOTER_KEY)

@@ -26,6 +26,7 @@ from eventide_adapters.format.avro_schema import RECORD_KEY, arrow_schema, with_
 from eventide_adapters.format.base_parquet import (
     BaseFileWriter,
     bloom_parameters,
+    codec_of,
     read_base,
     read_footer,
 )
@@ -33,6 +34,7 @@ from eventide_adapters.format.delete_block import encode_delete_block
 from eventide_adapters.format.log_fold import FoldedLogs, comparable
 from eventide_adapters.format.log_records import DataBlock, iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
+from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, Storage
 from eventide_core.table.plans import LinkMode
@@ -69,7 +71,7 @@ class ArrowSliceMerger:
         bloom = bloom_parameters(footer, task.base_path or task.new_base_path)
         output = self.storage.open_output(task.new_base_path)
         try:
-            with BaseFileWriter(output, task.shape.schema, codec=task.codec, bloom=bloom) as writer:
+            with BaseFileWriter(output, task.shape.schema, codec=_codec(self.storage, task), bloom=bloom) as writer:
                 for table in merge.batches(base):
                     writer.write(_with_file_name(table, task.new_base_path.rpartition("/")[2]))
                 carried = contradicted(self.storage, task, merge.tombstones)
@@ -94,6 +96,12 @@ class ArrowSliceMerger:
         done = finished_result(self.storage, task)
         assert done is not None, f"{task.new_base_path} is gone after it was written"
         return done
+
+
+def _codec(storage: Storage, task: MergeTask) -> str:
+    if task.codec != ParquetCodec.AS_BEFORE:
+        return task.codec
+    return "gzip" if task.base_path is None else codec_of(storage, task.base_path)
 
 
 def link_left_overs(storage: Storage, task: MergeTask) -> None:

@@ -25,20 +25,31 @@ class Outcome:
 
 def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
     """The outcome that holds: the wanted one, or what an earlier claim decided."""
-    path = f"{OUTCOME_FOLDER}/{wanted.instant}.outcome"
     data = json.dumps({"completion_time": wanted.completion_time}).encode()
-    if storage.put_if_absent(path, data):
+    if storage.put_if_absent(_path(wanted.instant), data):
         return wanted
-    try:
-        decided = json.loads(storage.read(path))["completion_time"]
-    except (ValueError, KeyError, TypeError):
-        raise CorruptTimelineError(
-            f"{path} cannot be read; remove it if no compaction at {wanted.instant} runs"
-        ) from None
-    return Outcome(wanted.instant, decided)
+    return _read(storage, wanted.instant)
+
+
+def is_rolled_back(storage: Storage, instant: str) -> bool:
+    """Whether it has been decided that the compaction is rolled back."""
+    return storage.stat(_path(instant)) is not None and _read(storage, instant).completion_time is None
 
 
 def instants_with_outcome(storage: Storage) -> frozenset[str]:
     """The instants whose outcome has been claimed."""
     names = (entry.path.rpartition("/")[2] for entry in storage.list(OUTCOME_FOLDER))
     return frozenset(name.removesuffix(".outcome") for name in names if name.endswith(".outcome"))
+
+
+def _path(instant: str) -> str:
+    return f"{OUTCOME_FOLDER}/{instant}.outcome"
+
+
+def _read(storage: Storage, instant: str) -> Outcome:
+    path = _path(instant)
+    try:
+        decided = json.loads(storage.read(path))["completion_time"]
+    except (ValueError, KeyError, TypeError):
+        raise CorruptTimelineError(f"{path} cannot be read; remove it if no compaction at {instant} runs") from None
+    return Outcome(instant, decided)

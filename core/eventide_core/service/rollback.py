@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from eventide_core.action.compaction_trigger import check_pending_writes
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease, TableLock
-from eventide_core.service.outcome import Outcome, claim_outcome
-from eventide_core.service.run_compaction import remove_markers
+from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.run_compaction import made_files, remove_markers, remove_orphaned_inflight
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
@@ -32,6 +32,8 @@ class Rollback:
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
+            if is_rolled_back(self.files.storage, instant) and remove_orphaned_inflight(self.files, instant):
+                return ()
             plan = self._plan(state, instant)
             self._refuse_foreign_logs(state, plan)
             lease.check()
@@ -39,9 +41,7 @@ class Rollback:
                 raise BusyError(
                     f"the compaction at {instant} is about to complete; end it with `compact --execute {instant}`"
                 )
-            files = [op.path_of(name) for op in plan.operations for name in op.linked_names]
-            files += [op.path_of(op.new_base_name) for op in plan.operations]
-            deleted = self._delete(files, lease)
+            deleted = self._delete(made_files(plan), lease)
             remove_markers(self.files.storage, plan)
             pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
             deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)

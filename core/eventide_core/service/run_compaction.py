@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_pending_writes
 from eventide_core.action.freshness import Freshness
-from eventide_core.config import Options
-from eventide_core.errors import BusyError, InstantNotFoundError, PlanMismatchError, StorageError
+from eventide_core.config import Options, ParquetCodec
+from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
 from eventide_core.ports import Clock, Engine, MergeResult, MergeTask, Progress, RecordMerger, Storage, TableLock
 from eventide_core.service.compaction_commit import commit_metadata
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.metadata_table import drop_metadata_table
-from eventide_core.service.outcome import Outcome, claim_outcome
+from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.schedule_compaction import CompactionScheduler, unused_instant
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
@@ -85,11 +85,27 @@ class CompactionRunner:
         """Steps 4 to 8."""
         tasks = self._tasks(plan)
         progress.start("compacting", len(tasks))
-        results = self.engine.map(self.merger, tasks, on_done=progress.advance)
+        try:
+            results = self.engine.map(self.merger, tasks, on_done=progress.advance)
+        except EventideError:
+            self._sweep_after_rollback(plan)
+            raise
         try:
             self._complete(plan, results)
         except StorageError as failure:
             self._settle(plan.instant, failure)
+        except (InstantNotFoundError, PlanMismatchError):
+            self._sweep_after_rollback(plan)
+            raise
+
+    def _sweep_after_rollback(self, plan: CompactionPlan) -> None:
+        """What this process made after another one had rolled the plan back goes, too: nobody else would remove it."""
+        if not is_rolled_back(self.files.storage, plan.instant):
+            return
+        for path in made_files(plan):
+            self.files.storage.delete(path)
+        remove_markers(self.files.storage, plan)
+        remove_orphaned_inflight(self.files, plan.instant)
 
     def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan | None:
         """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
@@ -155,7 +171,7 @@ class CompactionRunner:
         state = TableState.load(self.files)
         shape = state.shape(plan.event_time_field)
         blocks = state.blocks()
-        codec = (self.options.text(keys.PARQUET_CODEC) or "gzip").lower()
+        codec = self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
         return tuple(
             MergeTask(
                 partition=op.partition,
@@ -251,6 +267,21 @@ def marker_path(instant: str, op: PlannedOperation) -> str:
 
 def marker_folder(instant: str) -> str:
     return f".hoodie/.temp/{instant}"
+
+
+def made_files(plan: CompactionPlan) -> tuple[str, ...]:
+    """The data files that an execution makes, in the order in which they may be removed: left-overs first-first."""
+    links = [op.path_of(name) for op in plan.operations for name in op.linked_names]
+    return (*links, *(op.path_of(op.new_base_name) for op in plan.operations))
+
+
+def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
+    """Removes the inflight file of a plan that is gone: written by a process that slept while it was rolled back."""
+    folder = files.config().timeline_path
+    requested, inflight = (
+        f"{folder}/{Instant(instant, Action.COMPACTION, step).file_name}" for step in (State.REQUESTED, State.INFLIGHT)
+    )
+    return files.storage.stat(requested) is None and files.storage.delete(inflight)
 
 
 def remove_markers(storage: Storage, plan: CompactionPlan) -> None:

@@ -29,7 +29,7 @@ from eventide_core.action.compaction_strategy import (
 from eventide_core.action.compaction_trigger import TRIGGER_NAME, check_pending_writes, check_trigger
 from eventide_core.action.freshness import Freshness, freshness
 from eventide_core.action.slice_split import judge_split
-from eventide_core.config import LinkChoice, MetadataTable, Options
+from eventide_core.config import LinkChoice, MetadataTable, Options, ParquetCodec
 from eventide_core.errors import BusyError, ConfigError, RefusedError, ThresholdBelowCutError
 from eventide_core.ports import Capability, Clock, Engine, LogContent, TableLock
 from eventide_core.service.event_time_field import event_time_field_of
@@ -136,6 +136,9 @@ class CompactionScheduler:
 
     def _draft(self, state: TableState, request: CompactionRequest) -> DraftPlan:
         check_trigger(state.timeline)
+        self.options.choice(
+            keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE
+        )  # a bad value is said before anything is written
         notes = self._metadata_table_note(state)
         cut_ms = request.threshold_at(self.clock.now_ms())
         if state.cut_ms is not None and cut_ms < state.cut_ms:

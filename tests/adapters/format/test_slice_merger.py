@@ -237,3 +237,15 @@ def test_a_base_file_of_another_plan_is_told_apart_by_its_footer(storage: Memory
     other = ((LOGS[0], len(FILES[LOGS[0]])), (LOGS[1], len(FILES[LOGS[1]])))
     with pytest.raises(PlanMismatchError, match="didn't write it"):
         ArrowSliceMerger(storage)(task(merged=other, left_overs=task().left_overs[1:]))
+
+
+@pytest.mark.parametrize(("asked", "before"), [("as-before", "snappy"), ("as-before", "gzip"), ("zstd", "gzip")])
+def test_a_new_base_is_compressed_as_the_one_before_unless_told_otherwise(
+    asked: str, before: str, storage: MemoryStorage
+) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pq.read_table(io.BytesIO(FILES[BASE])), sink, compression=before)
+    storage.put(BASE, sink.getvalue())
+    ArrowSliceMerger(storage)(task(codec=asked))
+    written = pq.read_metadata(storage.open_input(NEW_BASE)).row_group(0).column(0).compression
+    assert written == (before if asked == "as-before" else asked).upper()
