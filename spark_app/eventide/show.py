@@ -8,12 +8,11 @@ from eventide.bootstrap import Application
 from eventide_core.action.compaction_planner import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import ConfigError, EventideError
-from eventide_core.service.event_time_field import event_time_field_of
+from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.schema import is_nullable
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +119,16 @@ def _log_facts(
 ) -> tuple[dict[str, LogFacts], dict[str, str]]:
     reader = application.freshness.facts
     shape = state.shape(field)
-    nullable = is_nullable(shape.schema, field, EVENT_TIME_FIELD)
+    proof = are_stats_proof(shape.schema, field, application.options)
     try:
-        return reader.read(state, shape, logs, is_nullable=nullable), {}
+        return reader.read(state, shape, logs, are_stats_proof=proof), {}
     except EventideError:
         # One by one, to tell which.
         facts: dict[str, LogFacts] = {}
         problems: dict[str, str] = {}
         for log in logs:
             try:
-                facts.update(reader.read(state, shape, [log], is_nullable=nullable))
+                facts.update(reader.read(state, shape, [log], are_stats_proof=proof))
             except EventideError as error:
                 problems[log.path] = str(error)
         return facts, problems

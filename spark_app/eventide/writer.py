@@ -193,7 +193,8 @@ class TableWriter:
         tracked = EventTimeRange(None, None)
         if write.upserts is not None:
             ranges = self._event_times(write.upserts)
-            in_block = ranges[0] if self.table.has_block_event_times else None
+            field = self.table.event_time_field
+            in_block = (field, ranges[0]) if self.table.has_block_event_times and field is not None else None
             records = write.with_meta_columns(instant, file_id)
             blocks.append(encode_data_block(instant, self.table.schema, records, in_block))
             tracked = ranges[1]

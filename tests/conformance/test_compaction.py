@@ -5,7 +5,7 @@ that could read the table before. Not checked here: what Hudi does with the tabl
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from eventide_core.table.plans import LinkMode
 from golden.readings import as_json
 from support import golden
 from support.judge import HudiJudge, hudi_rs
+from support.reach import reached
 from support.thresholds import dividing_plan
 
 Read = Callable[..., pa.Table]
@@ -45,7 +46,6 @@ CASES = [
     if name not in NOT_COMPACTABLE
     for mode in MODES_OF_TABLE.get(name, ("copy",))
 ]
-LEFT_OVERS: Counter[str] = Counter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,6 @@ class Readers:
         return found.read
 
 
-@pytest.fixture(scope="module")
-def left_overs(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
-    """Counts left-overs by table version, merge rule and link mode; printed at the end, so that none is zero unseen."""
-    yield LEFT_OVERS
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and LEFT_OVERS:
-        reporter.write_line("")
-        for what, count in sorted(LEFT_OVERS.items()):
-            reporter.write_line(f"left-overs read by every judge: {what}: {count}")
-
-
 def rows(found: pa.Table, columns: tuple[str, ...]) -> Counter[Row]:
     return Counter(tuple(repr(as_json(row[name])) for name in columns) for row in found.to_pylist())
 
@@ -84,7 +73,7 @@ def recorded(reading: golden.Reading) -> Counter[Row]:
 
 @pytest.mark.parametrize(("name", "mode"), CASES)
 def test_every_reader_sees_what_it_saw_before(
-    name: str, mode: str, tmp_path: Path, request: pytest.FixtureRequest, left_overs: Counter[str]
+    name: str, mode: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     expected = golden.expected(name)
     path = golden.unpack(name, tmp_path)
@@ -102,7 +91,7 @@ def test_every_reader_sees_what_it_saw_before(
     assert (left == 0) == (name in ALWAYS_IN_FULL)
     if left:
         assert str(plan.draft.plan.link_mode) == mode
-        left_overs[f"version {config.version}, {config.merge_rule}, {mode}"] += left
+        reached(f"left-overs that every judge read, version {config.version}, {config.merge_rule}, {mode}", left)
 
     columns = expected.columns
     snapshot = rows(table.snapshot().to_arrow(), columns)

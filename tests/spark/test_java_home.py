@@ -50,9 +50,7 @@ def _find(environment: Mapping[str, str], *installed: str) -> str:
 
 
 @pytest.mark.parametrize("version", ["17", "21"])
-def test_java_home_is_kept_when_spark_runs_on_it(
-    tmp_path: Path, bare_machine: dict[str, str], version: str
-) -> None:
+def test_java_home_is_kept_when_spark_runs_on_it(tmp_path: Path, bare_machine: dict[str, str], version: str) -> None:
     home = _install_java(tmp_path / "chosen", version)
     assert _find(bare_machine | {"JAVA_HOME": str(home)}) == str(home)
 

@@ -11,22 +11,33 @@ from typing import Any
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.event_time import EventTimeRange
 
+_FIELD = "eventide.event_time_field"
 _MIN = "eventide.min_event_time_ms"
 _MAX = "eventide.max_event_time_ms"
 _UNKNOWN = "eventide.unknown_event_times"
 
 
-def schema_with_event_times(schema: str, event_times: EventTimeRange) -> str:
-    """The schema with the range as its properties."""
-    properties = {_MIN: event_times.min_ms, _MAX: event_times.max_ms, _UNKNOWN: event_times.unknown_records}
+def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange) -> str:
+    """The schema with the range of that field as its properties."""
+    properties = {
+        _FIELD: field,
+        _MIN: event_times.min_ms,
+        _MAX: event_times.max_ms,
+        _UNKNOWN: event_times.unknown_records,
+    }
     return json.dumps({**json.loads(schema), **properties}, separators=(",", ":"))
 
 
-def event_times_of_schema(schema: str) -> EventTimeRange | None:
-    """The range that the schema of a block bears; None where it bears none. Raises RecordDecodeError for half a range."""
-    if _UNKNOWN not in schema:
+def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:
+    """The range of `field` that the schema of a block bears; None where it bears none, or that of another field.
+
+    Raises RecordDecodeError for half a range.
+    """
+    if _FIELD not in schema:
         return None  # most schemas: no need to parse them
     parsed: dict[str, Any] = json.loads(schema)
+    if parsed.get(_FIELD) != field:
+        return None
     least, greatest, unknown = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN))
     both = isinstance(least, int) and isinstance(greatest, int) and least <= greatest
     if not isinstance(unknown, int) or unknown < 0 or not (both or (least is None and greatest is None)):

@@ -49,7 +49,7 @@ class ArrowLogContent:
             placed = PlacedBlock(log.path, 0, block)
             refuse_unknown(placed)
             instants.add(placed.instant)
-            known = event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""))
+            known = event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), shape.event_time_field)
             if known is not None and block.block_type is not BlockType.DELETE:
                 tally.add_range(known)
                 continue

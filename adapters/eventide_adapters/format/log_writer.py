@@ -26,11 +26,13 @@ from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 _CONTENT_VERSION = 3
 
 
-def encode_data_block(instant: str, schema: str, records: pa.Table, event_times: EventTimeRange | None = None) -> bytes:
+def encode_data_block(
+    instant: str, schema: str, records: pa.Table, event_times: tuple[str, EventTimeRange] | None = None
+) -> bytes:
     """A whole data block of that instant: `records` with meta columns, by the table's Avro schema (without them).
 
-    `event_times`, where given, go into the schema of the header. Raises UnsupportedTableError for a value that its field
-    cannot hold, and for unions of several types.
+    `event_times`, a field and its range, go into the schema of the header where given. Raises UnsupportedTableError for
+    a value that its field cannot hold, and for unions of several types.
     """
     full_schema = with_meta_fields(schema)
     parsed = _parsed(full_schema)
@@ -44,7 +46,7 @@ def encode_data_block(instant: str, schema: str, records: pa.Table, event_times:
             raise UnsupportedTableError(f"a record does not fit the table's schema: {error!r}") from error
         body.write(struct.pack(">i", encoded.tell()))
         body.write(encoded.getvalue())
-    written = full_schema if event_times is None else schema_with_event_times(full_schema, event_times)
+    written = full_schema if event_times is None else schema_with_event_times(full_schema, *event_times)
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
     return encode_block(BlockType.AVRO_DATA, header, body.getvalue())
 

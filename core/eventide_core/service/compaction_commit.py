@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from eventide_core.action.freshness import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
+from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
 from eventide_core.ports import MergeResult
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import LogFileName
@@ -33,6 +33,7 @@ def commit_metadata(plan: CompactionPlan, results: Sequence[MergeResult], fresh:
     extra = {
         "schema": plan.schema,
         CUT_KEY: str(plan.cut_ms),
+        EVENT_TIME_FIELD_KEY: plan.event_time_field,
         WATERMARK_KEY: str(plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms),
         LATE_RECORDS_KEY: str(fresh.late_records),
         LINK_MODE_KEY: plan.link_mode,

@@ -3,17 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventide_core import config as keys
 from eventide_core.action.compaction_planner import LogFacts
 from eventide_core.action.freshness import Freshness, freshness
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
-from eventide_core.service.event_time_field import event_time_field_of
+from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.table import TableState
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan
-from eventide_core.table.schema import is_nullable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +44,8 @@ class FreshnessReader:
             return freshness(cut_ms, (), 0)
         name = event_time_field_of(state, self.options)
         shape = state.shape(name)
-        nullable = is_nullable(shape.schema, name, keys.EVENT_TIME_FIELD)
-        facts = self.facts.read(state, shape, wanted, is_nullable=nullable)
+        proof = are_stats_proof(shape.schema, name, self.options)
+        facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
         late = [f for f in facts.values() if cut_ms is not None and _has_records_before(f, cut_ms)]
         blocks = state.blocks()
         late_records = sum(self.content.count_before(f.log, shape, cut_ms, blocks) for f in late if cut_ms is not None)

@@ -15,33 +15,36 @@ from eventide_core.table.record_shape import RecordShape
 class LogFactsReader:
     """Answers for the logs of one table; a log file never changes under its name, so each is asked at most once.
 
-    A write stat tells the range only where the writer tracked it, where the file was written by that commit alone, and
-    where no record can lack an event time: Hudi's writers leave nulls out of the stat, but not out of the file.
+    A write stat tells the range only where the writer tracked it, where the file was written by that commit alone, where
+    no record can lack an event time (Hudi's writers leave nulls out of the stat, but not out of the file), and where the
+    field is known to be the one that the writer tracked: a stat does not name it.
     """
 
     content: LogContent
     engine: Engine
-    _known: dict[tuple[str, int], LogFacts] = field(default_factory=dict[tuple[str, int], LogFacts])
+    _known: dict[tuple[str, int, str | None], LogFacts] = field(
+        default_factory=dict[tuple[str, int, str | None], LogFacts]
+    )
 
     def read(
-        self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, is_nullable: bool
+        self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> dict[str, LogFacts]:
-        """The facts of each log, by path. `is_nullable`: a record may lack an event time."""
+        """The facts of each log, by path. `are_stats_proof`: what a write stat says holds for every record."""
         wanted = tuple(logs)
-        missing = [log for log in wanted if (log.path, log.size) not in self._known]
-        stats = {} if is_nullable else _single_stats(state)
+        missing = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
+        stats = _single_stats(state) if are_stats_proof else {}
         unknown: list[LogFile] = []
         for log in missing:
             told = _told_by(stats.get(log.path), log)
             if told is not None:
-                self._known[log.path, log.size] = told
+                self._known[log.path, log.size, shape.event_time_field] = told
             else:
                 unknown.append(log)
         for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
-            self._known[log.path, log.size] = LogFacts(
+            self._known[log.path, log.size, shape.event_time_field] = LogFacts(
                 log, summary.event_times, summary.instants, summary.delete_count, summary.has_rollback_block
             )
-        return {log.path: self._known[log.path, log.size] for log in wanted}
+        return {log.path: self._known[log.path, log.size, shape.event_time_field] for log in wanted}
 
     def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary]:
         return self.engine.map(_Summarize(self.content, shape), logs)

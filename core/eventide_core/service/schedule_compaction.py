@@ -32,7 +32,7 @@ from eventide_core.action.slice_split import judge_split
 from eventide_core.config import LinkChoice, MetadataTable, Options, ParquetCodec
 from eventide_core.errors import BusyError, ConfigError, RefusedError, ThresholdBelowCutError
 from eventide_core.ports import Capability, Clock, Engine, LogContent, TableLock
-from eventide_core.service.event_time_field import event_time_field_of
+from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.table import TableFiles, TableState
@@ -41,7 +41,6 @@ from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import instant_time, next_instant_time
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
 from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.schema import is_nullable
 from eventide_core.table.slice_read import BlockFilter
 
 BUCKET_NUMBERS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
@@ -172,7 +171,7 @@ class CompactionScheduler:
             state,
             shape,
             [log for s in slices for log in s.log_files],
-            is_nullable=is_nullable(shape.schema, shape.event_time_field, keys.EVENT_TIME_FIELD),
+            are_stats_proof=are_stats_proof(shape.schema, shape.event_time_field, self.options),
         )
         return [SliceFacts(s, tuple(facts[log.path] for log in s.log_files)) for s in slices]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from eventide_core.action.freshness import CUT_KEY
+from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY
 from eventide_core.errors import (
     CorruptTimelineError,
     InstantNotFoundError,
@@ -185,11 +185,24 @@ class TableState:
 
         By completion, not by instant: a back-dated compaction may be the later one. Raises CorruptTimelineError.
         """
+        last = self._last_cut()
+        if last is None:
+            return None
+        text = last.extra_metadata[CUT_KEY]
+        if not text.removeprefix("-").isdecimal():
+            raise CorruptTimelineError(
+                f"a completed compaction says {CUT_KEY}={text!r}, which is no number of milliseconds"
+            )
+        return int(text)
+
+    @property
+    def cut_field(self) -> str | None:
+        """The field whose event times the published cut is in terms of."""
+        last = self._last_cut()
+        return None if last is None else last.extra_metadata.get(EVENT_TIME_FIELD_KEY)
+
+    def _last_cut(self) -> CommitMetadata | None:
         published = [i for i in self.timeline.writes if CUT_KEY in self.commits[i.requested_time].extra_metadata]
         if not published:
             return None
-        last = max(published, key=lambda i: i.completion_time or i.requested_time)
-        text = self.commits[last.requested_time].extra_metadata[CUT_KEY]
-        if not text.removeprefix("-").isdecimal():
-            raise CorruptTimelineError(f"{last.file_name}: {CUT_KEY}={text!r} is no number of milliseconds")
-        return int(text)
+        return self.commits[max(published, key=lambda i: i.completion_time or i.requested_time).requested_time]

@@ -91,18 +91,21 @@ class TestEventTimesInASchema:
         "event_times", [EventTimeRange(-5, 1700000000000), EventTimeRange(7, 7, 3), EventTimeRange(None, None, 2)]
     )
     def test_they_read_back(self, event_times: EventTimeRange) -> None:
-        assert event_times_of_schema(schema_with_event_times(self.SCHEMA, event_times)) == event_times
+        assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", event_times), "ts") == event_times
+
+    def test_the_range_of_another_field_says_nothing(self) -> None:
+        assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2)), "landed") is None
 
     def test_the_schema_means_the_same_to_every_reader(self) -> None:
-        schema = schema_with_event_times(self.SCHEMA, EventTimeRange(1, 2, 3))
+        schema = schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2, 3))
         assert arrow_schema(schema) == arrow_schema(self.SCHEMA)
         parsed: Any = fastavro.parse_schema(json.loads(schema))
         plain: Any = fastavro.parse_schema(json.loads(self.SCHEMA))
         assert fastavro.schema.to_parsing_canonical_form(parsed) == fastavro.schema.to_parsing_canonical_form(plain)
 
     def test_a_schema_of_any_other_writer_bears_none(self) -> None:
-        assert event_times_of_schema(self.SCHEMA) is None
-        assert event_times_of_schema("") is None
+        assert event_times_of_schema(self.SCHEMA, "ts") is None
+        assert event_times_of_schema("", "ts") is None
 
     @pytest.mark.parametrize(
         "properties",
@@ -115,5 +118,6 @@ class TestEventTimesInASchema:
         ],
     )
     def test_half_a_range_is_told(self, properties: dict[str, Any]) -> None:
+        whole = {**json.loads(self.SCHEMA), "eventide.event_time_field": "ts", **properties}
         with pytest.raises(RecordDecodeError, match="no range"):
-            event_times_of_schema(json.dumps({**json.loads(self.SCHEMA), **properties}))
+            event_times_of_schema(json.dumps(whole), "ts")

@@ -127,7 +127,7 @@ class TestSummary:
         assert summary.instants == {T1}
 
     def test_event_times_in_the_schema_are_believed_unread(self, storage: Storage) -> None:
-        schema = schema_with_event_times(written_schema(SCHEMA_TEXT), EventTimeRange(10, 20, 2))
+        schema = schema_with_event_times(written_schema(SCHEMA_TEXT), "ts", EventTimeRange(10, 20, 2))
         unreadable = block(3, {INSTANT_TIME: T1, SCHEMA: schema}, b"\xff" * 50)
         log = _log(storage, 1, unreadable, _rows(T2, {"id": "a", "ts": 30}), delete_block(T3, [("b", None)]))
         summary = ArrowLogContent(storage).summarize(log, SHAPE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 import pytest
@@ -241,7 +241,7 @@ def test_a_base_file_of_another_plan_is_told_apart_by_its_footer(storage: Memory
 
 @pytest.mark.parametrize(("asked", "before"), [("as-before", "snappy"), ("as-before", "gzip"), ("zstd", "gzip")])
 def test_a_new_base_is_compressed_as_the_one_before_unless_told_otherwise(
-    asked: str, before: str, storage: MemoryStorage
+    asked: str, before: Literal["snappy", "gzip"], storage: MemoryStorage
 ) -> None:
     sink = io.BytesIO()
     pq.write_table(pq.read_table(io.BytesIO(FILES[BASE])), sink, compression=before)

@@ -71,7 +71,7 @@ def selection(**changes: object) -> Selection:
     return found
 
 
-def link_facts(choice: LinkChoice = LinkChoice.AUTO, **changes: object) -> LinkChoiceFacts:
+def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> LinkChoiceFacts:
     facts = LinkChoiceFacts(
         choice, TIMELINE, slices_by_completion_time=True, now=at(9), earliest_retained=None, used_times=frozenset()
     )
@@ -149,7 +149,7 @@ def test_a_back_dated_instant_is_never_one_that_was_used() -> None:
     ],
 )
 def test_auto_copies_where_back_dating_is_not_safe(changes: dict[str, object], why: str) -> None:
-    facts = link_facts(**changes)
+    facts = link_facts(LinkChoice.AUTO, **changes)
     if "archived" in why:  # the archived commits still have their completion times, or the view would refuse
         merged = Timeline.of([*TIMELINE.instants[:1], *TIMELINE.instants[3:]])
         facts = replace(facts, timeline=Timeline(merged.instants[1:], TIMELINE._by_time))
