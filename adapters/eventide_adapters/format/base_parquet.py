@@ -49,7 +49,7 @@ def read_base(storage: Storage, path: str, schema: pa.Schema) -> Iterator[pa.Rec
 
     Raises MissingFileError, and CorruptBaseFileError where the file is no Parquet or a column doesn't fit its type.
     """
-    with _open(storage, path) as file:
+    with open_base(storage, path) as file:
         names = [name for name in schema.names if name in file.schema_arrow.names]
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names):
             yield _conform(batch, schema, path)
@@ -57,14 +57,14 @@ def read_base(storage: Storage, path: str, schema: pa.Schema) -> Iterator[pa.Rec
 
 def read_footer(storage: Storage, path: str) -> dict[str, str]:
     """The key-value pairs in the file's footer. Raises MissingFileError, CorruptBaseFileError."""
-    with _open(storage, path) as file:
+    with open_base(storage, path) as file:
         pairs = file.metadata.metadata or {}
         return {key.decode(): value.decode() for key, value in pairs.items()}
 
 
 def codec_of(storage: Storage, path: str) -> str:
     """The compression of the file's columns; gzip, Hudi's default, where it is one that eventide does not write."""
-    with _open(storage, path) as file:
+    with open_base(storage, path) as file:
         if file.metadata.num_row_groups == 0:
             return "gzip"
         codec = str(file.metadata.row_group(0).column(0).compression).lower()
@@ -178,7 +178,7 @@ class _Sink(io.RawIOBase):
 
 
 @contextmanager
-def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through."""
     with storage.open_input(path) as stream:
         try:
