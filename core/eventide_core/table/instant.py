@@ -6,7 +6,8 @@ Names of timeline files, `t` the requested time, `c` the completion time:
     8 and later: the same for pending states, and t_c.<action> when completed
 
 A compaction is `compaction` while pending and `commit` when completed; a log compaction becomes a `deltacommit`; a
-clustering (8 and later) becomes a `replacecommit`.
+clustering (8 and later) becomes a `replacecommit`. The metadata table of a version 6 table puts three digits behind a time
+for actions of its own: `t001` is its compaction after `t`.
 """
 
 import re
@@ -46,7 +47,7 @@ WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_CO
 _ACTIONS = frozenset(str(action) for action in Action)  # `in` takes a plain value from Python 3.12 on only
 
 _NAME = re.compile(
-    r"(?P<requested>\d{14}|\d{17})(?:_(?P<completion>\d{14}|\d{17}))?"
+    r"(?P<requested>\d{14}|\d{17}|\d{20})(?:_(?P<completion>\d{14}|\d{17}))?"
     r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?",
     re.ASCII,
 )
