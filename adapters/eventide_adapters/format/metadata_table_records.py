@@ -1,0 +1,144 @@
+"""The records of Hudi's metadata table: their keys, and their values as Avro without a header.
+
+    partition of the table   record key                                                            type   value
+    files                    a partition path, "." for the one of a table that has none             2     its files
+                             "__all_partitions__"                                                   1     all of those paths
+    column_stats             hash64(column) + hash64(partition) + md5(file name)                    3     a column's range
+    bloom_filters            hash64(partition) + md5(file name)                                     4     a bloom filter
+
+Each part of a hashed key is base64. A record lies in the file group that Java's hash of its key chooses. In an HFile the
+value's own `key` is empty, as the key is there already.
+
+Values are decoded without their logical types, so that one that is copied is written as it was; of a union of records a
+value is (name, record).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import struct
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import fastavro
+import xxhash
+
+from eventide_core.errors import RecordDecodeError
+
+FILES: Final = "files"
+COLUMN_STATS: Final = "column_stats"
+BLOOM_FILTERS: Final = "bloom_filters"
+
+ALL_PARTITIONS_KEY: Final = "__all_partitions__"
+_UNPARTITIONED: Final = "."
+_FILES_TYPE: Final = 2
+_COLUMN_STATS_TYPE: Final = 3
+_BLOOM_FILTER_TYPE: Final = 4
+_HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's int 0xdabadaba, widened with its sign
+_MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, struct.error)
+
+Value = dict[str, Any]
+
+
+def files_key(partition: str) -> str:
+    """The key under which the files of a partition stand."""
+    return partition or _UNPARTITIONED
+
+
+def partition_of(key: str) -> str:
+    """The partition that a key of `files` stands for."""
+    return "" if key == _UNPARTITIONED else key
+
+
+def column_stats_key(column: str, partition: str, file_name: str) -> str:
+    return _hash64(column) + _hash64(files_key(partition)) + _md5(file_name)
+
+
+def bloom_filter_key(partition: str, file_name: str) -> str:
+    return _hash64(files_key(partition)) + _md5(file_name)
+
+
+def file_group_number(key: str, file_groups: int) -> int:
+    """Which of the file groups of its partition a record lies in."""
+    code = 0
+    for unit in memoryview(key.encode("utf-16-le")).cast("H"):  # as Java's String.hashCode
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return abs(code - (1 << 32) if code >= 1 << 31 else code) % file_groups
+
+
+def decode_value(data: bytes, schema: str, place: str) -> Value:
+    """A value, by the schema its block or file says. Raises RecordDecodeError."""
+    stream = io.BytesIO(data)
+    try:
+        value: Any = fastavro.schemaless_reader(
+            stream, _parsed(schema), None, return_record_name=True, return_record_name_override=True
+        )
+    except _MISFITS as error:
+        raise RecordDecodeError(f"{place}: a record of the metadata table cannot be decoded: {error!r}") from error
+    if stream.tell() != len(data) or not isinstance(value, dict):
+        raise RecordDecodeError(f"{place}: a record of the metadata table does not end where its last field does")
+    return value
+
+
+def encode_value(value: Value, schema: str) -> bytes:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, _parsed(schema), {**dict.fromkeys(_fields(schema)), "key": "", **value})
+    return stream.getvalue()
+
+
+def files_value(added: Mapping[str, int], removed: tuple[str, ...]) -> Value:
+    """A change of a partition's files: names added with their sizes, names removed."""
+    entries = {name: {"size": size, "isDeleted": False} for name, size in added.items()}
+    entries |= {name: {"size": 0, "isDeleted": True} for name in removed}
+    return {"type": _FILES_TYPE, "filesystemMetadata": entries}
+
+
+def merged_files(versions: Iterable[Value]) -> dict[str, int]:
+    """The files of a partition: a removal takes a name away, of two sizes the greater one holds (an appended log)."""
+    files: dict[str, int] = {}
+    for version in versions:
+        for name, info in (version["filesystemMetadata"] or {}).items():
+            if info["isDeleted"]:
+                files.pop(name, None)
+            else:
+                files[name] = max(files.get(name, 0), info["size"])
+    return files
+
+
+def column_stats_value(stats: Value) -> Value:
+    return {"type": _COLUMN_STATS_TYPE, "ColumnStatsMetadata": stats}
+
+
+def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Value:
+    entry = {"type": type_code, "timestamp": instant, "bloomFilter": bloom_filter, "isDeleted": False}
+    return {"type": _BLOOM_FILTER_TYPE, "BloomFilterMetadata": entry}
+
+
+@lru_cache(maxsize=64)
+def _parsed(schema: str) -> Any:
+    return fastavro.parse_schema(_without_logical_types(json.loads(schema)))
+
+
+@lru_cache(maxsize=64)
+def _fields(schema: str) -> tuple[str, ...]:
+    return tuple(field["name"] for field in json.loads(schema)["fields"])
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
+    if isinstance(schema, list):
+        return [_without_logical_types(branch) for branch in schema]
+    return schema
+
+
+def _hash64(text: str) -> str:
+    return b64encode(xxhash.xxh64_digest(text.encode(), _HASH_SEED)).decode()
+
+
+def _md5(text: str) -> str:
+    return b64encode(hashlib.md5(text.encode(), usedforsecurity=False).digest()).decode()
