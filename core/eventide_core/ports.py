@@ -4,7 +4,7 @@ Every path is relative to the table's root, with forward slashes; an adapter ref
 UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from types import TracebackType
@@ -185,6 +185,81 @@ class LogContent(Protocol):
         only_deleted: bool,
     ) -> tuple[KeyHistory, ...]:
         """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A file that a commit adds to the table, and the file names whose records it holds.
+
+    `sources`: of a base file the base and the logs that were merged into it; of a left-over's link the left-over; none where
+    the records come from elsewhere (carried tombstones).
+    """
+
+    partition: str
+    name: str
+    size: int
+    sources: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's root."""
+        return f"{self.partition}/{self.name}" if self.partition else self.name
+
+
+class MetadataTable(Protocol):
+    """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
+
+    Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError;
+    `drop` is the cure for whatever makes another call fail: Hudi builds it anew.
+    """
+
+    def partitions(self) -> tuple[str, ...]:
+        """Its partitions in use, sorted; none where the table has no metadata table."""
+        ...
+
+    def check(self) -> None:
+        """Whether `write` can keep it up to date; to be asked before anything else is written.
+
+        Raises UnsupportedTableError for a partition that needs what eventide doesn't know, BusyError while Hudi is building
+        one, or (version 6) has a compaction of it pending.
+        """
+        ...
+
+    def read_files(self) -> Mapping[str, Mapping[str, int]]:
+        """The files of each partition with their sizes, as committed: what a listing of the table would find."""
+        ...
+
+    def write(
+        self,
+        instant: str,
+        completion_time: str,
+        added: Sequence[AddedFile],
+        removed: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Adds files, and takes names away (by partition), with its own commit at the table's instant.
+
+        Nobody sees it before the table's commit at that instant, so it goes first; every added base file is there already.
+        Re-runnable: the same instant and completion time write the same names. Raises what `check` does, and
+        UnsupportedTableError for column statistics of an unknown form, before it writes anything.
+        """
+        ...
+
+    def names(self, files: Iterable[AddedFile]) -> bool:
+        """Whether it names all these files. Asked after the table's commit: a compaction of the metadata table that ran
+        between the two has lost them, and then it must be dropped."""
+        ...
+
+    def withdraw(self, instant: str) -> None:
+        """Takes back what `write` wrote at an instant that the table never committed; before its plan is removed, since an
+        instant that is no longer pending counts."""
+        ...
+
+    def drop(self) -> None:
+        """Removes it: readers list the folders again, and the next write of Hudi builds it anew.
+
+        The property goes first, so that from then on nobody reads it; a crash leaves files that nobody reads.
+        """
         ...
 
 
