@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Protocol, Self, TypeVar, runtime_checkable
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.instant import Instant
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
@@ -143,6 +144,31 @@ class MetadataCodec(Protocol):
     def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan: ...
 
     def encode_plan(self, plan: CompactionPlan) -> bytes: ...
+
+
+class ArchivedTimeline(Protocol):
+    """The completed writes that have left the active timeline. Nothing is read before it is asked for.
+
+    What has been archived stays as it is, so an answer is kept; `refresh` makes later ones tell what was archived since.
+    Version 6 records no completion times, there or here. Torn files raise CorruptTimelineError.
+    """
+
+    def refresh(self) -> None: ...
+
+    def find(self, requested_time: str) -> Instant | None:
+        """The archived write of that requested time; None where there is none."""
+        ...
+
+    def writes(self, begin: str, end: str) -> Iterator[Instant]:
+        """The archived writes requested in [begin, end], the newest first; no more is read than is iterated over."""
+        ...
+
+    def commit(self, requested_time: str) -> CommitMetadata | None:
+        """The metadata of the archived write of that requested time; None where there is none.
+
+        Version 6 does not archive everything: of a log's write stat, its version and its slice's files are missing.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from os import getpid
 from uuid import uuid4
 
 from eventide.engine_local import LocalEngine
+from eventide_adapters.format.archived_timeline import open_archived_timeline
 from eventide_adapters.format.log_content import ArrowLogContent
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_adapters.format.slice_merger import ArrowSliceMerger
@@ -76,7 +77,7 @@ def assemble(
     storage = storage or open_storage(uri, typed)
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
     lock = lock or open_lock(typed.text(LOCK_PROVIDER), storage, typed, clock, owner)
-    files = TableFiles(storage, HudiMetadataCodec())
+    files = TableFiles(storage, HudiMetadataCodec(), open_archived_timeline)
     content = ArrowLogContent(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from eventide.bucketed_records import BucketWrite, bucket_writes
 from eventide.new_table import NewTable
+from eventide_adapters.format.archived_timeline import open_archived_timeline
 from eventide_adapters.format.avro_schema import arrow_schema
 from eventide_adapters.format.base_parquet import BaseFileWriter
 from eventide_adapters.format.delete_block import encode_delete_block
@@ -101,7 +102,10 @@ class TableWriter:
         return pending.instant
 
     def _state(self) -> TableState:
-        return TableState.load(TableFiles(self.storage, HudiMetadataCodec()))
+        return TableState.load(self._files())
+
+    def _files(self) -> TableFiles:
+        return TableFiles(self.storage, HudiMetadataCodec(), open_archived_timeline)
 
     def _put(self, path: str, data: bytes) -> None:
         if not self.storage.put_if_absent(path, data):
@@ -178,7 +182,7 @@ class TableWriter:
         for pending in state.timeline.pending_plans:
             if pending.action is not Action.COMPACTION:
                 continue
-            plan = TableFiles(self.storage, HudiMetadataCodec()).plan(state.config, pending.requested_time)
+            plan = self._files().plan(state.config, pending.requested_time)
             if isinstance(plan, CompactionPlan):
                 groups = {(op.partition, op.file_id) for op in plan.operations}
             else:

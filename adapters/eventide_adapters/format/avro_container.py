@@ -41,7 +41,7 @@ def read_container(data: bytes, path: str) -> Document:
     stream = io.BytesIO(data[len(MAGIC) :])
     try:
         header = _read(stream, _METADATA_SCHEMA)
-        schema, codec = _schema(header), header.get("avro.codec", b"null")
+        schema, codec = checked_schema(header["avro.schema"]), header.get("avro.codec", b"null")
         sync = stream.read(_SYNC_LENGTH)
         count, size = _read(stream, "long"), _read(stream, "long")
         if count != 1 or size < 0:
@@ -87,8 +87,9 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
             raise UnsupportedTableError(f"timeline file {path}: Avro codec {name!r}; eventide reads null and deflate")
 
 
-def _schema(header: dict[str, bytes]) -> Schema:
-    schema = json.loads(header["avro.schema"])
+def checked_schema(text: str | bytes) -> Schema:
+    """The schema to read records by. Raises ValueError, or what fastavro raises, for one that Hudi never has."""
+    schema = json.loads(text)
     _width_min(schema, {}, 0)
     return fastavro.parse_schema(schema)
 

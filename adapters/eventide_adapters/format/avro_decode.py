@@ -40,7 +40,7 @@ def decode_avro_block(
     """
     fields = record_fields(writer_schema)
     check_columns({field.name: field.type.arrow for field in fields}, target, place, defaults=defaults)
-    starts, ends = _record_bounds(content, place)
+    starts, ends = avro_record_bounds(content, place)
     decode = decode_vectors if is_flat(fields) else decode_records
     try:
         columns: dict[str, pa.Array[Any]] = decode(content, starts, ends, fields, frozenset(target.names))
@@ -61,7 +61,7 @@ def count_avro_records(head: bytes, place: str) -> int:
     return int(count)
 
 
-def _record_bounds(content: bytes, place: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def avro_record_bounds(content: bytes, place: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where each record begins and ends."""
     count, size = count_avro_records(content, place), len(content)
     if size > _CONTENT_BYTES_MAX:

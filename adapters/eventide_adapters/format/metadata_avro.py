@@ -42,8 +42,8 @@ class HudiMetadataCodec:
         """
         if not data:
             raise corrupt(path, "is empty, though its instant has completed")
-        document = read_container(data, path) if data.startswith(MAGIC) else _read_json(data, path)
-        return _commit(document)
+        document = read_container(data, path) if data.startswith(MAGIC) else read_json(data, path)
+        return commit_of(document)
 
     def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes:
         """The bytes of a completed commit, as Hudi writes them for a table of that version."""
@@ -61,7 +61,7 @@ class HudiMetadataCodec:
         return encode_plan(plan)
 
 
-def _read_json(data: bytes, path: str) -> Document:
+def read_json(data: bytes, path: str) -> Document:
     check_size(len(data), path)
     try:
         # RecursionError: brackets within brackets, without end.
@@ -72,7 +72,8 @@ def _read_json(data: bytes, path: str) -> Document:
         raise corrupt(path, f"is no whole JSON document ({error})") from error
 
 
-def _commit(document: Document) -> CommitMetadata:
+def commit_of(document: Document) -> CommitMetadata:
+    """The values of a HoodieCommitMetadata or HoodieReplaceCommitMetadata, however it was written."""
     by_partition = document.document("partitionToWriteStats")
     replaced = document.document("partitionToReplaceFileIds")
     extra = document.document("extraMetadata")

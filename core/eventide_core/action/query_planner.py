@@ -6,7 +6,8 @@ time travel: the slices as of an instant, and of their logs the blocks up to it.
     its blocks bear the instants of the commits that brought them (not skipped, as RFC-74 section 7 has it: they would be
     lost to every instant after the compaction).
 incremental (begin, end]: the slices that the files written in that span make up, and of their rows the ones committed in
-    it, as Hudi's readers do. Version 6 measures the span by requested times, 8 and later by completion times.
+    it, as Hudi's readers do. Version 6 measures the span by requested times, 8 and later by completion times. A span may
+    begin before the active timeline: its archived writes are among them (Hudi's readers of version 6 leave them out).
 """
 
 import re
@@ -15,11 +16,11 @@ from datetime import UTC, datetime
 
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Instant, instant_time
+from eventide_core.table.instant import Instant, instant_epoch_ms, instant_time
 from eventide_core.table.slice_read import BlockFilter, SliceRead
-from eventide_core.table.timeline import Timeline
 
 EARLIEST = "earliest"
+_WRITE_MS_MAX = 24 * 60 * 60 * 1000
 
 
 def parse_instant_time(text: str, *, is_end: bool = False) -> str:
@@ -51,11 +52,22 @@ def plan_slices(slices: Iterable[FileSlice], blocks: BlockFilter) -> tuple[Slice
     return tuple(_read(found, blocks, None) for found in slices)
 
 
-def span(timeline: Timeline, begin: str, end: str | None) -> tuple[Instant, ...]:
-    """The completed writes in (begin, end], by completion time where it is recorded, else by requested time."""
+def earliest_request(begin: str) -> str:
+    """The least requested time of a write that can have completed after `begin`.
+
+    A write takes less than a day, as Hudi has it too. All of time where `begin` is but the prefix of an instant.
+    """
+    try:
+        return instant_time(instant_epoch_ms(begin) - _WRITE_MS_MAX) if len(begin) in (14, 17) else ""
+    except ValueError:
+        return ""
+
+
+def span(writes: Iterable[Instant], begin: str, end: str | None) -> tuple[Instant, ...]:
+    """Of these completed writes those in (begin, end], by completion time where it is recorded, else by requested time."""
     return tuple(
         i
-        for i in timeline.writes
+        for i in writes
         if (i.completion_time or i.requested_time) > begin
         and (end is None or (i.completion_time or i.requested_time) <= end)
     )

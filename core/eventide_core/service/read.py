@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from eventide_core.action.query_planner import parse_instant_time, plan_incremental, plan_slices, span
+from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
 from eventide_core.service.table import TableFiles, TableState
-from eventide_core.table.file_system_view import FileSystemView
+from eventide_core.table.file_system_view import DataFile, FileSystemView
+from eventide_core.table.instant import Instant
 from eventide_core.table.slice_read import QueryPlan
 
 
@@ -34,11 +35,16 @@ class QueryService:
         Where cleaning has removed files of that span, the rows come from the slices as they are now.
         """
         state = TableState.load(self.files)
-        instants = span(state.timeline, parse_instant_time(begin), parse_instant_time(end) if end else None)
-        written = {stat.path for i in instants for stat in state.commits[i.requested_time].stats}
-        present = {file.path for file in state.listing}
-        files = [file for file in state.listing if file.path in written]
-        if written <= present:
+        after = parse_instant_time(begin)
+        instants = span(_writes_since(state, after), after, parse_instant_time(end) if end else None)
+        present = {file.path: file for file in state.listing}
+        written: dict[str, DataFile | None] = {}
+        for stat in (stat for instant in instants for stat in state.commit(instant).stats):
+            written[stat.path] = present.get(stat.path)
+            if written[stat.path] is None:
+                break  # there may be years of archived commits behind this one
+        files = [file for file in written.values() if file is not None]
+        if len(files) == len(written):
             view = FileSystemView.build(
                 state.timeline,
                 files,
@@ -49,3 +55,13 @@ class QueryService:
         else:
             slices = state.view.latest_slices()
         return QueryPlan(plan_incremental(slices, instants), state.shape(None))
+
+
+def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
+    """The completed writes that may have been committed after `begin`, the newest first. The archive is asked where the
+    active timeline does not reach back that far.
+    """
+    earliest = earliest_request(begin) if state.config.slices_by_completion_time else begin
+    start = state.timeline.start
+    archived = state.archived_writes(earliest) if start is None or earliest < start else ()
+    return (*reversed(state.timeline.writes), *archived)

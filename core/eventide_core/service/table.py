@@ -1,7 +1,8 @@
 """What a table is at this moment: its settings, timeline, commits and file slices, read through the storage port."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY
 from eventide_core.errors import (
@@ -11,7 +12,8 @@ from eventide_core.errors import (
     NotAHudiTableError,
     UnsupportedTableError,
 )
-from eventide_core.ports import MetadataCodec, Storage
+from eventide_core.ports import ArchivedTimeline, MetadataCodec, Storage
+from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
@@ -24,6 +26,7 @@ from eventide_core.table.timeline import Timeline
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 _PARTITION_MARK = ".hoodie_partition_metadata"
+_END_OF_TIME = "9" * 20
 
 
 @dataclass(slots=True)
@@ -32,7 +35,9 @@ class TableFiles:
 
     storage: Storage
     codec: MetadataCodec
+    open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
+    _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
 
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
@@ -52,6 +57,14 @@ class TableFiles:
         """The active timeline, listed anew."""
         entries = self.storage.list(config.timeline_path)
         return Timeline.of_file_names(e.path.rpartition("/")[2] for e in entries if not e.is_directory)
+
+    def archive(self, config: TableConfig) -> ArchivedTimeline:
+        """The archived timeline, as it is from now on. Asked for after the active one: an instant then is in either."""
+        archive = self._archives.get(config.archive_path)
+        if archive is None:
+            archive = self._archives[config.archive_path] = self.open_archive(self.storage, config)
+        archive.refresh()
+        return archive
 
     def commit(self, config: TableConfig, instant: Instant) -> CommitMetadata:
         """The metadata of a completed write."""
@@ -98,15 +111,18 @@ class TableState:
     """A table at one moment.
 
     `commits` are the metadata of the completed writes, by requested time; `listing` all base and log files, committed or
-    not; `replaced_at` says when a replacecommit took a file group's place.
+    not; `replaced_at` says when a replacecommit took a file group's place. `compactions` are the instants that an
+    event-time compaction has ever used.
     """
 
     config: TableConfig
     timeline: Timeline
+    archive: ArchivedTimeline
     commits: dict[str, CommitMetadata]
     listing: tuple[DataFile, ...]
     replaced_at: dict[FileGroup, str]
     view: FileSystemView
+    compactions: frozenset[str]
 
     @classmethod
     def load(cls, files: TableFiles) -> "TableState":
@@ -116,8 +132,11 @@ class TableState:
         """
         config = files.config()
         timeline = files.timeline(config)
+        archive = files.archive(config)
         commits = {instant.requested_time: files.commit(config, instant) for instant in timeline.writes}
         listing = files.data_files(files.partitions())
+        if config.slices_by_completion_time:
+            timeline = timeline.with_archived(_archived_writers(listing, timeline, archive))
         replaced_at: dict[FileGroup, str] = {}
         for time, metadata in commits.items():
             for partition, file_ids in metadata.replaced_file_ids.items():
@@ -128,7 +147,8 @@ class TableState:
             slices_by_completion_time=config.slices_by_completion_time,
             replaced_at=replaced_at,
         )
-        state = cls(config, timeline, commits, listing, replaced_at, view)
+        compactions = instants_with_outcome(files.storage)
+        state = cls(config, timeline, archive, commits, listing, replaced_at, view, compactions)
         state.require_files()
         return state
 
@@ -160,16 +180,29 @@ class TableState:
     @property
     def schema(self) -> str:
         """The table's Avro schema, without meta fields, as the last write that says one left it."""
-        for instant in reversed(self.timeline.writes):
-            schema = self.commits[instant.requested_time].schema
+        for instant in chain(reversed(self.timeline.writes), self.archived_writes()):
+            schema = self.commit(instant).schema
             if schema is not None:
                 return schema
         created = self.config.properties.get("hoodie.table.create.schema")
         if created:
             return created
         raise UnsupportedTableError(
-            "no commit on the active timeline says the table's schema; write to the table once with Hudi, then try again"
+            "no commit on the timeline says the table's schema; write to the table once with Hudi, then try again"
         )
+
+    def archived_writes(self, begin: str = "") -> Iterator[Instant]:
+        """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""
+        return (i for i in self.archive.writes(begin, _END_OF_TIME) if self.timeline.find(i.requested_time) is None)
+
+    def commit(self, write: Instant) -> CommitMetadata:
+        """The metadata of a completed write, be it archived. Raises CorruptTimelineError where the archive lost it."""
+        found = self.commits.get(write.requested_time) or self.archive.commit(write.requested_time)
+        if found is None:
+            raise CorruptTimelineError(
+                f"{self.config.archive_path} has no metadata of the write at {write.requested_time}; restore it from a copy"
+            )
+        return found
 
     def shape(self, event_time_field: str | None) -> RecordShape:
         return RecordShape(self.schema, self.config.merge_rule, self.config.ordering_field, event_time_field)
@@ -203,6 +236,21 @@ class TableState:
 
     def _last_cut(self) -> CommitMetadata | None:
         published = [i for i in self.timeline.writes if CUT_KEY in self.commits[i.requested_time].extra_metadata]
-        if not published:
-            return None
-        return self.commits[max(published, key=lambda i: i.completion_time or i.requested_time).requested_time]
+        if not published or self.config.slices_by_completion_time:
+            # On version 6 no archived one is later than an active one, and to find one takes reading the whole archive.
+            archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
+            published += [instant for instant in archived if instant is not None]
+        for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
+            metadata = self.commit(last)
+            if CUT_KEY in metadata.extra_metadata:  # not where Hudi has completed a plan of ours
+                return metadata
+        return None
+
+
+def _archived_writers(
+    listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
+) -> tuple[Instant, ...]:
+    """The archived instants that wrote logs which are still there."""
+    names = (LogFileName.parse(file.name) for file in listing)
+    times = {name.instant for name in names if name is not None and timeline.is_archived(name.instant)}
+    return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

@@ -11,7 +11,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline import Timeline
@@ -50,8 +50,8 @@ class FileSystemView:
     ) -> "FileSystemView":
         """The view over a listing. `replaced_at`: file groups replaced by a completed instant.
 
-        Raises UnsupportedTableError for change data capture logs, two base files in one place, and (8 and later) for
-        logs whose completion time lies in the archived timeline.
+        Raises UnsupportedTableError for change data capture logs and two base files in one place, and (8 and later)
+        CorruptTimelineError for a log of an archived instant whose completion time the timeline does not know.
         """
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
         logs: dict[FileGroup, list[LogFile]] = {}
@@ -146,9 +146,11 @@ def _slices_by_completion_time(
     for log in logs:
         completion = timeline.completion_time(log.name.instant)
         if completion is None:
-            if timeline.find(log.name.instant) is None and timeline.is_completed(log.name.instant):
-                raise UnsupportedTableError(
-                    f"{log.path}: its delta commit has been archived; reading the archived timeline is not supported yet"
+            if timeline.is_archived(log.name.instant):
+                # A guess would put it in the wrong slice, where readers may never look.
+                raise CorruptTimelineError(
+                    f"{log.path}: its delta commit is older than the active timeline, and the archived one does not have "
+                    "it; restore the archived timeline, or remove the file if its write was rolled back"
                 )
             continue  # pending or rolled back: the writer's own affair
         below = max((instant for instant in by_instant if instant <= completion), default=None)

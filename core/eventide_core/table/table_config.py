@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 
-SUPPORTED_VERSIONS = (6, 9)
+SUPPORTED_VERSIONS = (6, 8, 9)
 
 _KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -49,6 +49,13 @@ class TableConfig:
     def slices_by_completion_time(self) -> bool:
         """Whether a log belongs to a slice by its completion time (version 8 and later), not by its name (6)."""
         return self.version >= 8
+
+    @property
+    def archive_path(self) -> str:
+        """The folder of the archived timeline."""
+        if self.version >= 8:
+            return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
+        return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
 
     @property
     def has_utc_instants(self) -> bool:

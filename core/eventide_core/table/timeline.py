@@ -1,7 +1,7 @@
 """What has happened to a table, and what is under way: the active timeline."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
 
@@ -14,11 +14,13 @@ class Timeline:
     """The instants of the active timeline, each in its latest state, by requested time.
 
     A pending action and what completed it share a requested time, and are one instant. A savepoint bears the time of
-    the commit it keeps, and is an instant of its own: `_by_time` leaves it out.
+    the commit it keeps, and is an instant of its own: `_by_time` leaves it out. `_archived` are instants that have left
+    the active timeline; of these only the completion times are known here.
     """
 
     instants: tuple[Instant, ...]
     _by_time: dict[str, Instant] = field(repr=False, compare=False)
+    _archived: Mapping[str, Instant] = field(default_factory=dict[str, Instant], repr=False, compare=False)
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> "Timeline":
@@ -85,10 +87,18 @@ class Timeline:
 
     def completion_time(self, requested_time: str) -> str | None:
         """When the instant completed. None: pending or unknown. Version 6 records none: the requested time."""
-        instant = self._by_time.get(requested_time)
+        instant = self._by_time.get(requested_time) or self._archived.get(requested_time)
         if instant is None or not instant.is_completed:
             return None
         return instant.completion_time or instant.requested_time
+
+    def is_archived(self, requested_time: str) -> bool:
+        """Whether the instant has completed and left the active timeline."""
+        return requested_time not in self._by_time and self.is_completed(requested_time)
+
+    def with_archived(self, archived: Iterable[Instant]) -> "Timeline":
+        """The same timeline, which knows the completion times of these instants too."""
+        return replace(self, _archived={instant.requested_time: instant for instant in archived})
 
     def until(self, requested_time: str) -> "Timeline":
         """The timeline as it was: only instants requested at or before that time."""

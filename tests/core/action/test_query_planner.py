@@ -42,13 +42,15 @@ def delta(requested: str, completion: str | None) -> Instant:
 
 def test_a_span_excludes_its_begin_and_includes_its_end() -> None:
     timeline = Timeline.of([delta("20260101000001000", None), delta("20260101000002000", None)])
-    assert [i.requested_time for i in span(timeline, "20260101000001000", "20260101000002000")] == ["20260101000002000"]
-    assert len(span(timeline, "0", None)) == 2
+    assert [i.requested_time for i in span(timeline.writes, "20260101000001000", "20260101000002000")] == [
+        "20260101000002000"
+    ]
+    assert len(span(timeline.writes, "0", None)) == 2
 
 
 def test_from_version_8_on_a_span_is_measured_by_completion_times() -> None:
     slow = delta("20260101000001000", "20260101000009000")
     fast = delta("20260101000002000", "20260101000003000")
     timeline = Timeline.of([slow, fast])
-    assert span(timeline, "20260101000002500", "20260101000005000") == (fast,)
-    assert span(timeline, "20260101000003000", None) == (slow,)
+    assert span(timeline.writes, "20260101000002500", "20260101000005000") == (fast,)
+    assert span(timeline.writes, "20260101000003000", None) == (slow,)

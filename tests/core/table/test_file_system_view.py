@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileSystemView
+from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.timeline import Timeline
 
 
@@ -149,8 +150,17 @@ def test_from_version_8_a_file_group_may_begin_with_logs() -> None:
     assert _snapshot(view) == [(_t(1), None, [_log(1).path, _log(2).path, _log(6).path])]
 
 
-def test_a_log_whose_delta_commit_was_archived_is_refused_rather_than_misplaced() -> None:
-    with pytest.raises(UnsupportedTableError, match="archived"):
+def test_a_log_of_an_archived_delta_commit_belongs_where_its_completion_time_says() -> None:
+    """The writer at 2 was overtaken by the compaction at 3: its log lies on the new base, whatever its name says."""
+    active = Timeline.of_file_names([_done(8, 9)])
+    archived = [Instant(_t(n), Action.DELTA_COMMIT, State.COMPLETED, _t(done)) for n, done in ((2, 5), (4, 6))]
+    files = [_base(1), _base(3), _log(2), _log(4), _log(8)]
+    view = FileSystemView.build(active.with_archived(archived), files, slices_by_completion_time=True, replaced_at={})
+    assert _snapshot(view) == [(_t(3), files[1].path, [file.path for file in files[2:]])]
+
+
+def test_a_log_of_an_archived_delta_commit_that_the_archive_lost_is_refused_rather_than_misplaced() -> None:
+    with pytest.raises(CorruptTimelineError, match="archived"):
         _view_9([_done(5, 6, "commit")], [_base(1), _log(3)])
 
 

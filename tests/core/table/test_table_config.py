@@ -89,6 +89,16 @@ def test_a_version_9_table_is_understood() -> None:
     assert config.metadata_partitions == ("files", "column_stats")
 
 
+def test_a_version_8_table_has_the_layout_of_version_9_and_a_payload_beside_its_merge_mode() -> None:
+    config = _config(
+        V9, hoodie__table__version="8", hoodie__compaction__payload__class="org.x.DefaultHoodieRecordPayload"
+    )
+    assert (config.version, config.timeline_path) == (8, ".hoodie/timeline")
+    assert config.slices_by_completion_time
+    assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
+    assert config.reader_rules == (MergeRule.EVENT_TIME_ORDERING,)
+
+
 @pytest.mark.parametrize(
     ("payload", "rule"),
     [
@@ -122,7 +132,7 @@ def test_a_table_without_an_ordering_field_merges_by_commit_time() -> None:
     assert _config(V6 | bare).merge_rule is MergeRule.COMMIT_TIME_ORDERING
 
 
-@pytest.mark.parametrize("version", ["1", "5", "7", "8", "10", "six", ""])
+@pytest.mark.parametrize("version", ["1", "5", "7", "10", "six", ""])
 def test_another_table_version_is_refused(version: str) -> None:
     with pytest.raises(UnsupportedTableError, match=r"/lake/trips: table version"):
         _config(V6, hoodie__table__version=version)
@@ -158,3 +168,17 @@ def test_what_would_change_the_rows_unseen_is_refused(key: str, value: str) -> N
 def test_a_payload_of_ones_own_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match=r"com\.acme\.MyPayload"):
         _config(V6, hoodie__compaction__payload__class="com.acme.MyPayload")
+
+
+@pytest.mark.parametrize(
+    ("properties", "folder"),
+    [
+        (V6, ".hoodie/archived"),
+        (V6 | {"hoodie.archivelog.folder": "history"}, ".hoodie/history"),
+        (V6 | {"hoodie.archivelog.folder": ""}, ".hoodie"),
+        (V9, ".hoodie/timeline/history"),
+        (V9 | {"hoodie.timeline.path": "line", "hoodie.timeline.history.path": "old"}, ".hoodie/line/old"),
+    ],
+)
+def test_the_archived_timeline_lies_where_the_table_says(properties: dict[str, str], folder: str) -> None:
+    assert _config(properties).archive_path == folder

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.timeline import Timeline
 
 
@@ -97,3 +98,19 @@ def test_the_timeline_as_it_was_ends_at_the_instant() -> None:
     assert [i.requested_time for i in timeline.until(_time(2)).instants] == [_time(1), _time(2)]
     assert timeline.find(_time(3)) is not None
     assert timeline.until(_time(2)).find(_time(3)) is None
+
+
+def test_archived_instants_have_a_completion_time_and_are_no_part_of_the_active_timeline() -> None:
+    active = Timeline.of_file_names([f"{_time(5)}_{_time(6)}.deltacommit"])
+    timeline = active.with_archived([Instant(_time(1), Action.DELTA_COMMIT, State.COMPLETED, _time(4))])
+    assert timeline == active
+    assert timeline.completion_time(_time(1)) == _time(4)
+    assert timeline.completion_time(_time(2)) is None
+    assert timeline.start == _time(5)
+    assert timeline.find(_time(1)) is None
+
+
+def test_what_is_older_than_the_active_timeline_and_not_on_it_is_archived() -> None:
+    timeline = Timeline.of_file_names([f"{_time(3)}.deltacommit.inflight", f"{_time(5)}.deltacommit"])
+    assert timeline.is_archived(_time(2))
+    assert not any(map(timeline.is_archived, (_time(3), _time(4), _time(5), _time(6))))
