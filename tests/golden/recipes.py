@@ -20,6 +20,7 @@ from golden.histories import (
     changes_without_event_time,
 )
 from support.judge.options import (
+    ARCHIVED_EARLY,
     AVRO_LOG_BLOCKS,
     BLOOM_INDEX,
     BUCKET_INDEX,
@@ -53,6 +54,7 @@ def recipes() -> tuple[Recipe, ...]:
     """All golden tables, with fresh histories."""
     bucket = MERGE_ON_READ | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | BUCKET_INDEX
     v6 = bucket | DEFAULT_PAYLOAD
+    v8 = bucket | table_version(8) | EVENT_TIME_ORDERING
     v9 = bucket | table_version(9) | EVENT_TIME_ORDERING
     by_seq = {
         "hoodie.datasource.write.precombine.field": "seq",
@@ -71,6 +73,9 @@ def recipes() -> tuple[Recipe, ...]:
         _v6("v6_rolled_back", v6, a_writer_dies(work_goes_on=True)),
         _v6("v6_inflight", v6, a_writer_dies(work_goes_on=False)),
         _v6("v6_mdt", v6 | METADATA_TABLE, changes_and_natural_deletes()),
+        _v6("v6_archived", v6 | ARCHIVED_EARLY, changes_and_natural_deletes()),
+        _named("v8_event_bucket", "1.1.1", v8, changes_and_natural_deletes()),
+        _named("v8_commit_no_deletes", "1.1.1", v8 | COMMIT_TIME_ORDERING, changes_in_event_time_order()),
         _v9("v9_event_bucket", v9, changes_and_natural_deletes()),
         _v9("v9_commit_bucket", v9 | COMMIT_TIME_ORDERING, changes_and_natural_deletes()),
         _v9("v9_event_bloom", v9 | BLOOM_INDEX, changes_and_natural_deletes()),
@@ -86,6 +91,7 @@ def recipes() -> tuple[Recipe, ...]:
         _v9("v9_compacted", v9, changes_and_natural_deletes(compact_after=3)),
         _v9("v9_rolled_back", v9, a_writer_dies(work_goes_on=True)),
         _v9("v9_inflight", v9, a_writer_dies(work_goes_on=False)),
+        _v9("v9_archived", v9 | ARCHIVED_EARLY, changes_and_natural_deletes()),
         _v9("v9_mdt", v9 | METADATA_TABLE, changes_and_natural_deletes()),
     )
 

@@ -53,6 +53,18 @@ METADATA_TABLE = {
 }
 """A metadata table that has the partition `files` alone."""
 
+ARCHIVED_EARLY = {
+    "hoodie.archive.automatic": "true",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.commits.archival.batch": "1",
+    # Else archival stops at the commits that the next clean and the next compaction would need.
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+"""Each write archives all but the last two or three: logs of archived commits stay in use, as nothing compacts."""
+
 AVRO_LOG_BLOCKS = {"hoodie.logfile.data.block.format": "avro"}
 PARQUET_LOG_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
 
