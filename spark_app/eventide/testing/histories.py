@@ -29,18 +29,18 @@ _COLUMNS: list[pa.Field[Any]] = [
 ]
 SCHEMA = pa.schema(_COLUMNS)
 _START_MS = 1_790_000_000_000
+_BETWEEN_COMMITS_MS = 10  # room for a back-dated instant
 
 Commit = tuple[Change, ...]
 
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock that goes on by a millisecond at each look, and by as much as one sleeps."""
+    """A clock that stands still unless one sleeps, so that runs which do the same leave the same names."""
 
     time_ms: int = _START_MS
 
     def now_ms(self) -> int:
-        self.time_ms += 1
         return self.time_ms
 
     def sleep(self, milliseconds: int) -> None:
@@ -137,6 +137,7 @@ class Story:
         return self.complete(self.begin_commit(changes), changes)
 
     def begin_commit(self, changes: Commit) -> PendingCommit:
+        self.clock.sleep(_BETWEEN_COMMITS_MS)
         return self.writer.begin(*records(changes))
 
     def complete(self, pending: PendingCommit, changes: Commit) -> str:

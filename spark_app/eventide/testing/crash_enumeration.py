@@ -1,0 +1,255 @@
+"""Breaks a protocol off at every one of its writes, and holds what is left to what was promised.
+
+A protocol (schedule, execute, roll back) is run once to count its writes, on a table in memory, with the real services and
+codecs. Then, for each write:
+
+1. `crash_states`: the process dies before it. What a crash after a write leaves is what one before the next write leaves,
+   and a crash between reads leaves what the write before them did: so the states after 0, 1, ... n writes are all there are.
+2. `faults`: the write fails without effect, or with effect and the reply lost, or is sent twice; the process lives and
+   handles it.
+3. `interludes`: the process stands still before it while another one does something, and goes on afterwards.
+
+Whatever is left is checked, recovered from in every way there is, and checked again. `Tally` counts what was reached, so
+that a run which reaches nothing can be told from one that finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.progress import NoProgress
+from eventide.testing.histories import History, ManualClock, WrittenTable
+from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.config import (
+    EVENT_TIME_FIELD,
+    LOCK_EXPIRE_MINUTES,
+    LOCK_WAIT_MS,
+    PARQUET_CODEC,
+    PENDING_WRITE_WAIT_MS,
+    LinkChoice,
+)
+from eventide_core.errors import EventideError
+from eventide_core.ports import Storage
+from eventide_core.service.schedule_compaction import CompactionRequest
+from eventide_core.table.plans import CompactionPlan, require_ours
+
+OPTIONS = {
+    EVENT_TIME_FIELD: "ms",
+    PARQUET_CODEC: "uncompressed",
+    LOCK_EXPIRE_MINUTES: "1",
+    LOCK_WAIT_MS: "1000",
+    PENDING_WRITE_WAIT_MS: "1000",
+}
+LOCK_EXPIRY_MS = 61_000
+
+Protocol = Callable[[Application], None]
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a campaign reached."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, what: str, number: int = 1) -> None:
+        self.counts[what] += number
+
+    def __str__(self) -> str:
+        return "\n".join(f"{what:32} {number}" for what, number in sorted(self.counts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A table's files, and the time."""
+
+    files: Files
+    time_ms: int
+
+    def later(self, milliseconds: int) -> Moment:
+        return Moment(self.files, self.time_ms + milliseconds)
+
+    @property
+    def has_stuck_lock(self) -> bool:
+        """Whether a process died while it removed a lock that can expire: the documented case for a person's hand."""
+        return any(path.startswith(f"{LOCK_PREFIX}.") for path in self.files)
+
+    def after_the_lock_expired(self) -> Moment:
+        """When others can take the lock of the process that died."""
+        if not self.has_stuck_lock:
+            return self.later(LOCK_EXPIRY_MS)
+        free = {path: file for path, file in self.files.items() if not path.startswith(LOCK_PREFIX)}
+        return Moment(free, self.time_ms + LOCK_EXPIRY_MS)
+
+    @property
+    def visible(self) -> frozenset[tuple[str, bytes, str | None]]:
+        """What any query may depend on."""
+        hidden = (LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX)
+        return frozenset((p, f.data, f.link_target) for p, f in self.files.items() if not p.startswith(hidden))
+
+
+@dataclass(slots=True)
+class Bench:
+    """One storage in memory on which every run of a campaign takes place, one after the other."""
+
+    name: str
+    storage: MemoryStorage = field(init=False)
+    clock: ManualClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.load(Moment({}, 0))
+
+    def load(self, moment: Moment) -> None:
+        self.clock = ManualClock(moment.time_ms)
+        self.storage = MemoryStorage.from_dump(self.name, moment.files, now_ms=self.clock.now_ms)
+
+    def moment(self) -> Moment:
+        return Moment(self.storage.dump(), self.clock.time_ms)
+
+    def process(self, storage: Storage | None = None) -> Application:
+        """A process that works on the table as it is."""
+        used = storage or self.storage
+        return assemble(used.root, OPTIONS, engine=LocalEngine(1), storage=used, clock=self.clock)
+
+    def run(self, moment: Moment, protocol: Protocol) -> Moment:
+        """What the protocol leaves of the table as it was at that moment."""
+        self.load(moment)
+        protocol(self.process())
+        return self.moment()
+
+    def attempt(self, moment: Moment, protocol: Protocol) -> tuple[Moment, EventideError | None]:
+        """The same, with the error that the protocol ended in. Any other exception than eventide's own is passed on."""
+        self.load(moment)
+        failure: EventideError | None = None
+        try:
+            protocol(self.process())
+        except EventideError as error:
+            failure = error
+        return self.moment(), failure
+
+
+def writes_of(bench: Bench, start: Moment, protocol: Protocol) -> tuple[Operation, ...]:
+    """The writes that the protocol makes when nothing goes wrong."""
+    bench.load(start)
+    storage = FaultyStorage(bench.storage)
+    protocol(bench.process(storage))
+    return storage.writes
+
+
+def crash_states(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[tuple[int, Moment]]:
+    """What a process leaves that dies after 0, 1, ... all writes of the protocol."""
+    for number, _ in enumerate(writes_of(bench, start, protocol)):
+        bench.load(start)
+        storage = FaultyStorage(bench.storage, FaultPlan(writes={number: Fault.CRASH_BEFORE}))
+        try:
+            protocol(bench.process(storage))
+        except SimulatedCrash:
+            yield number, bench.moment()
+        else:
+            raise AssertionError(f"the protocol survived its crash before write {number}")
+
+
+def faults(
+    bench: Bench, start: Moment, protocol: Protocol
+) -> Iterator[tuple[Fault, Operation, Moment, EventideError | None]]:
+    """What each fault at each write leaves, and the error that the protocol ended in, if any."""
+    for number, operation in enumerate(writes_of(bench, start, protocol)):
+        for fault in (Fault.ERROR, Fault.REPLY_LOST, Fault.DUPLICATED):
+            bench.load(start)
+            storage = FaultyStorage(bench.storage, FaultPlan(writes={number: fault}))
+            failure: EventideError | None = None
+            try:
+                protocol(bench.process(storage))
+            except EventideError as error:
+                failure = error
+            yield fault, operation, bench.moment(), failure
+
+
+def failing_reads(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[tuple[Operation, Moment]]:
+    """What each failure of a read leaves."""
+    bench.load(start)
+    counted = FaultyStorage(bench.storage)
+    protocol(bench.process(counted))
+    for number, operation in enumerate(counted.reads):
+        bench.load(start)
+        storage = FaultyStorage(bench.storage, FaultPlan(reads={number: Fault.ERROR}))
+        # Some fail without an error: nothing depends on the look at a lock that is given up.
+        with suppress(EventideError):
+            protocol(bench.process(storage))
+        yield operation, bench.moment()
+
+
+class StandingStill(FaultyStorage):
+    """The storage of a process that stands still before one write, while another process does something."""
+
+    def __init__(self, inner: Storage, number: int, interlude: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self._number = number
+        self._interlude = interlude
+
+    def _write(self, kind: str, path: str, write: Callable[[], _Answer]) -> _Answer:
+        if len(self.writes) == self._number:
+            self._interlude()
+        return super()._write(kind, path, write)
+
+
+def interludes(
+    bench: Bench, start: Moment, protocol: Protocol, other: Protocol
+) -> Iterator[tuple[Operation, Moment, EventideError | None, EventideError | None]]:
+    """What is left when `other` runs as a whole before each write of the protocol, and the errors of the two."""
+    for number, operation in enumerate(writes_of(bench, start, protocol)):
+        bench.load(start)
+        others_failure: list[EventideError] = []
+
+        def interlude(failures: list[EventideError] = others_failure) -> None:
+            try:
+                other(bench.process())
+            except EventideError as error:
+                failures.append(error)
+
+        failure: EventideError | None = None
+        try:
+            protocol(bench.process(StandingStill(bench.storage, number, interlude)))
+        except EventideError as error:
+            failure = error
+        yield operation, bench.moment(), failure, others_failure[0] if others_failure else None
+
+
+def schedule(history: History, link: LinkChoice) -> Protocol:
+    def run(application: Application) -> None:
+        application.scheduler.schedule(CompactionRequest(history.cut_epoch_ms, None, link))
+
+    return run
+
+
+def execute(instant: str) -> Protocol:
+    def run(application: Application) -> None:
+        application.runner.execute(instant, NoProgress())
+
+    return run
+
+
+def roll_back(instant: str) -> Protocol:
+    def run(application: Application) -> None:
+        application.rollback.undo(instant)
+
+    return run
+
+
+def pending_plan(application: Application) -> CompactionPlan:
+    """The plan that is pending, as it stands on the timeline."""
+    config = application.files.config()
+    (pending,) = application.files.timeline(config).pending_plans
+    return require_ours(application.files.plan(config, pending.requested_time))
+
+
+def start_of(table: WrittenTable) -> Moment:
+    return Moment(table.files, table.time_ms)
