@@ -1,6 +1,7 @@
 """The engine on Spark: one task an item, on executors."""
 
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -21,6 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 PACKAGES = ("eventide_core", "eventide_adapters", "eventide")
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
 _WATCH_SECONDS = 0.2  # how often a person's progress bar moves
 
 
@@ -55,6 +57,15 @@ class SparkEngine:
             if isinstance(answer, EventideError):
                 raise answer
         return answers
+
+
+def _cause(error: Exception) -> str:
+    """What went wrong on the executor, of all that Spark says: the last line of the first Python stack in it."""
+    lines = str(error).strip().splitlines()
+    for line in lines:
+        if _PYTHON_ERROR.match(line):
+            return line.strip()
+    return lines[0] if lines else repr(error)
 
 
 class _Guarded:

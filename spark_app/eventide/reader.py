@@ -81,7 +81,22 @@ class Rows:
                 self.schema.empty_table().filter(row_filter)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
                 raise InvalidFilterError(f"filter {row_filter} does not fit the table: {error}") from None
-        return _Read(self.reader, self.plan.shape, kept, row_filter)
+        return _Read(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
+
+    def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
+        """The columns to read: those asked for, and those without which the filter cannot be applied."""
+        if row_filter is None:
+            return tuple(columns)
+        empty = self.schema.empty_table()
+
+        def needs(name: str) -> bool:
+            try:
+                empty.drop_columns([name]).filter(row_filter)
+            except (pa.ArrowInvalid, pa.ArrowKeyError):
+                return True
+            return False
+
+        return tuple(name for name in self.schema.names if name in columns or needs(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +107,12 @@ class _Read:
     shape: RecordShape
     schema: pa.Schema
     row_filter: pc.Expression | None
+    read_names: tuple[str, ...]
 
     def __call__(self, slice_read: SliceRead) -> Iterator[pa.RecordBatch]:
-        columns = self.schema.names
-        if self.row_filter is None:
-            for batch in self.reader.read(slice_read, self.shape, columns):
-                yield batch.select(columns)
-            return
-        for batch in self.reader.read(slice_read, self.shape, None):
-            yield batch.filter(self.row_filter).select(columns)
+        for batch in self.reader.read(slice_read, self.shape, self.read_names):
+            chosen = batch if self.row_filter is None else batch.filter(self.row_filter)
+            yield chosen.select(self.schema.names)
 
     def whole(self, slice_read: SliceRead) -> list[pa.RecordBatch]:
         return list(self(slice_read))
