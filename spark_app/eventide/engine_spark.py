@@ -50,9 +50,7 @@ class SparkEngine:
             try:
                 answers: list[Any] = tasks.collect()
             except Exception as error:
-                raise EngineError(
-                    f"Spark failed: {str(error).strip().splitlines()[0]}; nothing was committed"
-                ) from error
+                raise EngineError(f"a task failed on Spark: {_cause(error)}; nothing was committed") from error
         for answer in answers:
             if isinstance(answer, EventideError):
                 raise answer
