@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from eventide.testing.crash_enumeration import Bench, execute, pending_plan, schedule
 from eventide.testing.histories import Commit, History, Layout, Story, delete, layouts, put
 from eventide.testing.observation import (
+    LOCK_PREFIX,
+    MARKERS_PREFIX,
     BlockInstants,
     Observer,
     check_each_version_once,
@@ -99,7 +101,9 @@ def _compact(bench: Bench, layout: Layout, oracle: Oracle, cut_ms: int, link: Li
     oracle.compact(plan.cut_ms, merged_counts(plan))
     check_plan(plan, before, oracle, layout.reader_orders)
     execute(plan.instant)(bench.process())
-    check_links_whole(bench.storage.dump(), plan, is_completed=True)
+    files = bench.storage.dump()
+    check_links_whole(files, plan, is_completed=True)
+    assert not [path for path in files if path.startswith((LOCK_PREFIX, MARKERS_PREFIX))]
 
 
 def _hold(bench: Bench, oracle: Oracle) -> None:

@@ -29,6 +29,7 @@ from eventide.testing.crash_enumeration import (
     roll_back,
     schedule,
     start_of,
+    writes_of,
 )
 from eventide.testing.histories import (
     Commit,
@@ -42,6 +43,7 @@ from eventide.testing.histories import (
     write_history,
 )
 from eventide.testing.observation import (
+    LOCK_PREFIX,
     BlockInstants,
     Observer,
     Seen,
@@ -374,18 +376,52 @@ def test_a_writer_who_commits_beside_a_running_compaction_loses_nothing(case: Ca
 
 def test_a_writer_who_had_not_seen_the_plan_loses_nothing(case: Case) -> None:
     """In version 6 its log lies in the slice that the plan took, and so the slice is planned again, in full."""
-    case.bench.load(case.start.later(10))
-    before = case.before.copy()
-    Story(case.layout, case.bench.storage, case.bench.clock, before, 7).commit(MEANWHILE)
-    written = case.bench.moment()
+    before, written = unaware_write(case)
     begun = Moment({**case.scheduled.files, **written.files}, written.time_ms)
     for _, left in crash_states(case.bench, begun, execute(case.instant)):
         TALLY.add("crash states")
         done, failure = case.bench.attempt(left.after_the_lock_expired(), execute(case.instant))
         assert failure is None
-        files = case.bench.process().files
-        told = replace(case, plan=require_ours(files.plan(files.config(), case.instant)))
-        assert told.told(before, case.start, written).check(done) == "completed"
+        assert as_planned_now(case).told(before, case.start, written).check(done) == "completed"
+
+
+def test_a_writer_who_has_not_seen_the_plan_and_comes_while_it_runs_loses_nothing(case: Case) -> None:
+    """Up to the last look inside the lock; a writer who shares no lock and comes after it is the documented risk."""
+    before, written = unaware_write(case)
+
+    def write(_: Application) -> None:
+        for path in written.files.keys() - case.start.files.keys():
+            case.bench.storage.put(path, written.files[path].data)
+
+    steps = writes_of(case.bench, case.scheduled, execute(case.instant))
+    locked = max(n for n, step in enumerate(steps) if (step.kind, step.path) == ("put_if_absent", LOCK_PREFIX))
+    left_by = interludes(case.bench, case.scheduled, execute(case.instant), write)
+    for number, (operation, left, failure, _) in enumerate(left_by):
+        if number > locked:
+            break
+        TALLY.add("interludes")
+        case.bench.load(left)
+        told = as_planned_now(case).told(before, case.start, written)
+        status = told.check(left)
+        assert (status == "completed") == (failure is None), f"{operation}: {failure!r}"
+        if status == "pending":
+            undone, failure = case.bench.attempt(left, roll_back(case.instant))
+            assert failure is None
+            assert told.check(undone) == "absent"
+
+
+def unaware_write(case: Case) -> tuple[Oracle, Moment]:
+    """What a writer commits who looked at the table before it was planned; the oracle and the files it leaves."""
+    case.bench.load(case.start.later(10))
+    before = case.before.copy()
+    Story(case.layout, case.bench.storage, case.bench.clock, before, 7).commit(MEANWHILE)
+    return before, case.bench.moment()
+
+
+def as_planned_now(case: Case) -> Case:
+    """The case with the plan that stands on the timeline of the table as it is, which may have been made anew."""
+    files = case.bench.process().files
+    return replace(case, plan=require_ours(files.plan(files.config(), case.instant)))
 
 
 def after_waiting(case: Case, milliseconds: int, protocol: Protocol) -> Protocol:

@@ -217,7 +217,7 @@ def named_histories() -> Sequence[History]:
                 (put("k0", 20, "early"), put("k1", 12, "on time")),
                 (put("k1", 6, "late"), put("k4", 12, "new")),
                 (put("k0", 20, "tie"), put("k3", 30, "later", partition="b")),
-                (put("k2", 25, "last"), put("k4", 13, "late above T")),
+                (put("k2", 25, "last"), put("k4", 13, "late above T"), put("k0", 20, "tie of left-overs")),
             ),
             cut_ms=10,
         ),
