@@ -75,6 +75,7 @@ def _schedule(table: Path, timeline_folder: Path, *, is_v6: bool) -> CompactionP
         event_time_field="event_ts",
         operations=tuple(_operation(found, instant) for found in view.latest_slices() if found.log_files),
         schema="{}",
+        partitions_with_logs=("part=a", "part=b"),
     )
     assert any(operation.remaining for operation in plan.operations)
     requested = timeline_folder / f"{instant}.compaction.requested"

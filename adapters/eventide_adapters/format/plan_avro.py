@@ -66,7 +66,7 @@ def encode_plan(plan: CompactionPlan) -> bytes:
         "version": _PLAN_VERSION,
         "strategy": None,
         "preserveHoodieMetadata": True,
-        "missingSchedulePartitions": [],
+        "missingSchedulePartitions": list(plan.partitions_with_logs),
     }
     return write_container(_SCHEMA, record)
 
@@ -106,6 +106,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
             for operation, detail in zip(operations, details, strict=True)
         ),
         schema=extra.required_text("eventide.schema"),
+        partitions_with_logs=tuple(document.texts("missingSchedulePartitions")),
     )
 
 

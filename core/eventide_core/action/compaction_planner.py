@@ -241,6 +241,7 @@ class PlanTerms:
     event_time_field: str
     schema: str
     table_version: int
+    partitions_with_logs: tuple[str, ...]
 
 
 def plan_compaction(
@@ -259,6 +260,7 @@ def plan_compaction(
         event_time_field=terms.event_time_field,
         operations=operations,
         schema=terms.schema,
+        partitions_with_logs=terms.partitions_with_logs,
     )
 
 

@@ -130,7 +130,14 @@ class CompactionScheduler:
         ]
         attempt = 1 + max((_attempt(op.new_base_name) for op in plan.operations), default=0)
         link = choose_link((), self._link_facts(state, LinkChoice.COPY, plan.instant))
-        terms = PlanTerms(plan.cut_ms, plan.cut, plan.event_time_field, plan.schema, state.config.version)
+        terms = PlanTerms(
+            plan.cut_ms,
+            plan.cut,
+            plan.event_time_field,
+            plan.schema,
+            state.config.version,
+            plan.partitions_with_logs,
+        )
         return plan_compaction(selections, link, terms, attempt)
 
     def _draft(self, state: TableState, request: CompactionRequest) -> DraftPlan:
@@ -159,7 +166,9 @@ class CompactionScheduler:
                 selections.append(self._settled(selection, rules, shape, state.blocks()))
         link = choose_link(selections, self._link_facts(state, request.link_choice, now))
         check_pending_writes(state.timeline, link.instant)
-        terms = PlanTerms(cut_ms, Cut.FILE, event_time_field, state.schema, state.config.version)
+        emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
+        with_logs = tuple(sorted({s.partition for s in slices if s.file_group not in emptied}))
+        terms = PlanTerms(cut_ms, Cut.FILE, event_time_field, state.schema, state.config.version, with_logs)
         plan = plan_compaction(selections, link, terms)
         taken = {fact.log.path for s in selections for fact in s.compacted}
         left = [fact.event_times for found in facts for fact in found.logs if fact.log.path not in taken]

@@ -98,6 +98,8 @@ class CompactionPlan:
 
     `cut_ms` is T: everything before it that was committed before the plan will be in the read-optimized view.
     `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
+    `partitions_with_logs` still have logs when the plan has been run: Hudi 1.1 and later looks only into these, and into
+    partitions written since, when it plans its next compaction.
     """
 
     instant: str
@@ -108,6 +110,7 @@ class CompactionPlan:
     event_time_field: str
     operations: tuple[PlannedOperation, ...]
     schema: str
+    partitions_with_logs: tuple[str, ...]
 
     @property
     def bytes_read(self) -> int:

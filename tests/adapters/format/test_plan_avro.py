@@ -88,6 +88,7 @@ def plans(draw: st.DrawFn) -> CompactionPlan:
         event_time_field=draw(reasons),
         operations=tuple(draw(st.lists(operations(link_mode), max_size=3))),
         schema=draw(reasons),
+        partitions_with_logs=tuple(draw(st.lists(reasons, max_size=3))),
     )
 
 
@@ -112,7 +113,7 @@ def _plan(link_mode: LinkMode = LinkMode.COPY) -> CompactionPlan:
         fallback=None,
         reason="two logs hold records before T",
     )
-    return CompactionPlan(C, 1000, Cut.FILE, link_mode, "asked for", "ts", (operation,), "{}")
+    return CompactionPlan(C, 1000, Cut.FILE, link_mode, "asked for", "ts", (operation,), "{}", ("part=a",))
 
 
 def _record(data: bytes) -> tuple[Any, Any]:

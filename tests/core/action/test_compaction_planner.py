@@ -78,7 +78,7 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
     return replace(facts, **changes)  # type: ignore[arg-type]  # the test names the fields it changes
 
 
-TERMS = PlanTerms(100, Cut.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9)
+TERMS = PlanTerms(100, Cut.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9, ("p",))
 
 
 def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
