@@ -107,10 +107,11 @@ def _block(magic: bytes, data: bytes, previous: int = -1) -> bytes:
 
 def _info(entries: Sequence[tuple[bytes, bytes]], schema: str, style: HFileStyle) -> bytes:
     count = len(entries)
+    key_bytes = sum(len(_cell(key) if style is HFileStyle.HBASE else key) for key, _ in entries)
     pairs = {
         b"KEY_VALUE_VERSION": struct.pack(">i", 1),
         b"MAX_MEMSTORE_TS_KEY": struct.pack(">q", 0),
-        b"hfile.AVG_KEY_LEN": struct.pack(">i", sum(len(_cell(key)) for key, _ in entries) // count),
+        b"hfile.AVG_KEY_LEN": struct.pack(">i", key_bytes // count),
         b"hfile.AVG_VALUE_LEN": struct.pack(">i", sum(len(value) for _, value in entries) // count),
         b"hfile.CREATE_TIME_TS": struct.pack(">q", 0),
         b"hfile.LASTKEY": _index_key(entries[-1][0], style),
