@@ -25,8 +25,8 @@ from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.read import QueryService
 from eventide_core.service.rollback import Rollback
 from eventide_core.service.run_compaction import CompactionRunner
-from eventide_core.service.schedule_compaction import CompactionScheduler
-from eventide_core.service.table import TableFiles
+from eventide_core.service.schedule_compaction import CompactionScheduler, unused_instant
+from eventide_core.service.table import TableFiles, TableState
 
 
 class SystemClock:
@@ -55,7 +55,16 @@ class Application:
     freshness: FreshnessReader
     reader: ArrowSliceReader
     engine: Engine
+    clock: Clock
     options: Options
+
+    def state(self) -> TableState:
+        """Settings, timeline and file slices, as they are now."""
+        return TableState.load(self.files)
+
+    def unused_instant(self, state: TableState) -> str:
+        """An instant above every time of the timeline, and not before now."""
+        return unused_instant(state, self.clock)
 
 
 def assemble(
@@ -93,5 +102,6 @@ def assemble(
         freshness=freshness,
         reader=ArrowSliceReader(storage),
         engine=engine,
+        clock=clock,
         options=typed,
     )

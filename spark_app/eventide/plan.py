@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from eventide_core.service.schedule_compaction import CompactionRequest, DraftPlan
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.service.schedule_compaction import DraftPlan
 from eventide_core.table.instant import instant_time
 from eventide_core.table.plans import PlannedOperation
 

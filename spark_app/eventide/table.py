@@ -10,12 +10,12 @@ from eventide.progress import NoProgress
 from eventide.reader import Rows
 from eventide.show import TableDescription, describe
 from eventide_core import config as keys
+from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine, Progress
 from eventide_core.service.run_compaction import CompactionResult
-from eventide_core.service.schedule_compaction import CompactionRequest
 from eventide_core.service.table import TableState
 from eventide_core.table.event_time import parse_threshold
 from eventide_core.table.plans import Cut
@@ -122,7 +122,7 @@ class Table:
 
     def state(self) -> TableState:
         """Settings, timeline and file slices, as they are now."""
-        return TableState.load(self._application.files)
+        return self._application.state()
 
     def describe(self) -> TableDescription:
         """Settings, timeline, what is pending, and each slice's files with the event times of its logs."""

@@ -14,31 +14,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.bootstrap import Application, assemble
 from eventide.bucketed_records import BucketWrite, bucket_writes
 from eventide.new_table import NewTable
-from eventide_adapters.format.archived_timeline import open_archived_timeline
 from eventide_adapters.format.avro_schema import arrow_schema
 from eventide_adapters.format.base_parquet import BaseFileWriter
 from eventide_adapters.format.delete_block import encode_delete_block
 from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.log_writer import encode_data_block
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_core.action.index import bucket_of_file_id, new_file_id
 from eventide_core.errors import ConfigError, StorageError
 from eventide_core.ports import Clock, Storage
-from eventide_core.service.schedule_compaction import unused_instant
-from eventide_core.service.table import PROPERTIES_PATH, TableFiles, TableState
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.table_config import PROPERTIES_PATH
+
+if TYPE_CHECKING:
+    from eventide_core.service.table import TableState
 
 _MARK = ".hoodie_partition_metadata"
 _TRACKED_DIGITS = (10, 13)  # Hudi takes such numbers for seconds and milliseconds, and tracks no others
@@ -78,8 +79,8 @@ class TableWriter:
         null means a delete in natural order; without that column all of them are. A key may be in a commit once. Raises
         ConfigError for columns or values that do not fit.
         """
-        state = self._state()
-        instant = unused_instant(state, self.clock)
+        state = self._application.state()
+        instant = self._application.unused_instant(state)
         writes = bucket_writes(self.table, upserts, deletes)
         for step in (State.REQUESTED, State.INFLIGHT):
             self._put(f"{state.config.timeline_path}/{Instant(instant, Action.DELTA_COMMIT, step).file_name}", b"")
@@ -94,18 +95,16 @@ class TableWriter:
 
     def complete(self, pending: PendingCommit) -> str:
         """Completes a commit; its instant."""
-        state = self._state()
-        completion = unused_instant(state, self.clock) if state.config.slices_by_completion_time else None
+        state = self._application.state()
+        completion = self._application.unused_instant(state) if state.config.slices_by_completion_time else None
         completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, completion)
-        data = HudiMetadataCodec().encode_commit(pending.metadata, self.table.version)
+        data = self._application.files.codec.encode_commit(pending.metadata, self.table.version)
         self._put(f"{state.config.timeline_path}/{completed.file_name}", data)
         return pending.instant
 
-    def _state(self) -> TableState:
-        return TableState.load(self._files())
-
-    def _files(self) -> TableFiles:
-        return TableFiles(self.storage, HudiMetadataCodec(), open_archived_timeline)
+    @property
+    def _application(self) -> Application:
+        return assemble(self.storage.root, {}, storage=self.storage, clock=self.clock)
 
     def _put(self, path: str, data: bytes) -> None:
         if not self.storage.put_if_absent(path, data):
@@ -182,7 +181,7 @@ class TableWriter:
         for pending in state.timeline.pending_plans:
             if pending.action is not Action.COMPACTION:
                 continue
-            plan = self._files().plan(state.config, pending.requested_time)
+            plan = self._application.files.plan(state.config, pending.requested_time)
             if isinstance(plan, CompactionPlan):
                 groups = {(op.partition, op.file_id) for op in plan.operations}
             else:

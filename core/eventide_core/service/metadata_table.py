@@ -1,7 +1,7 @@
 """What becomes of Hudi's metadata table when a compaction commits."""
 
 from eventide_core.ports import Storage
-from eventide_core.service.table import PROPERTIES_PATH
+from eventide_core.table.table_config import PROPERTIES_PATH
 
 METADATA_FOLDER = ".hoodie/metadata"
 _PARTITION_KEYS = ("hoodie.table.metadata.partitions=", "hoodie.table.metadata.partitions.inflight=")

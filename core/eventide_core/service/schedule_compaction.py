@@ -20,11 +20,11 @@ from eventide_core.action.compaction_planner import (
     select,
     settle,
 )
+from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.compaction_strategy import (
     EVENT_TIME_STRATEGY,
     CompactionStrategy,
     EventTimeBasedCompactionStrategy,
-    threshold_of_latency,
 )
 from eventide_core.action.compaction_trigger import TRIGGER_NAME, check_pending_writes, check_trigger
 from eventide_core.action.freshness import Freshness, freshness
@@ -45,24 +45,6 @@ from eventide_core.table.slice_read import BlockFilter
 
 BUCKET_NUMBERS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
 COMMITS_RETAINED_DEFAULT = 10  # Hudi's default of hoodie.cleaner.commits.retained
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionRequest:
-    """What a user asks for: T itself, or T as the time now less the latency of the data. One of the two is given."""
-
-    threshold_ms: int | None
-    data_latency_seconds: int | None
-    link_choice: LinkChoice
-
-    def threshold_at(self, now_ms: int) -> int:
-        if self.threshold_ms is not None:
-            return self.threshold_ms
-        if self.data_latency_seconds is not None:
-            return threshold_of_latency(now_ms, self.data_latency_seconds)
-        raise ConfigError(
-            f"no threshold: give T (--before, {keys.THRESHOLD}) or the data's latency (--data-latency, {keys.DATA_LATENCY})"
-        )
 
 
 @dataclass(frozen=True, slots=True)

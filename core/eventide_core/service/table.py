@@ -21,10 +21,9 @@ from eventide_core.table.instant import Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.table_config import PROPERTIES_PATH, TableConfig
 from eventide_core.table.timeline import Timeline
 
-PROPERTIES_PATH = ".hoodie/hoodie.properties"
 _PARTITION_MARK = ".hoodie_partition_metadata"
 _END_OF_TIME = "9" * 20
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 
+PROPERTIES_PATH = ".hoodie/hoodie.properties"
 SUPPORTED_VERSIONS = (6, 8, 9)
 
 _KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)

@@ -28,6 +28,7 @@ from eventide.testing.histories import History, ManualClock, WrittenTable
 from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import (
     EVENT_TIME_FIELD,
     LOCK_EXPIRE_MINUTES,
@@ -38,7 +39,6 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
-from eventide_core.service.schedule_compaction import CompactionRequest
 from eventide_core.table.plans import CompactionPlan, require_ours
 
 OPTIONS = {

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
 from eventide.reader import Rows as RowReader
 from eventide.testing.oracle import ExpectedFreshness, Oracle, Order, Row, Rows
 from eventide_adapters.format.avro_container import read_container
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.service.table import TableState
 from eventide_core.table.log_block import read_blocks
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.slice_read import QueryPlan, SliceRead
+
+if TYPE_CHECKING:
+    from eventide_core.service.table import TableState
 
 _COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
 LOCK_PREFIX = ".hoodie/lock"
@@ -46,7 +49,7 @@ class Observer:
     def look(self, application: Application, instants: Sequence[str]) -> Seen:
         """Time travel goes to each of the instants, incremental queries over each, and over all up to each."""
         queries = application.queries
-        state = TableState.load(application.files)
+        state = application.state()
         now = application.freshness.now(state)
         spans: dict[frozenset[str], Rows] = {}
         for last in range(len(instants)):
