@@ -26,6 +26,7 @@ Row = tuple[str, ...]
 
 MODES_OF_TABLE = {
     "v6_no_deletes": ("copy", "hardlink"),
+    "v8_commit_no_deletes": ("prefix", "copy"),
     "v9_no_deletes": ("prefix", "copy", "hardlink"),
     "v9_commit_no_deletes": ("prefix", "copy"),
     "v9_compacted": ("prefix", "copy"),

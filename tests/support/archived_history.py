@@ -1,0 +1,99 @@
+"""Archived timelines of version 8 and later as Hudi lays them out, of any length."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide_core.table.instant import instant_time
+
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("instantTime", pa.string()),
+    pa.field("completionTime", pa.string()),
+    pa.field("action", pa.string()),
+    pa.field("metadata", pa.binary()),
+    pa.field("plan", pa.binary()),
+    pa.field("version", pa.int32(), nullable=False),
+]
+_COMMIT = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "HoodieCommitMetadata",
+        "fields": [
+            {"name": "extraMetadata", "type": ["null", {"type": "map", "values": "string"}]},
+            {"name": "operationType", "type": ["null", "string"]},
+        ],
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """One archived instant. `extra` is what a commit's metadata say beside their write stats."""
+
+    requested: str
+    completed: str
+    action: str = "deltacommit"
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def row(self) -> dict[str, object]:
+        stream = io.BytesIO()
+        fastavro.writer(stream, _COMMIT, [{"extraMetadata": dict(self.extra), "operationType": "UPSERT"}])
+        return {
+            "instantTime": self.requested,
+            "completionTime": self.completed,
+            "action": self.action,
+            "metadata": stream.getvalue(),
+            "plan": None,
+            "version": 1,
+        }
+
+
+def instants(count: int, first_ms: int, step_ms: int = 60_000) -> list[Archived]:
+    """Delta commits, one after the other; the metadata of each are some two kilobytes that no other has."""
+    return [
+        Archived(
+            instant_time(first_ms + nth * step_ms),
+            instant_time(first_ms + nth * step_ms + step_ms // 2),
+            extra=(("number", str(nth)), ("filling", "".join(str(nth * n % 9973) for n in range(500)))),
+        )
+        for nth in range(count)
+    ]
+
+
+def write_file(folder: Path, archived: Sequence[Archived], level: int = 0, *, row_group: int = 1000) -> str:
+    """Writes one file of archived instants; its name, which no manifest has yet."""
+    times = [instant.requested for instant in archived]
+    name = f"{min(times)}_{max(times)}_{level}.parquet"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = pa.Table.from_pylist([instant.row() for instant in archived], pa.schema(COLUMNS))
+    pq.write_table(rows, folder / name, row_group_size=row_group)
+    return name
+
+
+def publish(folder: Path, names: Sequence[str], version: int = 1) -> None:
+    """Makes these the files that count."""
+    files = [{"fileName": name, "fileLen": (folder / name).stat().st_size} for name in names]
+    (folder / f"manifest_{version}").write_text(json.dumps({"files": files}))
+    (folder / "_version_").write_text(str(version))
+
+
+def write_tree(folder: Path, archived: Sequence[Archived]) -> list[str]:
+    """Files as Hudi's merges leave them: the oldest instants in files of thousands, the newest in files of tens."""
+    names: list[str] = []
+    position = 0
+    for level, size in ((3, 1000), (2, 100), (1, 10)):
+        keep = 9 * size // 10 if level > 1 else 0
+        while len(archived) - position > size + keep:
+            names.append(write_file(folder, archived[position : position + size], level))
+            position += size
+    names.append(write_file(folder, archived[position:], 0))
+    return names
