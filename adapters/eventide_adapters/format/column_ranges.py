@@ -151,4 +151,5 @@ def _unscaled(value: Decimal, scale: int, column: str) -> bytes:
     if shift < 0:
         raise UnsupportedTableError(f"column {column} has more than the {scale} places of its statistics")
     unscaled: int = int("".join(map(str, digits))) * 10**shift * (-1 if sign else 1)
-    return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+    magnitude = unscaled if unscaled >= 0 else ~unscaled
+    return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)  # as few as Java writes
