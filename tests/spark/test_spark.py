@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from eventide import Table
 from eventide.engine_spark import SparkEngine, spark_session
@@ -17,11 +18,9 @@ from support.judge.hudi_judge import JudgeUnavailableError, judge_environment, j
 from support.real_parts import require_or_skip
 from support.thresholds import dividing_plan
 
-pyspark_sql = pytest.importorskip("pyspark.sql")
-
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator["pyspark_sql.SparkSession"]:
+def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]")
     yield session
     session.stop()
@@ -33,7 +32,7 @@ def in_order(found: pa.Table) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("name", ["v6_avro_types", "v9_avro_types", "v9_event_ordered_deletes"])
-def test_spark_compacts_as_threads_do(name: str, tmp_path: Path, spark: "pyspark_sql.SparkSession") -> None:
+def test_spark_compacts_as_threads_do(name: str, tmp_path: Path, spark: SparkSession) -> None:
     on_spark = Table.open(str(golden.unpack(name, tmp_path / "spark")))
     on_threads = Table.open(str(golden.unpack(name, tmp_path / "threads")))
     before = in_order(on_threads.snapshot().to_arrow())
@@ -51,9 +50,7 @@ def test_spark_compacts_as_threads_do(name: str, tmp_path: Path, spark: "pyspark
 
 
 @pytest.mark.parametrize("name", ["v9_avro_types", "v9_log_only"])
-def test_a_data_frame_holds_the_rows_and_types_that_arrow_does(
-    name: str, tmp_path: Path, spark: "pyspark_sql.SparkSession"
-) -> None:
+def test_a_data_frame_holds_the_rows_and_types_that_arrow_does(name: str, tmp_path: Path, spark: SparkSession) -> None:
     rows = Table.open(str(golden.unpack(name, tmp_path))).snapshot()
     frame = rows.to_spark(spark)
     assert frame.columns == rows.schema.names
@@ -63,15 +60,13 @@ def test_a_data_frame_holds_the_rows_and_types_that_arrow_does(
     assert narrow.where("amount > 20").count() == sum(row["amount"] > 20 for row in rows.to_arrow().to_pylist())
 
 
-def test_a_read_optimized_query_of_logs_alone_is_an_empty_data_frame(
-    tmp_path: Path, spark: "pyspark_sql.SparkSession"
-) -> None:
+def test_a_read_optimized_query_of_logs_alone_is_an_empty_data_frame(tmp_path: Path, spark: SparkSession) -> None:
     frame = Table.open(str(golden.unpack("v9_log_only", tmp_path))).read_optimized().to_spark(spark)
     assert frame.count() == 0
     assert "event_ts" in frame.columns
 
 
-def test_a_typed_error_of_a_task_comes_back_as_itself(spark: "pyspark_sql.SparkSession") -> None:
+def test_a_typed_error_of_a_task_comes_back_as_itself(spark: SparkSession) -> None:
     def fail(item: int) -> int:  # in here, for executors cannot import the tests
         if item == 1:
             raise CorruptLogBlockError("torn")
@@ -81,7 +76,7 @@ def test_a_typed_error_of_a_task_comes_back_as_itself(spark: "pyspark_sql.SparkS
         SparkEngine(spark).map(fail, [0, 1])
 
 
-def test_any_other_failure_of_a_task_is_the_engines(spark: "pyspark_sql.SparkSession") -> None:
+def test_any_other_failure_of_a_task_is_the_engines(spark: SparkSession) -> None:
     def fail(item: int) -> int:
         if item == 1:
             raise ValueError("unforeseen")
@@ -91,7 +86,7 @@ def test_any_other_failure_of_a_task_is_the_engines(spark: "pyspark_sql.SparkSes
         SparkEngine(spark).map(fail, [0, 1])
 
 
-def test_each_task_is_told_as_it_ends(spark: "pyspark_sql.SparkSession") -> None:
+def test_each_task_is_told_as_it_ends(spark: SparkSession) -> None:
     ended: list[int] = []
     assert SparkEngine(spark).map(abs, [-1, -2, -3], on_done=lambda: ended.append(1)) == [1, 2, 3]
     assert len(ended) == 3
