@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from eventide_core.action.compaction_trigger import check_pending_writes
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease, TableLock
+from eventide_core.service.compaction_files import made_files, remove_markers, remove_orphaned_inflight
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
-from eventide_core.service.run_compaction import made_files, remove_markers, remove_orphaned_inflight
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State

@@ -19,8 +19,14 @@ from eventide_core.action.compaction_trigger import check_pending_writes
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import Options, ParquetCodec
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
-from eventide_core.ports import Clock, Engine, MergeResult, MergeTask, Progress, RecordMerger, Storage, TableLock
+from eventide_core.ports import Clock, Engine, MergeResult, MergeTask, Progress, RecordMerger, TableLock
 from eventide_core.service.compaction_commit import commit_metadata
+from eventide_core.service.compaction_files import (
+    made_files,
+    marker_path,
+    remove_markers,
+    remove_orphaned_inflight,
+)
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.metadata_table import drop_metadata_table
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
@@ -118,6 +124,7 @@ class CompactionRunner:
             if pending is None:
                 return None
             plan = require_ours(self.files.plan(state.config, plan.instant))
+            self.scheduler.metadata_table_note(state)
             self._check_pending(state, plan)
             check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
             changed = [op for op in plan.operations if not _is_as_planned(state, plan, op)]
@@ -212,7 +219,7 @@ class CompactionRunner:
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
             fresh = self.freshness.of_commit(state, plan)
-            if state.config.metadata_partitions:
+            if self.scheduler.metadata_table_note(state):
                 lease.check()
                 drop_metadata_table(storage)
             lease.check()
@@ -258,41 +265,6 @@ class CompactionRunner:
             "bytes_linked": sum(stat.file_size_bytes for stat in links),
         }
         return CompactionResult(instant, self.freshness.now(state), metrics)
-
-
-def marker_path(instant: str, op: PlannedOperation) -> str:
-    """Where the marker of a base file lies, by which Hudi finds it when it rolls the attempt back."""
-    return f"{marker_folder(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
-
-
-def marker_folder(instant: str) -> str:
-    return f".hoodie/.temp/{instant}"
-
-
-def made_files(plan: CompactionPlan) -> tuple[str, ...]:
-    """The data files that an execution makes, in the order in which they may be removed: left-overs first-first."""
-    links = [op.path_of(name) for op in plan.operations for name in op.linked_names]
-    return (*links, *(op.path_of(op.new_base_name) for op in plan.operations))
-
-
-def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
-    """Removes the inflight file of a plan that is gone: written by a process that slept while it was rolled back."""
-    folder = files.config().timeline_path
-    requested, inflight = (
-        f"{folder}/{Instant(instant, Action.COMPACTION, step).file_name}" for step in (State.REQUESTED, State.INFLIGHT)
-    )
-    return files.storage.stat(requested) is None and files.storage.delete(inflight)
-
-
-def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
-    for op in plan.operations:
-        storage.delete(marker_path(plan.instant, op))
-    for partition in {op.partition for op in plan.operations}:
-        parts = [part for part in partition.split("/") if part]
-        while parts:
-            storage.delete(f"{marker_folder(plan.instant)}/{'/'.join(parts)}")
-            parts.pop()
-    storage.delete(marker_folder(plan.instant))
 
 
 def _pending_bound(plan: CompactionPlan, table_version: int) -> str:

@@ -127,7 +127,7 @@ class CompactionScheduler:
         self.options.choice(
             keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE
         )  # a bad value is said before anything is written
-        notes = self._metadata_table_note(state)
+        notes = self.metadata_table_note(state)
         cut_ms = request.threshold_at(self.clock.now_ms())
         if state.cut_ms is not None and cut_ms < state.cut_ms:
             raise ThresholdBelowCutError(
@@ -192,7 +192,8 @@ class CompactionScheduler:
         ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
         return EventTimeBasedCompactionStrategy(cut_ms, lambda log: ranges[log.path])
 
-    def _metadata_table_note(self, state: TableState) -> tuple[str, ...]:
+    def metadata_table_note(self, state: TableState) -> tuple[str, ...]:
+        """What will become of Hudi's metadata table; nothing where there is none. Raises RefusedError."""
         if not state.config.metadata_partitions:
             return ()
         if self.options.choice(keys.METADATA_TABLE, MetadataTable.REFUSE) is MetadataTable.REFUSE:
