@@ -15,13 +15,13 @@ DROP = {"eventide.metadata.table": "drop"}
 @pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])
 def test_a_plan_made_with_leave_to_drop_is_not_run_without_it(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
-    with pytest.raises(RefusedError, match="eventide.metadata.table=drop"):
+    with pytest.raises(RefusedError, match=r"eventide\.metadata\.table=drop"):
         Table.open(str(path)).plan_compaction(0)
     table = Table.open(str(path), DROP)
     plan = dividing_plan(table, "event_ts", "copy")
     assert any("dropped" in note for note in plan.draft.notes)
     scheduled = table.schedule(plan)
-    with pytest.raises(RefusedError, match="eventide.metadata.table=drop"):
+    with pytest.raises(RefusedError, match=r"eventide\.metadata\.table=drop"):
         Table.open(str(path)).execute(scheduled.instant)
     assert (path / ".hoodie" / "metadata").is_dir()
     table.execute(scheduled.instant)
