@@ -154,7 +154,8 @@ class TableState:
     def require_files(self) -> None:
         """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
         present = {file.path for file in self.listing}
-        live = {s.file_group: s.base_instant for s in self.view.latest_slices()}
+        # By base files, not by slices: without its base file a slice would go by its first log's later instant.
+        live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
             for stat in metadata.stats:
                 group = (stat.partition, stat.file_id)
