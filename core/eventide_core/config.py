@@ -38,8 +38,9 @@ class LinkChoice(StrEnum):
 
 
 class MetadataTable(StrEnum):
-    """What a compaction does with Hudi's metadata table, which would go stale."""
+    """What an action does with Hudi's metadata table, which would go stale."""
 
+    UPDATE = "update"
     DROP = "drop"
     REFUSE = "refuse"
 

@@ -5,8 +5,8 @@ UnsafePathError. An adapter answers a failing world with StorageError or EngineE
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Flag, auto
+from dataclasses import dataclass, field
+from enum import Enum, Flag, auto
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, Self, TypeVar, runtime_checkable
 
@@ -214,23 +214,52 @@ class LogContent(Protocol):
         ...
 
 
+class RowChange(Enum):
+    """What an action does to the rows of a table, as far as an index over them has to follow."""
+
+    NONE = auto()  # compaction, clean: every row stays, in its file group
+    WRITTEN = auto()  # upsert, insert, delete
+    TAKEN_BACK = auto()  # rollback or restore of a completed write
+
+
 @dataclass(frozen=True, slots=True)
 class AddedFile:
     """A file that a commit adds to the table, and the file names whose records it holds.
 
     `sources`: of a base file the base and the logs that were merged into it; of a left-over's link the left-over; none where
-    the records come from elsewhere (carried tombstones).
+    the records come from elsewhere (carried tombstones, a write).
     """
 
     partition: str
     name: str
     size: int
-    sources: tuple[str, ...]
+    sources: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
         """Relative to the table's root."""
         return f"{self.partition}/{self.name}" if self.partition else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What an action does to the files of a table: those it adds, and the names it takes away, by partition."""
+
+    rows: RowChange
+    added: tuple[AddedFile, ...] = ()
+    removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+class MetadataUpdate(Protocol):
+    """A prepared change of the metadata table, of which nothing is written yet."""
+
+    def write(self, completion_time: str) -> None:
+        """Writes it, with a commit of its own at the table's instant; nothing where that is there already.
+
+        Nobody sees it before the table's commit at that instant, so it goes first. `completion_time` is that of the table's
+        commit, which version 6 does not record: it must be the same in a second run, which then writes the same names.
+        """
+        ...
 
 
 class MetadataTable(Protocol):
@@ -244,8 +273,8 @@ class MetadataTable(Protocol):
         """Its partitions in use, sorted; none where the table has no metadata table."""
         ...
 
-    def check(self) -> None:
-        """Whether `write` can keep it up to date; to be asked before anything else is written.
+    def check(self, rows: RowChange) -> None:
+        """Whether an action of that kind can keep it up to date; to be asked before anything else is written.
 
         Raises UnsupportedTableError for a partition that needs what eventide doesn't know, BusyError while Hudi is building
         one, or (version 6) has a compaction of it pending.
@@ -256,18 +285,10 @@ class MetadataTable(Protocol):
         """The files of each partition with their sizes, as committed: what a listing of the table would find."""
         ...
 
-    def write(
-        self,
-        instant: str,
-        completion_time: str,
-        added: Sequence[AddedFile],
-        removed: Mapping[str, Sequence[str]] | None = None,
-    ) -> None:
-        """Adds files, and takes names away (by partition), with its own commit at the table's instant.
+    def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
+        """What the table's action at that instant changes in it; every added file is there already.
 
-        Nobody sees it before the table's commit at that instant, so it goes first; every added base file is there already.
-        Re-runnable: the same instant and completion time write the same names. Raises what `check` does, and
-        UnsupportedTableError for column statistics of an unknown form, before it writes anything.
+        Raises what `check` does, and UnsupportedTableError for column statistics of an unknown form.
         """
         ...
 
@@ -277,8 +298,11 @@ class MetadataTable(Protocol):
         ...
 
     def withdraw(self, instant: str) -> None:
-        """Takes back what `write` wrote at an instant that the table never committed; before its plan is removed, since an
-        instant that is no longer pending counts."""
+        """Takes back what was written at an instant that the table never committed, by whomever; before that instant leaves
+        the table's timeline, since one that is no longer pending counts. Harmless where nothing was written.
+
+        Raises UnsupportedTableError where a log holds that instant's records among others'.
+        """
         ...
 
     def drop(self) -> None:

@@ -14,6 +14,7 @@ from eventide.engine_local import LocalEngine
 from eventide_adapters.format.archived_timeline import open_archived_timeline
 from eventide_adapters.format.log_content import ArrowLogContent
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.metadata_table import HudiMetadataTable
 from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_adapters.lock.open import open_lock
@@ -22,6 +23,7 @@ from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.ports import Clock, Engine, Storage, TableLock
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
+from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.read import QueryService
 from eventide_core.service.rollback import Rollback
 from eventide_core.service.run_compaction import CompactionRunner
@@ -53,6 +55,7 @@ class Application:
     rollback: Rollback
     queries: QueryService
     freshness: FreshnessReader
+    metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
     engine: Engine
     clock: Clock
@@ -90,16 +93,19 @@ def assemble(
     content = ArrowLogContent(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
-    scheduler = CompactionScheduler(files, content, facts, engine, lock, clock, typed)
-    runner = CompactionRunner(files, scheduler, freshness, ArrowSliceMerger(storage), engine, lock, clock, typed)
+    metadata = MetadataTableUpkeep(HudiMetadataTable(storage), typed)
+    scheduler = CompactionScheduler(files, content, facts, metadata, engine, lock, clock, typed)
+    merger = ArrowSliceMerger(storage)
+    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
     return Application(
         storage=storage,
         files=files,
         scheduler=scheduler,
         runner=runner,
-        rollback=Rollback(files, lock),
+        rollback=Rollback(files, metadata, lock),
         queries=QueryService(files),
         freshness=freshness,
+        metadata=metadata,
         reader=ArrowSliceReader(storage),
         engine=engine,
         clock=clock,

@@ -79,7 +79,7 @@ def test_every_reader_sees_what_it_saw_before(
     expected = golden.expected(name)
     path = golden.unpack(name, tmp_path)
     event_time = expected.options["hoodie.payload.event.time.field"]
-    options = {"eventide.metadata.table": "drop", "hoodie.payload.event.time.field": event_time}
+    options = {"hoodie.payload.event.time.field": event_time}
     if "hoodie.index.type" in expected.options:
         options["hoodie.index.type"] = expected.options["hoodie.index.type"]
     table = Table.open(str(path), options)

@@ -132,6 +132,10 @@ class MetadataTableReader:
         schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
         return None if schema is None else schema.decode()
 
+    def block_instants(self, path: str, size: int) -> frozenset[str | None]:
+        """The instants of the blocks of a log, torn ones apart."""
+        return frozenset(b.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
+
     def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
         """Logs of archived delta commits, whose completion times are gone, left out where a later base stands above."""
         if not self.slices_by_completion_time:

@@ -32,9 +32,13 @@ from eventide_core.errors import RecordDecodeError
 FILES: Final = "files"
 COLUMN_STATS: Final = "column_stats"
 BLOOM_FILTERS: Final = "bloom_filters"
+PARTITION_STATS: Final = "partition_stats"
+RECORD_INDEX: Final = "record_index"
+SECONDARY_INDEX_PREFIX: Final = "secondary_index_"
 
 ALL_PARTITIONS_KEY: Final = "__all_partitions__"
 _UNPARTITIONED: Final = "."
+_ALL_PARTITIONS_TYPE: Final = 1
 _FILES_TYPE: Final = 2
 _COLUMN_STATS_TYPE: Final = 3
 _BLOOM_FILTER_TYPE: Final = 4
@@ -95,6 +99,14 @@ def files_value(added: Mapping[str, int], removed: tuple[str, ...]) -> Value:
     entries = {name: {"size": size, "isDeleted": False} for name, size in added.items()}
     entries |= {name: {"size": 0, "isDeleted": True} for name in removed}
     return {"type": _FILES_TYPE, "filesystemMetadata": entries}
+
+
+def all_partitions_value(keys: Iterable[str]) -> Value:
+    """Partitions that have files, by their keys of `files`."""
+    return {
+        "type": _ALL_PARTITIONS_TYPE,
+        "filesystemMetadata": {key: {"size": 0, "isDeleted": False} for key in keys},
+    }
 
 
 def merged_files(versions: Iterable[Value]) -> dict[str, int]:

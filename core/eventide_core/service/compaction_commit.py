@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
-from eventide_core.ports import MergeResult
+from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
@@ -41,6 +41,25 @@ def commit_metadata(plan: CompactionPlan, results: Sequence[MergeResult], fresh:
         FALLBACKS_KEY: json.dumps(dict(plan.fallbacks), sort_keys=True),
     }
     return CommitMetadata(stats, extra, "COMPACT", is_compacted=True)
+
+
+def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:
+    """The base files, left-overs and carried tombstones that the commit adds, as the metadata table has to know them."""
+    by_base = {result.new_base_path: result for result in results}
+    added: list[AddedFile] = []
+    for op in plan.operations:
+        result = by_base[op.path_of(op.new_base_name)]
+        old_base = (op.base_path.rpartition("/")[2],) if op.base_path else ()
+        sources = (*old_base, *(log.name for log in op.compacted))
+        added.append(AddedFile(op.partition, op.new_base_name, result.base_size, sources))
+        if op.carried_name is not None and result.carried_size is not None:
+            added.append(AddedFile(op.partition, op.carried_name, result.carried_size))
+        added += [
+            AddedFile(op.partition, left.linked_name, left.log.size, (left.log.name,))
+            for left in op.remaining
+            if left.linked_name is not None
+        ]
+    return tuple(added)
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:

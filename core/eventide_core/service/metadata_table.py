@@ -1,28 +1,94 @@
-"""What becomes of Hudi's metadata table when a compaction commits."""
+"""What becomes of Hudi's metadata table when an action of the table commits: `eventide.metadata.table` says it.
 
-from eventide_core.ports import Storage
-from eventide_core.table.table_config import PROPERTIES_PATH
+An action, all of it under the table lock:
 
-METADATA_FOLDER = ".hoodie/metadata"
-_PARTITION_KEYS = ("hoodie.table.metadata.partitions=", "hoodie.table.metadata.partitions.inflight=")
+1. `check` before it writes anything at all.
+2. `prepare` once its files are there, before the point of no return: whatever can be refused is refused here.
+3. `write` before its commit: with `update` the metadata table gets a commit of the same instant, which nobody sees before
+   the table's own; with `drop` it goes.
+4. `settle` after its commit: a compaction of the metadata table, by a writer who shares no lock, may have come between the
+   two and passed over the update. Then it is dropped, since readers would miss files.
+
+A crash between 3 and the commit leaves an update that nobody sees; going on writes nothing twice, and who undoes the action
+calls `withdraw` before its instant leaves the timeline.
+"""
+
+from dataclasses import dataclass
+
+from eventide_core.config import METADATA_TABLE as OPTION
+from eventide_core.config import MetadataTable as Choice
+from eventide_core.config import Options
+from eventide_core.errors import RefusedError
+from eventide_core.ports import FileChanges, Lease, MetadataTable, MetadataUpdate, RowChange
+from eventide_core.table.table_config import TableConfig
 
 
-def drop_metadata_table(storage: Storage) -> None:
-    """Drops the metadata table: readers list the folders again, and the next Hudi write builds it anew.
+@dataclass(frozen=True, slots=True)
+class PendingUpdate:
+    """What will become of the metadata table with one action. `update` is None where it is dropped or there is none."""
 
-    First the property, in one replacement of hoodie.properties, so that from then on nobody reads it; then its files. A
-    crash in between leaves files that nobody reads and that the next Hudi write removes.
-    """
-    lines = storage.read(PROPERTIES_PATH).decode().splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith(_PARTITION_KEYS)]
-    storage.put(PROPERTIES_PATH, "".join(kept).encode())
-    _delete_tree(storage, METADATA_FOLDER)
+    table: MetadataTable
+    changes: FileChanges
+    update: MetadataUpdate | None
+    is_dropped: bool
+
+    def write(self, lease: Lease, completion_time: str) -> None:
+        """Before the commit. `completion_time`: the same for each run of one action (`ports.MetadataUpdate.write`)."""
+        if self.is_dropped:
+            lease.check()
+            self.table.drop()
+        elif self.update is not None:
+            lease.check()
+            self.update.write(completion_time)
+
+    def settle(self, lease: Lease) -> None:
+        """After the commit."""
+        if self.update is not None and not self.table.names(self.changes.added):
+            lease.check()
+            self.table.drop()
 
 
-def _delete_tree(storage: Storage, directory: str) -> None:
-    for entry in storage.list(directory):
-        if entry.is_directory:
-            _delete_tree(storage, entry.path)
-        else:
-            storage.delete(entry.path)
-    storage.delete(directory)
+@dataclass(frozen=True, slots=True)
+class MetadataTableUpkeep:
+    table: MetadataTable
+    options: Options
+
+    def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
+        """Notes for a person on what will become of it; none where the table has none.
+
+        Raises RefusedError where the options say so, and what `ports.MetadataTable.check` raises.
+        """
+        partitions = ", ".join(config.metadata_partitions)
+        if not partitions:
+            return ()
+        match self._choice():
+            case Choice.UPDATE:
+                self.table.check(rows)
+                return (f"Hudi's metadata table ({partitions}) will be updated",)
+            case Choice.DROP:
+                return ("Hudi's metadata table will be dropped; the next Hudi write builds it again",)
+            case Choice.REFUSE:
+                raise RefusedError(
+                    f"{config.name} has Hudi's metadata table ({partitions}), which would go stale: {OPTION}=update keeps "
+                    f"it up to date, {OPTION}=drop lets the next Hudi write build it again"
+                )
+
+    def prepare(self, config: TableConfig, instant: str, changes: FileChanges) -> PendingUpdate:
+        """What `changes` at that instant make of it; nothing is written yet. Raises what `check` does."""
+        self.check(config, changes.rows)
+        is_used = bool(config.metadata_partitions)
+        is_updated = is_used and self._choice() is Choice.UPDATE
+        update = self.table.prepare(instant, changes) if is_updated else None
+        return PendingUpdate(self.table, changes, update, is_used and not is_updated)
+
+    def withdraw(self, config: TableConfig, lease: Lease, instant: str) -> None:
+        """Takes back what an action that never committed, by whatever engine, had already made of it."""
+        if config.metadata_partitions:
+            lease.check()
+            if self._choice() is Choice.DROP:
+                self.table.drop()
+            else:
+                self.table.withdraw(instant)
+
+    def _choice(self) -> Choice:
+        return self.options.choice(OPTION, Choice.UPDATE)

@@ -1,7 +1,8 @@
 """Undo a pending compaction that eventide planned: its links, copies and base files, and nothing a writer wrote.
 
 Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any more; then left-overs
-first-first, base files, markers, the inflight file, and last the plan itself. A crash anywhere leaves a plan that is still
+first-first, base files, markers, what another engine that ran the plan left in the metadata table, the inflight file, and
+last the plan itself. A crash anywhere leaves a plan that is still
 pending and that a second rollback ends.
 """
 
@@ -12,6 +13,7 @@ from eventide_core.action.compaction_trigger import check_pending_writes
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease, TableLock
 from eventide_core.service.compaction_files import made_files, remove_markers, remove_orphaned_inflight
+from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_name import LogFileName
@@ -22,6 +24,7 @@ from eventide_core.table.plans import CompactionPlan, require_ours
 @dataclass(frozen=True, slots=True)
 class Rollback:
     files: TableFiles
+    metadata: MetadataTableUpkeep
     lock: TableLock
 
     def undo(self, instant: str) -> tuple[str, ...]:
@@ -43,6 +46,7 @@ class Rollback:
                 )
             deleted = self._delete(made_files(plan), lease)
             remove_markers(self.files.storage, plan)
+            self.metadata.withdraw(state.config, lease, instant)
             pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
             deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
             return tuple(deleted)

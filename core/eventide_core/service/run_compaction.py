@@ -6,8 +6,8 @@ The steps of the protocol, and what a crash after each leaves:
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
    (version 6) visible and idempotent: readers merge a pending slice with the one below it.
-6. A metadata table that would go stale is dropped: readers list, the next Hudi write builds it again.
-7. Inside the lock: merged logs and left-overs unchanged, the outcome claimed, then the completed file, once, last.
+6. and 7. Inside the lock: merged logs and left-overs unchanged, the outcome claimed, which fixes the completion time; the
+   metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
 8. Markers removed. A crash before that leaves an empty folder under `.hoodie/.temp`.
 """
 
@@ -19,8 +19,18 @@ from eventide_core.action.compaction_trigger import check_pending_writes
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import Options, ParquetCodec
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
-from eventide_core.ports import Clock, Engine, MergeResult, MergeTask, Progress, RecordMerger, TableLock
-from eventide_core.service.compaction_commit import commit_metadata
+from eventide_core.ports import (
+    Clock,
+    Engine,
+    FileChanges,
+    MergeResult,
+    MergeTask,
+    Progress,
+    RecordMerger,
+    RowChange,
+    TableLock,
+)
+from eventide_core.service.compaction_commit import added_files, commit_metadata
 from eventide_core.service.compaction_files import (
     made_files,
     marker_path,
@@ -28,7 +38,7 @@ from eventide_core.service.compaction_files import (
     remove_orphaned_inflight,
 )
 from eventide_core.service.freshness import FreshnessReader
-from eventide_core.service.metadata_table import drop_metadata_table
+from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.schedule_compaction import CompactionScheduler, unused_instant
 from eventide_core.service.table import TableFiles, TableState
@@ -56,6 +66,7 @@ class CompactionRunner:
     files: TableFiles
     scheduler: CompactionScheduler
     freshness: FreshnessReader
+    metadata: MetadataTableUpkeep
     merger: RecordMerger
     engine: Engine
     lock: TableLock
@@ -124,7 +135,7 @@ class CompactionRunner:
             if pending is None:
                 return None
             plan = require_ours(self.files.plan(state.config, plan.instant))
-            self.scheduler.metadata_table_note(state)
+            self.metadata.check(state.config, RowChange.NONE)
             self._check_pending(state, plan)
             check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
             changed = [op for op in plan.operations if not _is_as_planned(state, plan, op)]
@@ -219,9 +230,8 @@ class CompactionRunner:
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
             fresh = self.freshness.of_commit(state, plan)
-            if self.scheduler.metadata_table_note(state):
-                lease.check()
-                drop_metadata_table(storage)
+            changes = FileChanges(RowChange.NONE, added_files(plan, results))
+            metadata = self.metadata.prepare(state.config, plan.instant, changes)
             lease.check()
             outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
             if outcome.completion_time is None:
@@ -235,8 +245,10 @@ class CompactionRunner:
                 outcome.completion_time if state.config.slices_by_completion_time else None,
             )
             data = self.files.codec.encode_commit(commit_metadata(plan, results, fresh), state.config.version)
+            metadata.write(lease, outcome.completion_time)
             lease.check()
             storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
+            metadata.settle(lease)
         remove_markers(storage, plan)
 
     def _settle(self, instant: str, failure: StorageError) -> None:

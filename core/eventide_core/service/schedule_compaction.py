@@ -29,11 +29,12 @@ from eventide_core.action.compaction_strategy import (
 from eventide_core.action.compaction_trigger import TRIGGER_NAME, check_pending_writes, check_trigger
 from eventide_core.action.freshness import Freshness, freshness
 from eventide_core.action.slice_split import judge_split
-from eventide_core.config import LinkChoice, MetadataTable, Options, ParquetCodec
+from eventide_core.config import LinkChoice, Options, ParquetCodec
 from eventide_core.errors import BusyError, ConfigError, RefusedError, ThresholdBelowCutError
-from eventide_core.ports import Capability, Clock, Engine, LogContent, TableLock
+from eventide_core.ports import Capability, Clock, Engine, LogContent, RowChange, TableLock
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.log_facts import LogFactsReader
+from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_name import BaseFileName
@@ -62,6 +63,7 @@ class CompactionScheduler:
     files: TableFiles
     content: LogContent
     facts: LogFactsReader
+    metadata: MetadataTableUpkeep
     engine: Engine
     lock: TableLock
     clock: Clock
@@ -127,7 +129,7 @@ class CompactionScheduler:
         self.options.choice(
             keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE
         )  # a bad value is said before anything is written
-        notes = self.metadata_table_note(state)
+        notes = self.metadata.check(state.config, RowChange.NONE)
         cut_ms = request.threshold_at(self.clock.now_ms())
         if state.cut_ms is not None and cut_ms < state.cut_ms:
             raise ThresholdBelowCutError(
@@ -191,17 +193,6 @@ class CompactionScheduler:
             raise ConfigError(f"option {keys.TRIGGER}={trigger!r} is not known; the one there is: {TRIGGER_NAME}")
         ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
         return EventTimeBasedCompactionStrategy(cut_ms, lambda log: ranges[log.path])
-
-    def metadata_table_note(self, state: TableState) -> tuple[str, ...]:
-        """What will become of Hudi's metadata table; nothing where there is none. Raises RefusedError."""
-        if not state.config.metadata_partitions:
-            return ()
-        if self.options.choice(keys.METADATA_TABLE, MetadataTable.REFUSE) is MetadataTable.REFUSE:
-            raise RefusedError(
-                f"{self.files.storage.root} has Hudi's metadata table ({', '.join(state.config.metadata_partitions)}), "
-                f"which would go stale: give {keys.METADATA_TABLE}=drop, and the next Hudi write builds it again"
-            )
-        return ("Hudi's metadata table will be dropped; the next Hudi write builds it again",)
 
     def _link_facts(self, state: TableState, choice: LinkChoice, now: str) -> LinkChoiceFacts:
         retained = self.options.integer(keys.COMMITS_RETAINED, COMMITS_RETAINED_DEFAULT)

@@ -1,0 +1,215 @@
+"""What an action of the table adds to its metadata table: the logs with their records, and the delta commit.
+
+Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log of one HFILE block for
+each file group with records, the completed delta commit. The whole goes before the commit at C of the table: readers
+ignore it until then. Each name is fixed by C and what the table was, so that a second run makes the same ones; a log that
+isn't committed is replaced.
+
+    version 6      log `.<file id>_<base instant>.log.<last + 1>_<token>`
+    8 and later    log `.<file id>_<C>.log.1_<token>`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from eventide_adapters.format.base_parquet import read_footer
+from eventide_adapters.format.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
+from eventide_adapters.format.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.metadata_table_reader import METADATA_FOLDER, MetadataTableReader
+from eventide_adapters.format.metadata_table_records import (
+    ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    Value,
+    all_partitions_value,
+    bloom_filter_key,
+    bloom_filter_value,
+    encode_value,
+    file_group_number,
+    files_key,
+    files_value,
+)
+from eventide_adapters.format.metadata_table_stats import ColumnStatistics
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.ports import FileChanges, Storage
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+
+_TOKEN: Final = "0-7-7"
+_OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
+
+Records = list[tuple[str, Value]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A log to write: its place, and its records in no order."""
+
+    file_slice: FileSlice
+    name: LogFileName
+    records: Records
+
+    @property
+    def path(self) -> str:
+        return f"{self.file_slice.partition}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class HudiMetadataUpdate:
+    """Implements `ports.MetadataUpdate`. `logs` are None where its delta commit is there already."""
+
+    reader: MetadataTableReader
+    instant: str
+    logs: tuple[_Log, ...] | None
+
+    @classmethod
+    def of(cls, reader: MetadataTableReader, instant: str, changes: FileChanges) -> HudiMetadataUpdate:
+        """Raises UnsupportedTableError for column statistics of an unknown form."""
+        known = reader.timeline.find(instant)
+        if known is not None and known.is_completed:
+            return cls(reader, instant, None)
+        records: dict[str, Records] = {FILES: _files_records(changes)}
+        if COLUMN_STATS in reader.partitions:
+            records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added).records())
+        if BLOOM_FILTERS in reader.partitions:
+            records[BLOOM_FILTERS] = _bloom_filters(reader.storage, instant, changes)
+        logs: list[_Log] = []
+        for partition, found in records.items():
+            logs += _logs(reader, instant, partition, found)
+        return cls(reader, instant, tuple(logs))
+
+    def write(self, completion_time: str) -> None:
+        if self.logs is None:
+            return
+        reader, storage = self.reader, self.reader.storage
+        pending = [Instant(self.instant, Action.DELTA_COMMIT, state) for state in (State.REQUESTED, State.INFLIGHT)]
+        completed = Instant(
+            self.instant,
+            Action.DELTA_COMMIT,
+            State.COMPLETED,
+            completion_time if reader.slices_by_completion_time else None,
+        )
+        planned = self._commit([self._stat(log, 0) for log in self.logs], {})
+        storage.put_if_absent(f"{reader.timeline_path}/{pending[0].file_name}", b"")
+        storage.put_if_absent(f"{reader.timeline_path}/{pending[1].file_name}", planned)
+        stats: list[WriteStat] = []
+        for log in self.logs:
+            data = self._encoded(log)
+            storage.put(f"{METADATA_FOLDER}/{log.path}", data)
+            stats.append(self._stat(log, len(data)))
+        storage.put_if_absent(
+            f"{reader.timeline_path}/{completed.file_name}", self._commit(stats, self._extra_metadata())
+        )
+
+    def _encoded(self, log: _Log) -> bytes:
+        schema = self._schema(log.file_slice)
+        style = HFileStyle.NATIVE if self.reader.slices_by_completion_time else HFileStyle.HBASE
+        entries = sorted((key.encode(), encode_value(value, schema)) for key, value in log.records)
+        header = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.SCHEMA: schema}
+        return encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, style))
+
+    def _schema(self, file_slice: FileSlice) -> str:
+        """The schema that Hudi last wrote with; a file group that never had a record has that of `files`."""
+        for candidate in (file_slice, *self.reader.slices(FILES)):
+            schema = self.reader.schema(candidate)
+            if schema is not None:
+                return schema
+        raise UnsupportedTableError(
+            f"{self.reader.storage.root}: no file of the metadata table says its schema; drop it, Hudi builds it anew"
+        )
+
+    def _stat(self, log: _Log, size: int) -> WriteStat:
+        file_slice, name = log.file_slice, str(log.name)
+        base = file_slice.base_file
+        before = [str(known.name) for known in file_slice.log_files if str(known.name) != name]
+        by_time = self.reader.slices_by_completion_time
+        return WriteStat(
+            file_id=file_slice.file_id,
+            path=log.path,
+            partition=file_slice.partition,
+            prev_commit=self.instant if by_time else file_slice.base_instant,
+            num_writes=len(log.records),
+            num_update_writes=len(log.records),
+            total_write_bytes=size,
+            file_size_bytes=size,
+            log_version=log.name.version,
+            base_file="" if by_time or base is None else str(base.name),
+            log_files=(name,) if by_time else (*before, name),
+        )
+
+    def _commit(self, stats: Iterable[WriteStat], extra: Mapping[str, str]) -> bytes:
+        by_partition: dict[str, tuple[WriteStat, ...]] = {}
+        for stat in stats:
+            by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
+        return HudiMetadataCodec().encode_commit(CommitMetadata(by_partition, extra, _OPERATION), self.reader.version)
+
+    def _extra_metadata(self) -> dict[str, str]:
+        """The schema of the last write, which each write repeats."""
+        for write in reversed(self.reader.timeline.writes):
+            path = f"{self.reader.timeline_path}/{write.file_name}"
+            schema = HudiMetadataCodec().decode_commit(self.reader.storage.read(path), path).schema
+            if schema is not None:
+                return {"schema": schema}
+        return {}
+
+
+def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
+    slices = reader.slices(partition)
+    if not slices:
+        raise UnsupportedTableError(
+            f"{METADATA_FOLDER}/{partition} has no files though the table names it; drop the metadata table, Hudi builds "
+            "it anew"
+        )
+    of_group: dict[int, Records] = {}
+    for key, value in records:
+        of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
+    return [
+        _Log(slices[number], _log_name(reader, slices[number], instant), of_group[number])
+        for number in sorted(of_group)
+    ]
+
+
+def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogFileName:
+    if reader.slices_by_completion_time:
+        return LogFileName(file_slice.file_id, instant, 1, _TOKEN)
+    last = max(file_slice.log_files, key=lambda log: log.name.version, default=None)
+    if last is None:
+        return LogFileName(file_slice.file_id, file_slice.base_instant, 1, _TOKEN)
+    if last.name.write_token == _TOKEN and reader.block_instants(last.path, last.size) == {instant}:
+        return last.name
+    return LogFileName(file_slice.file_id, file_slice.base_instant, last.name.version + 1, _TOKEN)
+
+
+def _files_records(changes: FileChanges) -> Records:
+    partitions = sorted({*(file.partition for file in changes.added), *changes.removed})
+    records = [
+        (
+            files_key(partition),
+            files_value(
+                {file.name: file.size for file in changes.added if file.partition == partition},
+                changes.removed.get(partition, ()),
+            ),
+        )
+        for partition in partitions
+    ]
+    with_files = sorted({files_key(file.partition) for file in changes.added})
+    return [*records, (ALL_PARTITIONS_KEY, all_partitions_value(with_files))] if with_files else records
+
+
+def _bloom_filters(storage: Storage, instant: str, changes: FileChanges) -> Records:
+    found: Records = []
+    for file in changes.added:
+        if BaseFileName.parse(file.name) is not None:
+            footer = read_footer(storage, file.path)
+            if FOOTER_KEY in footer:
+                value = bloom_filter_value(footer.get(TYPE_FOOTER_KEY, SIMPLE), instant, footer[FOOTER_KEY].encode())
+                found.append((bloom_filter_key(file.partition, file.name), value))
+    return found
