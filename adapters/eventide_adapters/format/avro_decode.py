@@ -1,59 +1,59 @@
-"""Decodes the content of an Avro data block.
+"""Decodes the content of an Avro data block, a segment at a time.
 
     content := i32 version  i32 n  n x (i32 length  record)
 
 Numbers are big-endian; a record is Avro without a schema, which stands in the block's header. The versions 1, 2 and 3 are
 written alike; version 0 has no count and is older than any table that eventide reads.
+
+A segment is as many whole records as fit into one read; a record that is longer is read alone. The records are decoded by
+columns, and one by one only where their collections are too uneven for that.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro_records import decode_records
-from eventide_adapters.format.avro_schema import record_fields
-from eventide_adapters.format.avro_vectors import decode_vectors, is_flat
+from eventide_adapters.format.avro_schema import AvroField, record_fields
+from eventide_adapters.format.avro_vectors import UnevenCollectionsError, decode_vectors
 from eventide_adapters.format.column_resolution import check_columns, resolve_columns
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
 
+SEGMENT_BYTES: Final = 32 * 1024 * 1024
 _VERSIONS = (1, 2, 3)
+_HEAD_BYTES = 8  # version and count
 _CONTENT_BYTES_MAX = (1 << 31) - 1  # Hudi holds a content in one Java array
+_read_length = struct.Struct(">i").unpack_from
+
+Positions = npt.NDArray[np.int64]
 
 
-def decode_avro_block(
-    content: bytes,
-    writer_schema: str,
-    target: pa.Schema,
-    place: str,
-    *,
-    defaults: frozenset[str] = frozenset(),
-) -> pa.RecordBatch:
-    """The records in the columns and types of `target`; `place` names the block in errors.
+def iter_avro_block(
+    read: Callable[[int, int], bytes], size: int, writer_schema: str, target: Sequence[AvroField], place: str
+) -> Iterator[pa.RecordBatch]:
+    """The records in the columns and types of `target`, in batches; `place` names the block in errors.
 
-    `defaults` as in `check_columns`. Raises RecordDecodeError where the content does not fit the writer's schema,
-    UnsupportedTableError where that does not fit the target, UnsupportedLogFormatError for an unknown version.
+    `read` gives a range of the content, which has `size` bytes. A block without records is one empty batch. Raises
+    RecordDecodeError where the content does not fit the writer's schema, UnsupportedTableError where that does not fit the
+    target, UnsupportedLogFormatError for an unknown version.
     """
     fields = record_fields(writer_schema)
-    check_columns({field.name: field.type.arrow for field in fields}, target, place, defaults=defaults)
-    starts, ends = avro_record_bounds(content, place)
-    decode = decode_vectors if is_flat(fields) else decode_records
-    try:
-        columns: dict[str, pa.Array[Any]] = decode(content, starts, ends, fields, frozenset(target.names))
-    except RecordDecodeError as error:
-        raise RecordDecodeError(
-            f"{place}: {error}; the block does not fit its own schema: restore the file, or roll back its write"
-        ) from error
-    return resolve_columns(columns, len(starts), target, place)
+    check_columns({field.name: field.type.arrow for field in fields}, target, place)
+    wanted = frozenset(field.name for field in target)
+    for content, starts, ends in _segments(read, size, place):
+        columns = _decode(content, starts, ends, fields, wanted, place)
+        yield resolve_columns(columns, len(starts), target, place)
 
 
 def count_avro_records(head: bytes, place: str) -> int:
     """How many records a content says it holds; `head` is its first 8 bytes or more."""
-    if len(head) < 8:
+    if len(head) < _HEAD_BYTES:
         raise RecordDecodeError(f"{place}: {len(head)} bytes are no Avro block")
     version, count = struct.unpack_from(">ii", head)
     if version not in _VERSIONS:
@@ -61,27 +61,79 @@ def count_avro_records(head: bytes, place: str) -> int:
     return int(count)
 
 
-def avro_record_bounds(content: bytes, place: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each record begins and ends."""
-    count, size = count_avro_records(content, place), len(content)
+def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions]:
+    """Where each record of a whole content begins and ends."""
+    count = _checked_count(content, len(content), place)
+    starts, ends, position = _bounds(content, _HEAD_BYTES, count, place)
+    _check_end(len(starts), count, position, len(content), place)
+    return starts, ends
+
+
+def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Iterator[tuple[bytes, Positions, Positions]]:
+    """Bytes of the content, and where the whole records in them begin and end."""
+    offset, position, done = 0, _HEAD_BYTES, 0
+    content = read(0, min(size, SEGMENT_BYTES))
+    count = _checked_count(content, size, place)
+    while True:
+        starts, ends, position = _bounds(content, position, count - done, place)
+        done += len(starts)
+        if len(starts) or count == 0:
+            yield content, starts, ends
+        has_more = offset + len(content) < size
+        offset += position
+        if done == count or not has_more:
+            break
+        next_bytes = 4 + _read_length(content, position)[0] if position + 4 <= len(content) else 0
+        content, position = read(offset, min(size - offset, max(next_bytes, SEGMENT_BYTES))), 0
+    _check_end(done, count, offset, size, place)
+
+
+def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Positions, Positions, int]:
+    """Where the whole records from `position` on begin and end, `count` at most, and where the next one's length stands."""
+    starts: list[int] = []
+    size = len(content)
+    while len(starts) < count and position + 4 <= size:
+        (length,) = _read_length(content, position)
+        if length < 0:
+            raise RecordDecodeError(f"{place}: a record has a length of {length}")
+        if position + 4 + length > size:
+            break
+        starts.append(position + 4)
+        position += 4 + length
+    begins = np.array(starts, np.int64)
+    return begins, np.append(begins[1:] - 4, position) if starts else begins, position
+
+
+def _checked_count(head: bytes, size: int, place: str) -> int:
+    count = count_avro_records(head, place)
     if size > _CONTENT_BYTES_MAX:
         raise UnsupportedLogFormatError(f"{place}: an Avro block of {size} bytes; Hudi writes less than 2 GiB")
-    if not 0 <= count <= (size - 8) // 4:
+    if not 0 <= count <= (size - _HEAD_BYTES) // 4:
         raise RecordDecodeError(f"{place}: {count} records in {size} bytes")
-    read_length = struct.Struct(">i").unpack_from
-    starts = [0] * count
-    position, number = 8, 0
+    return count
+
+
+def _check_end(done: int, count: int, end: int, size: int, place: str) -> None:
+    if done < count:
+        raise RecordDecodeError(f"{place}: ends before record {done} of {count}")
+    if end != size:
+        raise RecordDecodeError(f"{place}: its {count} records end at byte {end} of {size}")
+
+
+def _decode(
+    content: bytes,
+    starts: Positions,
+    ends: Positions,
+    fields: Sequence[AvroField],
+    wanted: frozenset[str],
+    place: str,
+) -> dict[str, pa.Array[Any]]:
     try:
-        for number in range(count):
-            starts[number] = position = position + 4
-            (length,) = read_length(content, position - 4)
-            if length < 0:
-                raise RecordDecodeError(f"{place}: record {number} of {count} has a length of {length}")
-            position += length
-    except struct.error as error:
-        raise RecordDecodeError(f"{place}: ends before record {number} of {count}") from error
-    if position != size:
-        raise RecordDecodeError(f"{place}: its {count} records end at byte {position} of {size}")
-    begins = np.array(starts, np.int64)
-    ends = np.append(begins[1:] - 4, position) if count else begins
-    return begins, ends
+        try:
+            return decode_vectors(content, starts, ends, fields, wanted)
+        except UnevenCollectionsError:
+            return decode_records(content, starts, ends, fields, wanted)
+    except RecordDecodeError as error:
+        raise RecordDecodeError(
+            f"{place}: {error}; the block does not fit its own schema: restore the file, or roll back its write"
+        ) from error

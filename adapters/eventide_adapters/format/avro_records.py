@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro_schema import AvroField, AvroType
-from eventide_core.errors import RecordDecodeError
+from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
 # What fastavro raises for bytes that do not fit the schema.
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, struct.error)
@@ -57,6 +57,35 @@ def decode_records(
             except (pa.ArrowInvalid, OverflowError) as error:
                 raise RecordDecodeError(f"field {field.name}: {error}") from error
     return columns
+
+
+def array_of_default(field: AvroField) -> Any:
+    """The value of a field in a record that does not have it, as an array of one. Raises UnsupportedTableError."""
+    try:
+        return _array(field.type, [_default(field.type, field.default)])
+    except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UnsupportedTableError(
+            f"field {field.name} has the default {field.default!r}, which is no {field.type.arrow}: {error}"
+        ) from error
+
+
+def _default(avro_type: AvroType, value: Any) -> Any:
+    """A default as JSON has it, as fastavro gives values: bytes are texts of the characters up to 255."""
+    if value is None:
+        return None
+    match avro_type.kind:
+        case "bytes" | "fixed":
+            return value.encode("latin-1")
+        case "array":
+            return [_default(avro_type.fields[0].type, item) for item in value]
+        case "map":
+            return {key: _default(avro_type.fields[0].type, item) for key, item in value.items()}
+        case "record":
+            return {f.name: _default(f.type, value.get(f.name, f.default)) for f in avro_type.fields}
+        case "union" if avro_type.is_tagged_union:
+            raise TypeError("a default of a union of several types")
+        case _:
+            return value
 
 
 def _record_schema(fields: Sequence[AvroField], numbers: count[int]) -> dict[str, Any]:

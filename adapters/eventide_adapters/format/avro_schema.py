@@ -16,7 +16,7 @@ An unknown logical type says nothing, as Avro has it: the type below it counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -60,6 +60,7 @@ _WIDENED_UNIONS: Final[Mapping[frozenset[str], pa.DataType]] = {
     frozenset({"float", "double"}): pa.float64(),
 }
 _DECIMAL_PRECISION_MAX = 38  # what decimal128 and Spark hold
+_DECIMAL_BYTES_MAX = 16
 
 
 ArrowType = Any
@@ -81,6 +82,15 @@ class AvroType:
     fields: tuple[AvroField, ...] = ()
 
     @property
+    def item(self) -> AvroField:
+        """The item of an array; of a map an entry, which is a record of key and value."""
+        (item,) = self.fields
+        if self.kind == "array":
+            return item
+        key = AvroField("key", AvroType("string", pa.string()))
+        return AvroField("entry", AvroType("record", pa.struct([key.arrow, item.arrow]), fields=(key, item)))
+
+    @property
     def is_tagged_union(self) -> bool:
         """Whether a value has to say which branch it is of."""
         return self.kind == "union" and len(self.fields) > 1 and pa.types.is_struct(self.arrow)
@@ -90,13 +100,13 @@ class AvroType:
 class AvroField:
     """A field; `null_branch` is the place of null in its union of two or more, None where it has no such union.
 
-    `has_default` says that a record without the field has a value for it other than null.
+    `default` is the value, as JSON has it, in a record without the field; None where that is null or nothing.
     """
 
     name: str
     type: AvroType
     null_branch: int | None = None
-    has_default: bool = False
+    default: Any = None
 
     @property
     def arrow(self) -> Any:
@@ -113,6 +123,11 @@ def with_meta_fields(schema: str) -> str:
     fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
     fields += [f for f in parsed["fields"] if f["name"] not in META_FIELDS]
     return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
+
+
+def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
+    """The fields of a table's records, meta fields in front, in that order; of `names` alone where given."""
+    return tuple(f for f in record_fields(with_meta_fields(schema)) if names is None or f.name in names)
 
 
 def arrow_schema(schema: str) -> pa.Schema:
@@ -163,14 +178,14 @@ class _Resolver:
             case _:
                 return self.resolve(kind, namespace)
 
-    def field(self, name: str, schema: Any, namespace: str, *, has_default: bool = False) -> AvroField:
+    def field(self, name: str, schema: Any, namespace: str, *, default: Any = None) -> AvroField:
         """A field, its null taken out of the type."""
         if isinstance(schema, list) and "null" in schema:
             others = [branch for branch in schema if branch != "null"]
             if others:
                 others_type = self.resolve(others if len(others) > 1 else others[0], namespace)
-                return AvroField(name, others_type, schema.index("null"), has_default)
-        return AvroField(name, self.resolve(schema, namespace), None, has_default)
+                return AvroField(name, others_type, schema.index("null"), default)
+        return AvroField(name, self.resolve(schema, namespace), None, default)
 
     def _named(self, name: str, namespace: str) -> AvroType:
         known = self.names.get(_full_name(name, namespace), self.names.get(name, False))
@@ -197,8 +212,8 @@ class _Resolver:
         else:
             item = self.field("value", schema["values"], namespace)
             arrow = pa.map_(pa.string(), item.arrow)
-        if item.type.kind == "null":
-            # Such items take no bytes, so that no length could be checked against the content.
+        if _takes_no_bytes(item):
+            # No count of such items could be checked against the content.
             raise UnsupportedTableError(f"an Avro {kind} of nulls")
         return AvroType(kind, arrow, fields=(item,))
 
@@ -212,12 +227,13 @@ class _Resolver:
             size = schema["size"]
             if not isinstance(size, int) or size <= 0:
                 raise UnsupportedTableError(f"Avro type {name} of {size} bytes")
+            if schema.get("logicalType") == "decimal" and size > _DECIMAL_BYTES_MAX:
+                raise UnsupportedTableError(
+                    f"Avro decimal {name} of {size} bytes; at most {_DECIMAL_BYTES_MAX} are supported"
+                )
             defined = AvroType("fixed", _with_logical_type(kind, schema, pa.binary(size)), size)
         else:
-            fields = tuple(
-                self.field(f["name"], f["type"], inner, has_default=f.get("default") is not None)
-                for f in schema["fields"]
-            )
+            fields = tuple(self.field(f["name"], f["type"], inner, default=f.get("default")) for f in schema["fields"])
             if not fields:
                 raise UnsupportedTableError(f"Avro record {name} has no fields, which no Parquet column can hold")
             _refuse_doubles(name, (f.name for f in fields))
@@ -236,6 +252,13 @@ def _with_logical_type(kind: str, schema: Mapping[str, Any], plain: pa.DataType)
             )
         return pa.decimal128(precision, scale)
     return _LOGICAL.get((kind, logical), plain) if isinstance(logical, str) else plain
+
+
+def _takes_no_bytes(field: AvroField) -> bool:
+    if field.null_branch is not None:
+        return False
+    kind = field.type.kind
+    return kind == "null" or (kind == "record" and all(_takes_no_bytes(inner) for inner in field.type.fields))
 
 
 def _full_name(name: str, namespace: str) -> str:

@@ -1,7 +1,7 @@
 """Base files: Parquet as Hudi writes it, read and written in bounded memory.
 
-Read: a file's columns become those of the table's Arrow schema by name. Any list form that Hudi's writers have used is
-accepted (`list.element`, `array`, `bag.array`), and INT96 timestamps; a column that the file doesn't have is null.
+Read: a row group at a time. A file's columns become those of the table's schema, as column_resolution says. Any list form
+that Hudi's writers have used is accepted (`list.element`, `array`, `bag.array`), and INT96 timestamps.
 
 Written: row groups of about 120 MB, every column as parquet-avro stores it, except that lists always have three levels,
 and the footer that an index of Hudi looks for:
@@ -15,7 +15,7 @@ and the footer that an index of Hudi looks for:
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Self
 
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro_schema import RECORD_KEY, arrow_schema, with_meta_fields
+from eventide_adapters.format.avro_schema import RECORD_KEY, AvroField, arrow_schema, with_meta_fields
 from eventide_adapters.format.bloom_filter import (
     DEFAULT_PARAMETERS,
     FOOTER_KEY,
@@ -33,8 +33,9 @@ from eventide_adapters.format.bloom_filter import (
     BloomFilterBuilder,
     BloomParameters,
 )
+from eventide_adapters.format.column_resolution import check_columns, resolve_columns
 from eventide_core.config import PARQUET_CODEC
-from eventide_core.errors import ConfigError, CorruptBaseFileError, EventideError
+from eventide_core.errors import ConfigError, CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 
 _BATCH_ROWS: Final = 1 << 17
@@ -44,15 +45,23 @@ _ROW_GROUP_ROWS_MAX: Final = 1 << 20
 _LEVELS: Final[Mapping[str, int | None]] = {"gzip": 6, "zstd": 1, "snappy": None, "uncompressed": None}
 
 
-def read_base(storage: Storage, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The file's records, with the columns and types of `schema` alone, in the file's order.
+def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
+    """The file's records in the columns and types of `target`, in the file's order.
 
-    Raises MissingFileError, and CorruptBaseFileError where the file is no Parquet or a column doesn't fit its type.
+    Raises MissingFileError; CorruptBaseFileError where the file is no Parquet or a value doesn't fit its column;
+    UnsupportedTableError where a column's type doesn't fit the target's.
     """
+    place = f"base file {path}"
     with open_base(storage, path) as file:
-        names = [name for name in schema.names if name in file.schema_arrow.names]
+        written = {field.name: field.type for field in file.schema_arrow}
+        check_columns(written, target, place)
+        names = [field.name for field in target if field.name in written]
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names):
-            yield _conform(batch, schema, path)
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            try:
+                yield resolve_columns(columns, batch.num_rows, target, place)
+            except RecordDecodeError as error:
+                raise CorruptBaseFileError(str(error)) from error
 
 
 def read_footer(storage: Storage, path: str) -> dict[str, str]:
@@ -189,24 +198,6 @@ def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
             raise CorruptBaseFileError(
                 f"base file {path} cannot be read: {error}; restore it, or roll back the commit that wrote it"
             ) from error
-
-
-def _conform(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
-    columns: list[pa.Array[Any]] = []
-    for field in schema:
-        written = field.name in batch.schema.names
-        column = batch.column(field.name) if written else pa.nulls(len(batch), field.type)
-        try:
-            columns.append(column if column.type == field.type else column.cast(field.type))
-        except pa.ArrowException as error:
-            raise CorruptBaseFileError(
-                f"base file {path}: column {field.name} of type {column.type} does not fit the table's {field.type}: {error}"
-            ) from error
-        if column.null_count and not field.nullable:
-            raise CorruptBaseFileError(
-                f"base file {path}: column {field.name} is null in a record, but never in the table's schema"
-            )
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:

@@ -1,65 +1,104 @@
-"""Brings columns as a writer wrote them to the table's types, by name.
+"""Brings columns as a writer wrote them to the table's schema: by name, at every depth.
 
-A column that the writer did not have is null where the table's may be null. int becomes long, float becomes double;
-inside lists, maps and structs the same types may bear other names of their own. Anything else does not fit.
+A field that the writer did not have is the schema's default, else null; a field that the schema does not have is left out;
+order does not matter. Types are promoted as in `type_promotion`. Anything else does not fit.
+
+What Hudi does with files older than its table's schema was measured; docs/on_disk_format.md tells where its readers
+differ among themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from eventide_adapters.format.avro_records import array_of_default
+from eventide_adapters.format.avro_schema import AvroField, AvroType
+from eventide_adapters.format.type_promotion import promote
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
-_PROMOTIONS = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
+Column = Any
+"""Any pa.Array; the library's stubs type each kind apart."""
 
 
-def resolve_columns(columns: Mapping[str, pa.Array[Any]], count: int, target: pa.Schema, place: str) -> pa.RecordBatch:
-    """The rows in the target's columns and types. `check_columns` has passed for their types."""
-    arrays = []
-    for field in target:
-        array = columns.get(field.name)
-        if array is None:
-            array = pa.nulls(count, field.type)
-        elif array.type != field.type:
-            array = array.cast(field.type)
-        if not field.nullable and array.null_count:
-            raise RecordDecodeError(f"{place}: field {field.name} is null in a record, but never in the table's schema")
-        arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, schema=target)
+def resolve_columns(
+    columns: Mapping[str, Column], count: int, target: Sequence[AvroField], place: str
+) -> pa.RecordBatch:
+    """The rows in the target's columns and types; `place` names the file in errors.
 
-
-def check_columns(
-    written: Mapping[str, pa.DataType], target: pa.Schema, place: str, *, defaults: frozenset[str] = frozenset()
-) -> None:
-    """Whether columns of these types can be brought to the target's; raises UnsupportedTableError naming what does not fit.
-
-    `defaults` are the target's fields for which the schema has a value other than null where a writer did not know them.
+    Raises UnsupportedTableError where a column's type does not fit, RecordDecodeError where a value doesn't.
     """
-    for field in target:
-        source = written.get(field.name)
-        if source is None:
-            if not field.nullable or field.name in defaults:
-                raise UnsupportedTableError(
-                    f"{place}: has no field {field.name} ({field.type}), which the table's schema does not leave null"
-                )
-        elif not _fits(source, field.type):
-            raise UnsupportedTableError(
-                f"{place}: field {field.name} was written as {source}, the table's schema says {field.type}"
-            )
+    arrays = [_field(columns.get(field.name), count, field, f"{place}: field {field.name}") for field in target]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.arrow for field in target]))
 
 
-def _fits(source: pa.DataType, target: pa.DataType) -> bool:
-    if source == target or (source, target) in _PROMOTIONS:
-        return True
-    if isinstance(source, pa.MapType) and isinstance(target, pa.MapType):
-        return source.key_type == target.key_type and _fits(source.item_type, target.item_type)
-    if isinstance(source, pa.ListType) and isinstance(target, pa.ListType):
-        return _fits(source.value_type, target.value_type)
-    if isinstance(source, pa.StructType) and isinstance(target, pa.StructType):
-        return [f.name for f in source] == [f.name for f in target] and all(
-            _fits(one.type, other.type) for one, other in zip(source, target, strict=True)
-        )
-    return False
+def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField], place: str) -> pa.RecordBatch:
+    """The target's columns without rows, if columns of these types can be brought to them.
+
+    Raises UnsupportedTableError naming the first that does not fit.
+    """
+    return resolve_columns({name: pa.array([], kind) for name, kind in written.items()}, 0, target, place)
+
+
+def _field(written: Column | None, count: int, field: AvroField, place: str, present: Column | None = None) -> Column:
+    """`present` says in which rows the field's own record is no null; None: in all."""
+    if written is None:
+        return _absent(count, field, place)
+    resolved = _resolve(written, field.type, place)
+    if not field.is_nullable and resolved.null_count:
+        nulls = resolved.is_null() if present is None else pc.and_(resolved.is_null(), present)
+        if pc.any(nulls).as_py():
+            raise RecordDecodeError(f"{place} is null in a record, but never in the table's schema")
+    return resolved
+
+
+def _absent(count: int, field: AvroField, place: str) -> Column:
+    if field.default is not None:
+        return array_of_default(field).take(np.zeros(count, np.int32))
+    if not field.is_nullable:
+        raise UnsupportedTableError(f"{place} is not there, and the table's schema does not leave it null")
+    return pa.nulls(count, field.type.arrow)
+
+
+def _resolve(array: Column, target: AvroType, place: str) -> Column:
+    source, wanted = array.type, target.arrow
+    if source == wanted:
+        return array
+    if pa.types.is_struct(source) and target.kind == "record":
+        return _struct(array, target, place)
+    if pa.types.is_map(source) and target.kind == "map" and source.key_type == wanted.key_type:
+        values = _field(array.items, len(array.items), target.fields[0], f"{place}.value")
+        entries = pa.StructArray.from_arrays([array.keys, values], fields=[wanted.key_field, wanted.item_field])
+        return _with_items(array, wanted, entries)
+    if pa.types.is_list(source) and target.kind == "array":
+        items = _field(array.values, len(array.values), target.fields[0], f"{place}.element")
+        return _with_items(array, wanted, items)
+    try:
+        promoted = None if target.is_tagged_union else promote(array, wanted)
+    except pa.ArrowInvalid as error:
+        raise RecordDecodeError(f"{place}: a value of type {source} that {wanted} cannot hold: {error}") from error
+    if promoted is None:
+        raise UnsupportedTableError(f"{place} was written as {source}, the table's schema says {wanted}")
+    return promoted
+
+
+def _struct(array: Column, target: AvroType, place: str) -> Column:
+    has_nulls = array.null_count > 0
+    present = array.is_valid() if has_nulls else None
+    children = []
+    for field in target.fields:
+        number = array.type.get_field_index(field.name)
+        written = None if number < 0 else array.field(number)
+        children.append(_field(written, len(array), field, f"{place}.{field.name}", present))
+    fields = [field.arrow for field in target.fields]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if has_nulls else None)
+
+
+def _with_items(array: Column, wanted: pa.DataType, items: Column) -> Column:
+    """The same collections of other items."""
+    bounds = array.buffers()[:2]
+    return pa.Array.from_buffers(wanted, len(array), bounds, array.null_count, array.offset, [items])

@@ -7,8 +7,11 @@
 4. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates, log compactions.
 """
 
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
 from eventide_core.ports import Storage
@@ -40,10 +43,50 @@ class PlacedBlock:
         return instant
 
     def read_content(self, storage: Storage) -> bytes:
-        content = storage.read_range(self.path, self.block.content_offset, self.block.content_length)
-        if len(content) != self.block.content_length:
+        return self.read_range(storage, 0, self.block.content_length)
+
+    def read_range(self, storage: Storage, offset: int, length: int) -> bytes:
+        """A range of the content. Raises CorruptLogBlockError where the file ends before."""
+        content = storage.read_range(self.path, self.block.content_offset + offset, length)
+        if len(content) != length:
             raise CorruptLogBlockError(f"{self.place}: the file ends within its content")
         return content
+
+    @contextmanager
+    def open_content(self, storage: Storage) -> Iterator[BinaryIO]:
+        """The content as a stream of its own."""
+        with storage.open_input(self.path) as stream:
+            window: Any = _Window(stream, self.block.content_offset, self.block.content_length)
+            yield window
+
+
+class _Window(io.RawIOBase):
+    """A part of a stream, as if it were all."""
+
+    def __init__(self, stream: BinaryIO, offset: int, length: int) -> None:
+        self._stream, self._offset, self._length = stream, offset, length
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
+        self._position = start + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        left = max(0, self._length - self._position)
+        self._stream.seek(self._offset + self._position)
+        data = self._stream.read(left if size < 0 else min(size, left))
+        self._position += len(data)
+        return data
 
 
 def read_headers(storage: Storage, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:

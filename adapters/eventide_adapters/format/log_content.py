@@ -8,15 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro_schema import RECORD_KEY
+from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
+from eventide_adapters.format.base_parquet import read_base
 from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.event_time_properties import event_times_of_schema
 from eventide_adapters.format.key_versions import VersionColumns, common_keys, histories, versions_of_block
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks, read_headers, refuse_unknown
 from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock
-from eventide_core.errors import CorruptBaseFileError, UnsupportedTableError
+from eventide_adapters.format.merge_arrow import merge_columns
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
@@ -24,8 +25,6 @@ from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.log_block import BlockType, HeaderKey
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
-
-_BASE_BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,31 +93,16 @@ class ArrowLogContent:
         keys = common_keys(left, right, only_deleted=only_deleted)
         if not len(keys):
             return ()
-        base = VersionColumns.concat(list(self._base_versions(base_path, reader.schema, keys)), ordering)
+        base = VersionColumns.concat(list(self._base_versions(base_path, shape, keys)), ordering)
         return histories(keys, base, left.of(keys), right.of(keys))
 
-    def _base_versions(self, path: str | None, schema: pa.Schema, keys: Any) -> Iterator[VersionColumns]:
+    def _base_versions(self, path: str | None, shape: RecordShape, keys: Any) -> Iterator[VersionColumns]:
         if path is None:
             return
-        with self.storage.open_input(path) as stream:
-            try:
-                file = pq.ParquetFile(stream)
-                names = [name for name in schema.names if name in file.schema_arrow.names]
-                for batch in file.iter_batches(_BASE_BATCH_ROWS, columns=names):
-                    yield _base_batch(batch, schema).of(keys)
-            except (pa.ArrowInvalid, KeyError) as error:
-                raise CorruptBaseFileError(f"base file {path} cannot be read: {error}; restore it") from error
-
-
-def _base_batch(batch: pa.RecordBatch, schema: pa.Schema) -> VersionColumns:
-    keys = batch.column(RECORD_KEY)
-    others = [field for field in schema if field.name != RECORD_KEY]
-    if not others:
-        return VersionColumns.of_keys(keys, pa.nulls(len(keys)), is_delete=False)
-    (ordering,) = others
-    if ordering.name not in batch.schema.names:  # a base file older than the column
-        return VersionColumns.of_keys(keys, pa.nulls(len(keys), ordering.type), is_delete=False)
-    return VersionColumns.of_keys(keys, batch.column(ordering.name).cast(ordering.type), is_delete=False)
+        for batch in read_base(self.storage, path, table_fields(shape.schema, merge_columns(shape))):
+            found = batch.column(RECORD_KEY)
+            orderings = pa.nulls(len(found)) if shape.ordering_field is None else batch.column(shape.ordering_field)
+            yield VersionColumns.of_keys(found, orderings, is_delete=False).of(keys)
 
 
 def _event_time_reader(storage: Storage, shape: RecordShape) -> BlockReader:

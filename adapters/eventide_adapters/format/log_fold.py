@@ -78,7 +78,7 @@ class FoldedLogs:
             instants=log.instants,
             instant_of=log.block_of[winner],
             record_count=len(codes),
-            block_count=len(log.instants),
+            block_count=log.block_count,
         )
 
 
@@ -86,7 +86,8 @@ class FoldedLogs:
 class _Log:
     """All records of the logs in reader order, deletes among them; arrays count records, `tables` are the data blocks.
 
-    `row` is a record's place in the data blocks laid end to end, -1 for a delete.
+    `row` is a record's place in the data blocks laid end to end, -1 for a delete. A block may come in several parts, which
+    count as one in `block_count`.
     """
 
     keys: pa.Array[Any]
@@ -96,6 +97,7 @@ class _Log:
     block_of: Numbers
     instants: tuple[str, ...]
     data: pa.Table
+    block_count: int
 
     @classmethod
     def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
@@ -129,6 +131,7 @@ class _Log:
             block_of=np.repeat(np.arange(len(blocks)), [len(part) for part in rows[1:]]),
             instants=tuple(block.instant for block in blocks),
             data=pa.Table.from_batches(data, schema),
+            block_count=sum(block.is_first for block in blocks),
         )
 
     def take_rows(self, winner: Numbers) -> tuple[pa.Table, Numbers]:

@@ -1,6 +1,7 @@
 """Reads the records of a slice's logs, block by block, as Arrow columns: what the merge is built on.
 
-One block is in memory at a time. A data block's rows with `_hoodie_is_deleted` are deletes with their row's ordering value;
+A block comes in batches, read as ranges of its log: of an Avro block a segment, of a Parquet block a batch of its row
+groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted` are deletes with their row's ordering value;
 they come as a DeleteBlock of their own. Where a block holds a key both as a delete and as a record, it comes in pieces that
 keep the order of its rows.
 """
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +19,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro_decode import decode_avro_block
-from eventide_adapters.format.avro_schema import IS_DELETED, OPERATION, RECORD_KEY, record_fields, with_meta_fields
+from eventide_adapters.format.avro_decode import iter_avro_block
+from eventide_adapters.format.avro_schema import IS_DELETED, OPERATION, RECORD_KEY, record_fields, table_fields
 from eventide_adapters.format.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.delete_block import decode_delete_block
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks
-from eventide_core.errors import CorruptLogBlockError, InvalidFilterError, RecordDecodeError, UnsupportedTableError
+from eventide_core.errors import (
+    CorruptLogBlockError,
+    EventideError,
+    InvalidFilterError,
+    RecordDecodeError,
+    UnsupportedTableError,
+)
 from eventide_core.ports import Storage
 from eventide_core.table.log_block import BlockType, HeaderKey
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
+_BATCH_ROWS: Final = 1 << 17
+
 
 @dataclass(frozen=True, slots=True)
 class DataBlock:
-    """Records in the order of their block, in the table's types."""
+    """Records in the order of their block, in the table's types. `is_first`: no other part of the block came before."""
 
     instant: str
     records: pa.RecordBatch
+    is_first: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class DeleteBlock:
     instant: str
     keys: pa.Array[Any]
     orderings: pa.Array[Any]
+    is_first: bool = True
 
 
 def iter_log_records(
@@ -73,7 +84,7 @@ class BlockReader:
     """Reads blocks of one table, always the same columns."""
 
     def __init__(self, storage: Storage, shape: RecordShape, columns: Sequence[str] | None) -> None:
-        fields = {field.name: field for field in record_fields(with_meta_fields(shape.schema))}
+        fields = {field.name: field for field in table_fields(shape.schema)}
         self._storage = storage
         self._columns = list(fields) if columns is None else list(columns)
         self._ordering = shape.ordering_field
@@ -86,41 +97,57 @@ class BlockReader:
         self._marks_deletes = IS_DELETED in fields
         extra = [IS_DELETED, RECORD_KEY] + ([] if self._ordering is None else [self._ordering])
         wider = [*self._columns, *(name for name in extra if name not in self._columns)]
-        self._read_schema = pa.schema([fields[name].arrow for name in wider]) if self._marks_deletes else self.schema
-        self._defaults = frozenset(name for name, field in fields.items() if field.has_default)
+        self._read_fields = tuple(fields[name] for name in (wider if self._marks_deletes else self._columns))
 
     def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
-        """The records of a block that counts."""
-        content = placed.read_content(self._storage)
+        """The records of a block that counts, in one part or several."""
+        for number, part in enumerate(self._parts(placed)):
+            yield part if number == 0 else replace(part, is_first=False)
+
+    def _parts(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
         match placed.block.block_type:
             case BlockType.DELETE:
-                keys, orderings = decode_delete_block(content, self._ordering_type, placed.place)
+                keys, orderings = decode_delete_block(
+                    placed.read_content(self._storage), self._ordering_type, placed.place
+                )
                 yield DeleteBlock(placed.instant, keys, orderings)
             case BlockType.AVRO_DATA:
-                yield from self._split(placed.instant, self._decode_avro(content, placed))
+                for records in self._read_avro(placed):
+                    yield from self._split(placed.instant, records)
             case BlockType.PARQUET_DATA:
-                yield from self._split(placed.instant, self._decode_parquet(content, placed))
+                for records in self._read_parquet(placed):
+                    yield from self._split(placed.instant, records)
             case other:
                 raise AssertionError(f"{placed.place}: a {other.name} block does not count")
 
-    def _decode_avro(self, content: bytes, placed: PlacedBlock) -> pa.RecordBatch:
+    def _read_avro(self, placed: PlacedBlock) -> Iterator[pa.RecordBatch]:
         schema = placed.block.header.get(HeaderKey.SCHEMA)
         if schema is None:
             raise CorruptLogBlockError(f"{placed.place}: a data block without a schema in its header")
         _refuse_operations((field.name for field in record_fields(schema)), placed.place)
-        return decode_avro_block(content, schema, self._read_schema, placed.place, defaults=self._defaults)
 
-    def _decode_parquet(self, content: bytes, placed: PlacedBlock) -> pa.RecordBatch:
-        try:
-            file = pq.ParquetFile(pa.BufferReader(content))
-            written = {field.name: field.type for field in file.schema_arrow}
-            _refuse_operations(written, placed.place)
-            check_columns(written, self._read_schema, placed.place, defaults=self._defaults)
-            table = file.read([name for name in self._read_schema.names if name in written])
-        except (pa.ArrowInvalid, OSError) as error:
-            raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
-        arrays = {name: pa.concat_arrays(table.column(name).chunks) for name in table.column_names if table.num_rows}
-        return resolve_columns(arrays, file.metadata.num_rows, self._read_schema, placed.place)
+        def read(offset: int, length: int) -> bytes:
+            return placed.read_range(self._storage, offset, length)
+
+        return iter_avro_block(read, placed.block.content_length, schema, self._read_fields, placed.place)
+
+    def _read_parquet(self, placed: PlacedBlock) -> Iterator[pa.RecordBatch]:
+        with placed.open_content(self._storage) as stream:
+            try:
+                file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+                written = {field.name: field.type for field in file.schema_arrow}
+                _refuse_operations(written, placed.place)
+                empty = check_columns(written, self._read_fields, placed.place)
+                if file.metadata.num_rows == 0:
+                    yield empty
+                names = [field.name for field in self._read_fields if field.name in written]
+                for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    yield resolve_columns(columns, batch.num_rows, self._read_fields, placed.place)
+            except EventideError:
+                raise
+            except (pa.ArrowException, OSError) as error:
+                raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
 
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
         """Records and deletes apart."""

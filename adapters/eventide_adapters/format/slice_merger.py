@@ -22,7 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro_schema import RECORD_KEY, arrow_schema, with_meta_fields
+from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_parquet import (
     BaseFileWriter,
     bloom_parameters,
@@ -59,14 +59,14 @@ class ArrowSliceMerger:
         return done if done is not None else self._merge(task)
 
     def _merge(self, task: MergeTask) -> MergeResult:
-        schema = arrow_schema(with_meta_fields(task.shape.schema))
+        fields = table_fields(task.shape.schema)
         logs = FoldedLogs.of(
             iter_log_records(self.storage, task.merged, task.shape, task.blocks, None, is_strict=True),
-            schema,
+            pa.schema([field.arrow for field in fields]),
             task.shape,
         )
         merge = SliceMerge(logs, task.shape)
-        base = iter(()) if task.base_path is None else read_base(self.storage, task.base_path, schema)
+        base = iter(()) if task.base_path is None else read_base(self.storage, task.base_path, fields)
         footer = {} if task.base_path is None else read_footer(self.storage, task.base_path)
         bloom = bloom_parameters(footer, task.base_path or task.new_base_path)
         output = self.storage.open_output(task.new_base_path)

@@ -6,14 +6,14 @@ Torn log blocks are passed over, as Hudi's readers do: a query shows what can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro_schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro_schema import AvroField, table_fields
 from eventide_adapters.format.base_parquet import read_base
 from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import iter_log_records
@@ -40,30 +40,33 @@ class ArrowSliceReader:
         Meta columns come first. `_hoodie_file_name` of a record from a log is the file id, as Hudi shows it. Raises
         InvalidFilterError for a column that the table doesn't have.
         """
-        table_schema = arrow_schema(with_meta_fields(shape.schema))
-        wanted = table_schema.names if columns is None else _known(columns, table_schema)
+        table_names = [field.name for field in table_fields(shape.schema)]
+        wanted = table_names if columns is None else _known(columns, table_names)
         names = set(wanted)
         if slice_read.commit_times is not None:
             names.add(_COMMIT_TIME)
         if slice_read.log_paths:
             names.update(merge_columns(shape))
-        schema = pa.schema([field for field in table_schema if field.name in names])
-        selected = [name for name in table_schema.names if name in set(wanted)]
-        for batch in self._batches(slice_read, shape, schema):
+        fields = table_fields(shape.schema, names)
+        selected = [name for name in table_names if name in set(wanted)]
+        for batch in self._batches(slice_read, shape, fields):
             chosen = _of_commits(batch, slice_read.commit_times).select(selected)
             if len(chosen):
                 yield chosen
 
-    def _batches(self, slice_read: SliceRead, shape: RecordShape, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
+    ) -> Iterator[pa.RecordBatch]:
         path = slice_read.base_path
         # As Hudi's incremental readers have it: a version of another commit takes no part in the merge either.
         base = (
             _of_commits(batch, slice_read.commit_times)
-            for batch in (() if path is None else read_base(self.storage, path, schema))
+            for batch in (() if path is None else read_base(self.storage, path, fields))
         )
         if not slice_read.log_paths:
             yield from base
             return
+        schema = pa.schema([field.arrow for field in fields])
         blocks = iter_log_records(
             self.storage, slice_read.log_paths, shape, slice_read.blocks, schema.names, is_strict=False
         )
@@ -72,11 +75,11 @@ class ArrowSliceReader:
             yield from table.to_batches()
 
 
-def _known(columns: Iterable[str], schema: pa.Schema) -> list[str]:
+def _known(columns: Iterable[str], names: Sequence[str]) -> list[str]:
     chosen = list(columns)
     for name in chosen:
-        if name not in schema.names:
-            raise InvalidFilterError(f"the table has no column {name!r}; it has {', '.join(schema.names)}")
+        if name not in names:
+            raise InvalidFilterError(f"the table has no column {name!r}; it has {', '.join(names)}")
     return chosen
 
 

@@ -2,91 +2,40 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 import json
 import struct
-from decimal import Decimal
+from collections.abc import Sequence
 from typing import Any
 
 import fastavro
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide_adapters.format.avro_decode import decode_avro_block
+from eventide_adapters.format.avro_decode import avro_record_bounds, iter_avro_block
 from eventide_adapters.format.avro_records import decode_records
-from eventide_adapters.format.avro_schema import arrow_schema, record_fields
-from eventide_adapters.format.avro_vectors import decode_vectors, is_flat
-from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
+from eventide_adapters.format.avro_schema import AvroField, arrow_schema, record_fields
+from eventide_adapters.format.avro_vectors import decode_vectors
+from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
+from support.avro_types import DECIMALS, FLAT, TEXT, TypedValues, avro_types, logical
 from support.log_files import avro_content, table_schema
 
-_UTC = dt.UTC
-
-
-def _timestamps(step: str) -> st.SearchStrategy[dt.datetime]:
-    least = dt.timedelta(**{step: 1})
-    epoch = dt.datetime(1970, 1, 1, tzinfo=_UTC)
-    return st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)).map(  # noqa: DTZ001
-        lambda moment: epoch + ((moment.replace(tzinfo=_UTC) - epoch) // least) * least
-    )
-
-
-def _local(step: str) -> st.SearchStrategy[dt.datetime]:
-    return _timestamps(step).map(lambda moment: moment.replace(tzinfo=None))
-
-
-def _logical(plain: str, logical: str, **more: Any) -> dict[str, Any]:
-    return {"type": plain, "logicalType": logical, **more}
-
-
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
-_DECIMALS = st.decimals(min_value=-(10**7), max_value=10**7, places=2)
-_WIDE_DECIMALS = st.integers(-(10**38) + 1, 10**38 - 1).map(
-    lambda digits: Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -18))
-)
-_TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
-    "null": ("null", st.none()),
-    "boolean": ("boolean", st.booleans()),
-    "int": ("int", st.integers(-(1 << 31), (1 << 31) - 1)),
-    "long": ("long", st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.integers(-100, 100))),
-    "float": ("float", st.floats(width=32, allow_nan=False)),
-    "double": ("double", st.floats(allow_nan=False)),
-    "string": ("string", _TEXT),
-    "bytes": ("bytes", st.binary(max_size=200)),
-    "fixed": ({"type": "fixed", "name": "f", "size": 37}, st.binary(min_size=37, max_size=37)),
-    "enum": ({"type": "enum", "name": "e", "symbols": ["RED", "GREEN"]}, st.sampled_from(["RED", "GREEN"])),
-    "date": (_logical("int", "date"), st.dates()),
-    "time_millis": (
-        _logical("int", "time-millis"),
-        st.times().map(lambda time: time.replace(microsecond=time.microsecond // 1000 * 1000)),
-    ),
-    "time_micros": (_logical("long", "time-micros"), st.times()),
-    "timestamp_millis": (_logical("long", "timestamp-millis"), _timestamps("milliseconds")),
-    "timestamp_micros": (_logical("long", "timestamp-micros"), _timestamps("microseconds")),
-    "local_millis": (_logical("long", "local-timestamp-millis"), _local("milliseconds")),
-    "local_micros": (_logical("long", "local-timestamp-micros"), _local("microseconds")),
-    "decimal_bytes": (_logical("bytes", "decimal", precision=10, scale=2), _DECIMALS),
-    "decimal_fixed": (_logical("fixed", "decimal", precision=10, scale=2, name="d", size=5), _DECIMALS),
-    "decimal_wide": (_logical("fixed", "decimal", precision=38, scale=18, name="w", size=16), _WIDE_DECIMALS),
-    "uuid": (_logical("string", "uuid"), st.uuids().map(str)),
-}
 _NESTED: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "array": ({"type": "array", "items": ["null", "long"]}, st.lists(st.none() | st.integers(-9, 1 << 40), max_size=4)),
-    "map": ({"type": "map", "values": "string"}, st.dictionaries(_TEXT, _TEXT, max_size=3)),
+    "map": ({"type": "map", "values": "string"}, st.dictionaries(TEXT, TEXT, max_size=3)),
     "record": (
         {
             "type": "record",
             "name": "Place",
-            "fields": [{"name": "name", "type": ["null", "string"]}, {"name": "day", "type": _logical("int", "date")}],
+            "fields": [{"name": "name", "type": ["null", "string"]}, {"name": "day", "type": logical("int", "date")}],
         },
-        st.fixed_dictionaries({"name": st.none() | _TEXT, "day": st.dates()}),
+        st.fixed_dictionaries({"name": st.none() | TEXT, "day": st.dates()}),
     ),
     "arrays": (
-        {"type": "array", "items": {"type": "array", "items": _logical("bytes", "decimal", precision=10, scale=2)}},
-        st.lists(st.lists(_DECIMALS, max_size=3), max_size=3),
+        {"type": "array", "items": {"type": "array", "items": logical("bytes", "decimal", precision=10, scale=2)}},
+        st.lists(st.lists(DECIMALS, max_size=3), max_size=3),
     ),
     "widened": (["int", "long"], st.integers(-(1 << 40), 1 << 40)),
 }
@@ -106,8 +55,15 @@ def _column(schema: str, records: list[Any]) -> list[Any]:
     return values
 
 
-def _decode(schema: str, records: list[Any]) -> pa.RecordBatch:
-    return decode_avro_block(avro_content(schema, records), schema, arrow_schema(schema), "block")
+def _read(content: bytes, schema: str, target: Sequence[AvroField], place: str) -> pa.Table:
+    batches = iter_avro_block(
+        lambda offset, length: content[offset : offset + length], len(content), schema, target, place
+    )
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def _decode(schema: str, records: list[Any]) -> pa.Table:
+    return _read(avro_content(schema, records), schema, record_fields(schema), "block")
 
 
 def _pylist(column: Any) -> list[Any]:
@@ -117,11 +73,11 @@ def _pylist(column: Any) -> list[Any]:
     return values
 
 
-@pytest.mark.parametrize("name", [*_TYPES, *_NESTED])
+@pytest.mark.parametrize("name", [*FLAT, *_NESTED])
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_every_type_reads_as_fastavro_reads_it(name: str, data: st.DataObject) -> None:
-    avro, values = {**_TYPES, **_NESTED}[name]
+    avro, values = {**FLAT, **_NESTED}[name]
     branches = avro if isinstance(avro, list) else [avro]
     nullable = data.draw(st.sampled_from(["never null", "null first", "null last"]))
     if nullable != "never null" and name != "null":
@@ -131,7 +87,7 @@ def test_every_type_reads_as_fastavro_reads_it(name: str, data: st.DataObject) -
     schema = table_schema(
         {"name": "a", "type": "long"}, {"name": "x", "type": avro}, {"name": "z", "type": ["null", "string"]}
     )
-    rows = data.draw(st.lists(st.tuples(st.integers(-(1 << 40), 1 << 40), values, st.none() | _TEXT), max_size=12))
+    rows = data.draw(st.lists(st.tuples(st.integers(-(1 << 40), 1 << 40), values, st.none() | TEXT), max_size=12))
     records = [{"a": a, "x": x, "z": z} for a, x, z in rows]
     batch = _decode(schema, records)
     batch.validate(full=True)
@@ -141,25 +97,19 @@ def test_every_type_reads_as_fastavro_reads_it(name: str, data: st.DataObject) -
     assert batch.column("z").to_pylist() == [z for _, _, z in rows]
 
 
-@pytest.mark.parametrize("name", _TYPES)
-@settings(max_examples=10, deadline=None)
-@given(data=st.data())
-def test_both_decoders_give_the_same_columns(name: str, data: st.DataObject) -> None:
-    avro, values = _TYPES[name]
-    schema = table_schema(
-        {"name": "x", "type": avro if name == "null" else [avro, "null"]}, {"name": "z", "type": "int"}
-    )
-    records = [{"x": x, "z": 7} for x in data.draw(st.lists(st.none() | values, max_size=12))]
+@settings(max_examples=150, deadline=None)
+@given(typed=avro_types(), data=st.data())
+def test_types_of_any_depth_come_out_of_both_decoders_alike(typed: TypedValues, data: st.DataObject) -> None:
+    schema = table_schema({"name": "x", "type": typed.avro}, {"name": "z", "type": "int"})
+    records = [{"x": x, "z": 7} for x in data.draw(st.lists(typed.values, max_size=12))]
     content = avro_content(schema, records)
-    starts, position = [], 8
-    for _ in records:
-        (length,) = struct.unpack_from(">i", content, position)
-        starts.append((position + 4, position + 4 + length))
-        position += 4 + length
-    begins, ends = np.array(starts, np.int64).reshape(-1, 2).T
+    begins, ends = avro_record_bounds(content, "block")
     fields = record_fields(schema)
-    assert is_flat(fields)
-    assert decode_vectors(content, begins, ends, fields, {"x"}) == decode_records(content, begins, ends, fields, {"x"})
+    columns = decode_vectors(content, begins, ends, fields, {"x", "z"})
+    for column in columns.values():
+        column.validate(full=True)
+    assert columns == decode_records(content, begins, ends, fields, {"x", "z"})
+    assert set(decode_vectors(content, begins, ends, fields, {"z"})) == {"z"}
 
 
 def test_a_value_of_a_wide_union_stands_in_the_member_of_its_branch() -> None:
@@ -187,8 +137,8 @@ def test_records_go_over_the_border_of_a_chunk() -> None:
 
 def test_only_the_wanted_columns_come_out_in_the_wanted_order() -> None:
     schema = table_schema(*({"name": name, "type": "long"} for name in "abc"))
-    target = pa.schema([pa.field("c", pa.int64(), nullable=False), pa.field("a", pa.int64(), nullable=False)])
-    batch = decode_avro_block(avro_content(schema, [{"a": 1, "b": 2, "c": 3}]), schema, target, "block")
+    target = record_fields(table_schema(*({"name": name, "type": "long"} for name in "ca")))
+    batch = _read(avro_content(schema, [{"a": 1, "b": 2, "c": 3}]), schema, target, "block")
     assert batch.to_pydict() == {"c": [3], "a": [1]}
 
 
@@ -196,14 +146,14 @@ def test_only_the_wanted_columns_come_out_in_the_wanted_order() -> None:
 def test_the_three_versions_are_written_alike(version: int) -> None:
     schema = table_schema({"name": "x", "type": "long"})
     content = avro_content(schema, [{"x": 5}], version=version)
-    assert decode_avro_block(content, schema, arrow_schema(schema), "block").to_pylist() == [{"x": 5}]
+    assert _read(content, schema, record_fields(schema), "block").to_pylist() == [{"x": 5}]
 
 
 @pytest.mark.parametrize("version", [0, 4, -1])
 def test_other_versions_are_refused(version: int) -> None:
     schema = table_schema({"name": "x", "type": "long"})
     with pytest.raises(UnsupportedLogFormatError, match=f"version {version}"):
-        decode_avro_block(avro_content(schema, [], version=version), schema, arrow_schema(schema), "block")
+        _read(avro_content(schema, [], version=version), schema, record_fields(schema), "block")
 
 
 class TestBytesThatDoNotFit:
@@ -221,11 +171,11 @@ class TestBytesThatDoNotFit:
     def _refuses(self, content: bytes, schema: str | None = None) -> None:
         schema = schema or self.SCHEMA
         with pytest.raises(RecordDecodeError, match="block 7"):
-            decode_avro_block(content, schema, arrow_schema(schema), "block 7")
+            _read(content, schema, record_fields(schema), "block 7")
 
     def test_the_record_that_the_others_spoil_is_right(self) -> None:
         good = self._block(b"\x01\x02\x08\x02a\x00\x00")
-        assert decode_avro_block(good, self.SCHEMA, arrow_schema(self.SCHEMA), "block").to_pylist() == [
+        assert _read(good, self.SCHEMA, record_fields(self.SCHEMA), "block").to_pylist() == [
             {"flag": True, "n": 4, "s": "a", "e": "A", "f": None}
         ]
 
@@ -274,60 +224,17 @@ class TestBytesThatDoNotFit:
     @given(st.lists(st.binary(max_size=24), max_size=5))
     def test_no_bytes_lead_to_anything_but_rows_or_the_error(self, records: list[bytes]) -> None:
         try:
-            batch = decode_avro_block(self._block(*records), self.SCHEMA, arrow_schema(self.SCHEMA), "block")
+            batch = _read(self._block(*records), self.SCHEMA, record_fields(self.SCHEMA), "block")
         except RecordDecodeError:
             return
         batch.validate(full=True)
         assert batch.num_rows == len(records)
 
     def test_a_decimal_over_its_precision_is_told(self) -> None:
-        schema = table_schema({"name": "x", "type": _logical("bytes", "decimal", precision=3, scale=1)})
+        schema = table_schema({"name": "x", "type": logical("bytes", "decimal", precision=3, scale=1)})
         self._refuses(self._block(b"\x04\x27\x10"), schema)
 
     def test_a_nested_record_that_does_not_fit_is_told(self) -> None:
         schema = table_schema({"name": "x", "type": {"type": "array", "items": "long"}})
         for record in (b"\x02\x02", b"\x02\x02\x00\x00", b"\xfe\xff\xff\xff\x0f\x02\x00"):
             self._refuses(self._block(record), schema)
-
-
-class TestAWriterWithAnotherSchema:
-    FIELDS: tuple[Any, ...] = (
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("n", pa.int64()),
-        pa.field("x", pa.float64()),
-        pa.field("new", pa.string()),
-    )
-    TABLE = pa.schema(FIELDS)
-
-    def _decode(self, schema: str, record: Any, *, defaults: frozenset[str] = frozenset()) -> list[Any]:
-        return decode_avro_block(
-            avro_content(schema, [record]), schema, self.TABLE, "block 7", defaults=defaults
-        ).to_pylist()
-
-    def test_fields_are_found_by_name_promoted_or_null(self) -> None:
-        schema = table_schema(
-            {"name": "x", "type": "float"},
-            {"name": "old", "type": "long"},
-            {"name": "n", "type": "int"},
-            {"name": "id", "type": "string"},
-        )
-        assert self._decode(schema, {"x": 1.5, "old": 9, "n": 3, "id": "a"}) == [
-            {"id": "a", "n": 3, "x": 1.5, "new": None}
-        ]
-
-    def test_a_type_that_does_not_fit_is_refused_by_name_and_both_types(self) -> None:
-        schema = table_schema({"name": "id", "type": "string"}, {"name": "n", "type": "string"})
-        with pytest.raises(UnsupportedTableError, match=r"block 7: field n was written as string.*int64"):
-            self._decode(schema, {"id": "a", "n": "3"})
-
-    def test_a_field_that_may_not_be_null_has_to_be_there(self) -> None:
-        with pytest.raises(UnsupportedTableError, match="field id"):
-            self._decode(table_schema({"name": "n", "type": "long"}), {"n": 3})
-
-    def test_a_field_with_a_default_of_its_own_has_to_be_there(self) -> None:
-        with pytest.raises(UnsupportedTableError, match="field new"):
-            self._decode(table_schema({"name": "id", "type": "string"}), {"id": "a"}, defaults=frozenset({"new"}))
-
-    def test_a_null_where_the_table_has_none_is_told(self) -> None:
-        with pytest.raises(RecordDecodeError, match="field id is null"):
-            self._decode(table_schema({"name": "id", "type": ["null", "string"]}), {"id": None})
