@@ -1,9 +1,9 @@
 """The content of a DELETE block: which keys are deleted, each with the ordering value of its delete.
 
-    content := i32 version=3  i32 length  HoodieDeleteRecordList (Avro)
+    content := i32 version  i32 length  HoodieDeleteRecordList (version 3: Avro; 1 and 2: Java objects, delete_block_kryo)
 
-Versions 1 and 2 hold Java objects and are not read. An ordering value of null or of the int 0 means a delete in natural
-order: Hudi writes the int 0 where a writer gave none, whatever the column's type.
+An ordering value of null or of the int 0 means a delete in natural order: Hudi writes the int 0 where a writer gave none,
+whatever the column's type. Several ordering fields make an ArrayWrapper of their values; there the int 0 stands for a null.
 """
 
 from __future__ import annotations
@@ -21,31 +21,35 @@ import fastavro
 import pyarrow as pa
 
 from eventide_adapters.format.avro_schema import ArrowType
+from eventide_adapters.format.delete_block_kryo import read_kryo_deletes
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 
 _VERSION = 3
+_JAVA_VERSIONS = (1, 2)
 _NAMESPACE = "org.apache.hudi.avro.model"
-_NATURAL_ORDER = (f"{_NAMESPACE}.IntWrapper", {"value": 0})
+_NATURAL_ORDERS = (None, ("IntWrapper", 0))
+_WRAPPED_NULL = (f"{_NAMESPACE}.IntWrapper", {"value": 0})
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, ArithmeticError)
 
 
 def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """The keys, and their ordering values in the ordering column's type, null for natural order; in the block's order.
+    """The keys, and their ordering values in the type of `ordering_values`, null for natural order; in the block's order.
 
     `place` names the block in errors. Raises RecordDecodeError for a content that is none, UnsupportedLogFormatError for
-    versions 1 and 2, UnsupportedTableError where an ordering value does not fit the column.
+    another version or Java objects of other classes, UnsupportedTableError where an ordering value does not fit its column.
     """
-    records = _read_records(content, place)
-    keys = pa.array([record["recordKey"] for record in records], pa.string())
+    deletes = _read_deletes(content, place)
+    keys = pa.array([key for key, _ in deletes], pa.string())
     if keys.null_count:
         raise RecordDecodeError(f"{place}: a delete without a record key")
-    values = [_ordering_value(record["orderingVal"], ordering, place) for record in records]
     if pa.types.is_null(ordering):
         return keys, pa.nulls(len(keys))
-    storage = _storage_type(ordering)
+    values = [
+        None if wrapped in _NATURAL_ORDERS else _ordering_value(wrapped, ordering, place) for _, wrapped in deletes
+    ]
     try:
-        return keys, pa.array(values, storage).view(ordering) if storage != ordering else pa.array(values, ordering)
+        return keys, _column(values, ordering)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise UnsupportedTableError(
             f"{place}: an ordering value does not fit the column's {ordering}: {error}"
@@ -54,11 +58,9 @@ def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tupl
 
 def encode_delete_block(instant: str, partition: str, keys: Sequence[str], orderings: pa.Array[Any]) -> bytes:
     """A whole DELETE block of that instant; `orderings` as in `decode_delete_block`."""
-    storage = _storage_type(orderings.type)
-    values = (orderings.view(storage) if storage != orderings.type else orderings).to_pylist()
     records = [
-        {"recordKey": key, "partitionPath": partition, "orderingVal": _wrapped(value, orderings.type)}
-        for key, value in zip(keys, values, strict=True)
+        {"recordKey": key, "partitionPath": partition, "orderingVal": value}
+        for key, value in zip(keys, _wrapped_column(orderings), strict=True)
     ]
     body = io.BytesIO()
     fastavro.schemaless_writer(body, _schema(), {"deleteRecordList": records})
@@ -66,19 +68,17 @@ def encode_delete_block(instant: str, partition: str, keys: Sequence[str], order
     return encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, content)
 
 
-def _read_records(content: bytes, place: str) -> list[dict[str, Any]]:
+def _read_deletes(content: bytes, place: str) -> list[tuple[str | None, Any]]:
+    """Keys, and ordering values as (wrapper, value)."""
     if len(content) < 8:
         raise RecordDecodeError(f"{place}: {len(content)} bytes are no DELETE block")
     version, length = struct.unpack_from(">ii", content)
-    if version in (1, 2):
-        raise UnsupportedLogFormatError(
-            f"{place}: a DELETE block of version {version}, whose keys are Java objects; run a full compaction with the "
-            "Hudi version that wrote it first"
-        )
-    if version != _VERSION:
-        raise UnsupportedLogFormatError(f"{place}: a DELETE block of version {version}; known is {_VERSION}")
+    if version != _VERSION and version not in _JAVA_VERSIONS:
+        raise UnsupportedLogFormatError(f"{place}: a DELETE block of version {version}; known are 1 to {_VERSION}")
     if length != len(content) - 8:
         raise RecordDecodeError(f"{place}: a DELETE block says {length} bytes and has {len(content) - 8}")
+    if version in _JAVA_VERSIONS:
+        return [*read_kryo_deletes(content[8:], version, place)]
     stream = io.BytesIO(content)
     stream.seek(8)
     try:
@@ -87,8 +87,17 @@ def _read_records(content: bytes, place: str) -> list[dict[str, Any]]:
         raise RecordDecodeError(f"{place}: its deletes cannot be decoded: {error!r}") from error
     if stream.tell() != len(content):
         raise RecordDecodeError(f"{place}: its deletes end at byte {stream.tell()} of {len(content)}")
-    records: list[dict[str, Any]] = deletes["deleteRecordList"]
-    return records
+    return [(record["recordKey"], _unwrapped(record["orderingVal"])) for record in deletes["deleteRecordList"]]
+
+
+def _unwrapped(value: Any) -> Any:
+    """Avro's form of a wrapped value as (wrapper, value), in an array, too."""
+    if value is None:
+        return None
+    wrapper, record = value[0].rpartition(".")[2], value[1]
+    if wrapper == "ArrayWrapper":
+        return wrapper, [_unwrapped(element) for element in record["wrappedValues"] or ()]
+    return wrapper, record["value"]
 
 
 @cache
@@ -98,22 +107,30 @@ def _schema() -> Any:
 
 
 def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:
-    """The value as the column's storage has it; None for natural order."""
-    if wrapped is None or wrapped == _NATURAL_ORDER or pa.types.is_null(ordering):
-        return None
-    wrapper, record = wrapped[0].rpartition(".")[2], wrapped[1]
+    """The value as the column's storage has it; of several columns a tuple."""
+    wrapper, value = wrapped
+    column: Any = ordering
+    if pa.types.is_struct(ordering) and wrapper == "ArrayWrapper" and len(value) == ordering.num_fields:
+        return tuple(
+            _ordering_value(element, field.type, place) if _is_given(element, field.type) else None
+            for element, field in zip(value, ordering, strict=True)
+        )
     if wrapper not in _wrappers(ordering):
         raise UnsupportedTableError(
-            f"{place}: a delete is ordered by a {wrapper}, the table's ordering column is {ordering}; only one ordering "
-            "column of the type that its deletes have is supported"
+            f"{place}: a delete is ordered by a {wrapper}, which the table's ordering columns, {ordering}, do not hold: its "
+            "writer had other ones; compact it in full with Hudi first"
         )
-    value = record["value"]
-    if wrapper == "TimestampMicrosWrapper" and ordering.unit == "ms":
+    if wrapper == "TimestampMicrosWrapper" and column.unit == "ms":
         return value // 1000
     if isinstance(value, Decimal):
         # Hudi writes every decimal with 15 places.
-        return value.quantize(Decimal(1).scaleb(-ordering.scale)) if value == round(value, ordering.scale) else value
+        return value.quantize(Decimal(1).scaleb(-column.scale)) if value == round(value, column.scale) else value
     return value
+
+
+def _is_given(element: Any, column: ArrowType) -> bool:
+    """Whether a value among several is one; the int 0 stands for a null in a column that holds no ints."""
+    return element is not None and (element != _NATURAL_ORDERS[1] or element[0] in _wrappers(column))
 
 
 def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
@@ -132,7 +149,7 @@ def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
     if types.is_string(ordering):
         return ("StringWrapper",)
     if types.is_date32(ordering):
-        return ("DateWrapper", "IntWrapper")
+        return ("DateWrapper", "LocalDateWrapper", "IntWrapper")
     if types.is_boolean(ordering):
         return ("BooleanWrapper",)
     if types.is_decimal(ordering):
@@ -153,10 +170,35 @@ def _storage_type(ordering: ArrowType) -> ArrowType:
     return ordering
 
 
-def _wrapped(value: Any, ordering: ArrowType) -> Any:
-    if value is None:
-        return _NATURAL_ORDER
-    wrappers = _wrappers(ordering)
-    if not wrappers:
-        raise UnsupportedTableError(f"a delete cannot bear an ordering value of type {ordering}")
-    return (f"{_NAMESPACE}.{wrappers[0]}", {"value": value})
+def _column(values: list[Any], ordering: ArrowType) -> pa.Array[Any]:
+    """The values that `_ordering_value` gave as a column; a None is a null."""
+    if pa.types.is_struct(ordering):
+        fields: list[list[Any]] = [[] for _ in ordering]
+        for value in values:
+            for place, field in enumerate(fields):
+                field.append(None if value is None else value[place])
+        columns = [_column(column, field.type) for column, field in zip(fields, ordering, strict=True)]
+        mask = pa.array([value is None for value in values], pa.bool_())
+        return pa.StructArray.from_arrays(columns, [field.name for field in ordering], mask=mask)
+    column: pa.Array[Any] = pa.array(values, _storage_type(ordering))
+    return column if column.type == ordering else column.view(ordering)
+
+
+def _wrapped_column(orderings: pa.Array[Any], *, is_in_array: bool = False) -> list[Any]:
+    """Each ordering value as Avro has it; the int 0 for a null."""
+    if isinstance(orderings, pa.StructArray):
+        rows = zip(*(_wrapped_column(field, is_in_array=True) for field in orderings.flatten()), strict=True)
+        is_given = orderings.is_valid().to_pylist()
+        array = f"{_NAMESPACE}.ArrayWrapper"
+        return [
+            (array, {"wrappedValues": [*row]}) if given else _WRAPPED_NULL
+            for row, given in zip(rows, is_given, strict=True)
+        ]
+    kind, storage = orderings.type, _storage_type(orderings.type)
+    values = (orderings.view(storage) if storage != kind else orderings).to_pylist()
+    wrappers = _wrappers(kind)
+    if not wrappers and orderings.null_count < len(orderings):
+        raise UnsupportedTableError(f"a delete cannot bear an ordering value of type {kind}")
+    # Among several Hudi has a wrapper of its own for a date.
+    wrapper = "LocalDateWrapper" if is_in_array and pa.types.is_date32(kind) else "".join(wrappers[:1])
+    return [_WRAPPED_NULL if value is None else (f"{_NAMESPACE}.{wrapper}", {"value": value}) for value in values]

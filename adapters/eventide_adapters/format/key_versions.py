@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.log_records import DeleteBlock
+from eventide_adapters.format.ordering_values import orderings_of
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.record_order import Version
 
@@ -47,13 +48,12 @@ class VersionColumns:
         return VersionColumns(self.keys.filter(mask), self.orderings.filter(mask), self.is_delete.filter(mask))
 
 
-def versions_of_block(block: Any, key_column: str, ordering_column: str | None) -> VersionColumns:
+def versions_of_block(block: Any, key_column: str, ordering_fields: Sequence[str]) -> VersionColumns:
     """The versions in a block that `BlockReader` gave."""
     if isinstance(block, DeleteBlock):
         return VersionColumns.of_keys(block.keys, block.orderings, is_delete=True)
-    keys = block.records.column(key_column)
-    orderings = pa.nulls(len(keys)) if ordering_column is None else block.records.column(ordering_column)
-    return VersionColumns.of_keys(keys, orderings, is_delete=False)
+    orderings = orderings_of(block.records, ordering_fields)
+    return VersionColumns.of_keys(block.records.column(key_column), orderings, is_delete=False)
 
 
 def common_keys(merged: VersionColumns, remaining: VersionColumns, *, only_deleted: bool) -> Any:
@@ -88,7 +88,7 @@ def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool]]:
     """Each version with an ordering value that can be compared.
 
     A record without one has Hudi's default, which is 0 (of a text: nothing, the least one); a delete without one is in
-    natural order and has None.
+    natural order and has None. Several fields make a tuple.
     """
     values = _comparable(columns.orderings)
     default = _default(columns.orderings.type)
@@ -99,6 +99,13 @@ def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool]]:
 def _comparable(orderings: Any) -> list[Any]:
     """Python values; a time or date as the number below it, for Python's own hold fewer years."""
     kind = orderings.type
+    if pa.types.is_struct(kind):
+        fields = []
+        for field in orderings.flatten():
+            default = _default(field.type)
+            fields.append([default if value is None else value for value in _comparable(field)])
+        is_given = orderings.is_valid().to_pylist()
+        return [values if given else None for values, given in zip(zip(*fields, strict=True), is_given, strict=True)]
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         orderings = orderings.view(pa.int64())
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
@@ -108,6 +115,8 @@ def _comparable(orderings: Any) -> list[Any]:
 
 
 def _default(kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return tuple(_default(field.type) for field in kind)
     if pa.types.is_string(kind):
         return ""
     return b"" if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind) else 0

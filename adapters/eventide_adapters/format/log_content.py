@@ -17,6 +17,7 @@ from eventide_adapters.format.key_versions import VersionColumns, common_keys, h
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks, read_headers, refuse_unknown
 from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge_arrow import merge_columns
+from eventide_adapters.format.ordering_values import ordering_of_fields, orderings_of
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.event_time import EventTimeRange
@@ -81,28 +82,26 @@ class ArrowLogContent:
         """
         logs = sorted((*merged, *remaining), key=lambda log: log.name.reader_order)
         merged_paths = {log.path for log in merged}
-        columns = [RECORD_KEY, *([] if shape.ordering_field is None else [shape.ordering_field])]
+        columns = merge_columns(shape)
         reader = BlockReader(self.storage, shape, columns)
         sides: dict[bool, list[VersionColumns]] = {True: [], False: []}
         for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
             for part in reader.read(placed):
-                versions = versions_of_block(part, RECORD_KEY, shape.ordering_field)
+                versions = versions_of_block(part, RECORD_KEY, shape.ordering_fields)
                 sides[placed.path in merged_paths].append(versions)
-        ordering = pa.null() if shape.ordering_field is None else reader.schema.field(shape.ordering_field).type
-        left, right = (VersionColumns.concat(sides[is_merged], ordering) for is_merged in (True, False))
+        left, right = (VersionColumns.concat(sides[is_merged], reader.ordering_type) for is_merged in (True, False))
         keys = common_keys(left, right, only_deleted=only_deleted)
         if not len(keys):
             return ()
-        base = VersionColumns.concat(list(self._base_versions(base_path, shape, keys)), ordering)
+        base = VersionColumns.concat(list(self._base_versions(base_path, shape, keys)), reader.ordering_type)
         return histories(keys, base, left.of(keys), right.of(keys))
 
     def _base_versions(self, path: str | None, shape: RecordShape, keys: Any) -> Iterator[VersionColumns]:
         if path is None:
             return
         for batch in read_base(self.storage, path, table_fields(shape.schema, merge_columns(shape))):
-            found = batch.column(RECORD_KEY)
-            orderings = pa.nulls(len(found)) if shape.ordering_field is None else batch.column(shape.ordering_field)
-            yield VersionColumns.of_keys(found, orderings, is_delete=False).of(keys)
+            orderings = orderings_of(batch, shape.ordering_fields)
+            yield VersionColumns.of_keys(batch.column(RECORD_KEY), orderings, is_delete=False).of(keys)
 
 
 def _event_time_reader(storage: Storage, shape: RecordShape) -> BlockReader:
@@ -117,8 +116,8 @@ def _event_times(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64A
     """The event times of records; of deletes only where the ordering value is the event time."""
     if isinstance(part, DataBlock):
         return event_times_ms(part.records.column(0))
-    if shape.event_time_field == shape.ordering_field:
-        return event_times_ms(part.orderings)
+    if shape.event_time_field in shape.ordering_fields:
+        return event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, shape.event_time_field))
     return pa.nulls(len(part.keys), pa.int64())
 
 

@@ -7,8 +7,7 @@ EVENT_TIME_ORDERING: only what follows the key's last natural delete counts; the
 the last position on a tie; where nothing follows it, the natural delete itself is the winner.
 HUDI_0X_OVERWRITE_WITH_LATEST: the same, but the few keys with an ordered delete are folded one by one.
 
-An upsert without ordering value counts as less than any value: Hudi can't read such a table itself. Without an ordering
-field all ordering values are equal. Floating-point values are ordered as Java's Double.compareTo does.
+How ordering values compare, `ordering_values` says; without an ordering field all records are level.
 """
 
 from __future__ import annotations
@@ -20,17 +19,14 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY
 from eventide_adapters.format.log_records import DataBlock, DeleteBlock
-from eventide_core.errors import RecordDecodeError, UnsupportedTableError
+from eventide_adapters.format.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
+from eventide_core.errors import RecordDecodeError
 from eventide_core.table.record_order import MergeRule, Version, fold
 from eventide_core.table.record_shape import RecordShape
 
-_LEAST = np.iinfo(np.int64).min
-
-Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
@@ -101,9 +97,9 @@ class _Log:
 
     @classmethod
     def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
-        ordering_type = _ordering_type(schema, shape)
+        kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
         keys: list[pa.Array[Any]] = [pa.array([], schema.field(RECORD_KEY).type)]
-        orderings: list[pa.Array[Any]] = [pa.array([], ordering_type)]
+        orderings: list[pa.Array[Any]] = [pa.array([], kind)]
         is_natural_delete = [np.zeros(0, np.bool_)]
         rows = [np.zeros(0, np.int64)]
         data: list[pa.RecordBatch] = []
@@ -111,13 +107,13 @@ class _Log:
         for block in blocks:
             if isinstance(block, DeleteBlock):
                 keys.append(block.keys)
-                orderings.append(_orderings_of_deletes(block, ordering_type))
+                orderings.append(block.orderings)
                 is_deleted = np.ones(len(block.keys), np.bool_)
                 rows.append(np.full(len(block.keys), -1, np.int64))
             else:
                 records = block.records
                 keys.append(records.column(RECORD_KEY))
-                orderings.append(_orderings_of_records(records, shape))
+                orderings.append(orderings_of(records, shape.ordering_fields))
                 is_deleted = np.zeros(len(records), np.bool_)
                 rows.append(np.arange(data_count, data_count + len(records)))
                 data.append(records)
@@ -151,29 +147,29 @@ def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numb
             np.maximum.at(winner, codes, positions)
             return winner
         case MergeRule.EVENT_TIME_ORDERING:
-            return _greatest(codes, winner, positions, _ranks(log.orderings), log.is_natural_delete)
+            return _greatest(codes, winner, positions, ranks(log.orderings), log.is_natural_delete)
         case MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
-            ranks = _ranks(log.orderings)
-            greatest = _greatest(codes, winner, positions, ranks, log.is_natural_delete)
-            return _fold_one_by_one(codes, greatest, ranks, log, rule)
+            numbers = ranks(log.orderings)
+            greatest = _greatest(codes, winner, positions, numbers, log.is_natural_delete)
+            return _fold_one_by_one(codes, greatest, numbers, log, rule)
         case MergeRule.HUDI_0X_DEFAULT:
             raise AssertionError(f"{rule} is no rule to read by")
         case _:
             assert_never(rule)
 
 
-def _greatest(codes: Numbers, winner: Numbers, positions: Numbers, ranks: Numbers, is_natural_delete: Flags) -> Numbers:
+def _greatest(codes: Numbers, winner: Numbers, positions: Numbers, order: Numbers, is_natural_delete: Flags) -> Numbers:
     """`winner`, all -1, becomes the last of the greatest after a key's last natural delete, or that delete."""
     np.maximum.at(winner, codes[is_natural_delete], positions[is_natural_delete])
     counts = positions > winner[codes]
-    greatest = np.full(len(winner), _LEAST, np.int64)
-    np.maximum.at(greatest, codes[counts], ranks[counts])
-    is_best = counts & (ranks == greatest[codes])
+    greatest = np.full(len(winner), LEAST, np.int64)
+    np.maximum.at(greatest, codes[counts], order[counts])
+    is_best = counts & (order == greatest[codes])
     np.maximum.at(winner, codes[is_best], positions[is_best])
     return winner
 
 
-def _fold_one_by_one(codes: Numbers, winner: Numbers, ranks: Numbers, log: _Log, rule: MergeRule) -> Numbers:
+def _fold_one_by_one(codes: Numbers, winner: Numbers, order: Numbers, log: _Log, rule: MergeRule) -> Numbers:
     """`winner`, corrected for the keys with ordered deletes: there Hudi 0.x's rule is no order of the versions."""
     is_delete = log.row < 0
     keys = np.unique(codes[is_delete & ~log.is_natural_delete])
@@ -182,61 +178,8 @@ def _fold_one_by_one(codes: Numbers, winner: Numbers, ranks: Numbers, log: _Log,
     for places in np.split(chosen, np.nonzero(np.diff(codes[chosen]))[0] + 1):
         last = fold(
             rule,
-            (Version(None if log.is_natural_delete[i] else int(ranks[i]), bool(is_delete[i]), int(i)) for i in places),
+            (Version(None if log.is_natural_delete[i] else int(order[i]), bool(is_delete[i]), int(i)) for i in places),
         )
         if last is not None:
             winner[codes[last.position]] = last.position
     return winner
-
-
-def _ranks(orderings: pa.Array[Any]) -> Numbers:
-    """Numbers that are ordered as the values are; the least of all for a null."""
-    values: Any = comparable(orderings)
-    if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
-        width = pa.int32() if values.type.bit_width == 32 else pa.int64()
-        numbers = values.view(width).cast(pa.int64())
-    else:
-        encoded = values.dictionary_encode()
-        rank_of = np.empty(len(encoded.dictionary), np.int64)
-        rank_of[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
-        ranks: Any = pa.array(rank_of)
-        numbers = ranks.take(encoded.indices)
-    return np.asarray(numbers.fill_null(_LEAST).to_numpy(zero_copy_only=False))
-
-
-def comparable(values: pa.Array[Any]) -> pa.Array[Any]:
-    """The values such that Arrow's order is Hudi's: floats become integers in Java's total order of them."""
-    if not pa.types.is_floating(values.type):
-        return values
-    doubles: Any = values.cast(pa.float64())
-    numbers = doubles.fill_null(0.0).to_numpy(zero_copy_only=False).copy()
-    numbers[np.isnan(numbers)] = np.nan  # one NaN, the positive one, greater than infinity
-    bits = numbers.view(np.int64)
-    ordered = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
-    with_nulls: pa.Array[Any] = pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False))
-    return with_nulls
-
-
-def _ordering_type(schema: pa.Schema, shape: RecordShape) -> pa.DataType:
-    if shape.ordering_field is None:
-        return pa.int64()
-    if shape.ordering_field not in schema.names:
-        raise UnsupportedTableError(
-            f"ordering field {shape.ordering_field} is no column of the table ({', '.join(schema.names)})"
-        )
-    ordering_type: pa.DataType = schema.field(shape.ordering_field).type
-    return ordering_type
-
-
-def _orderings_of_records(records: pa.RecordBatch, shape: RecordShape) -> pa.Array[Any]:
-    if shape.ordering_field is None:
-        return pa.array(np.zeros(len(records), np.int64))
-    orderings: pa.Array[Any] = records.column(shape.ordering_field)
-    return orderings
-
-
-def _orderings_of_deletes(block: DeleteBlock, ordering_type: pa.DataType) -> pa.Array[Any]:
-    if block.orderings.type == ordering_type:
-        return block.orderings
-    assert block.orderings.null_count == len(block.orderings), "ordering values of another type than the column's"
-    return pa.array([None] * len(block.orderings), ordering_type)

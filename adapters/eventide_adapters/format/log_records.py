@@ -1,15 +1,15 @@
 """Reads the records of a slice's logs, block by block, as Arrow columns: what the merge is built on.
 
 A block comes in batches, read as ranges of its log: of an Avro block a segment, of a Parquet block a batch of its row
-groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted` are deletes with their row's ordering value;
-they come as a DeleteBlock of their own. Where a block holds a key both as a delete and as a record, it comes in pieces that
-keep the order of its rows.
+groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker, are
+deletes with their row's ordering value; they come as a DeleteBlock of their own. Where a block holds a key both as a delete
+and as a record, it comes in pieces that keep the order of its rows.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from eventide_adapters.format.avro_schema import IS_DELETED, OPERATION, RECORD_K
 from eventide_adapters.format.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.delete_block import decode_delete_block
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks
+from eventide_adapters.format.ordering_values import ordering_type, orderings_of
 from eventide_core.errors import (
     CorruptLogBlockError,
     EventideError,
@@ -52,7 +53,7 @@ class DataBlock:
 class DeleteBlock:
     """Deleted keys in the order of their block.
 
-    `orderings` has the ordering column's type (the null type where the table has none); null is a delete in natural order.
+    `orderings` are of the type that `ordering_values` gives the table; null is a delete in natural order.
     """
 
     instant: str
@@ -87,17 +88,17 @@ class BlockReader:
         fields = {field.name: field for field in table_fields(shape.schema)}
         self._storage = storage
         self._columns = list(fields) if columns is None else list(columns)
-        self._ordering = shape.ordering_field
-        for name in (*self._columns, *([] if self._ordering is None else [self._ordering])):
+        for name in self._columns:
             if name not in fields:
                 raise InvalidFilterError(f"no column {name!r} in the table's schema; it has {', '.join(fields)}")
         self.schema = pa.schema([fields[name].arrow for name in self._columns])
-        self._ordering_type = pa.null() if self._ordering is None else fields[self._ordering].type.arrow
+        self._ordering = shape.ordering_fields
+        self.ordering_type = ordering_type(self._ordering, {name: field.type.arrow for name, field in fields.items()})
         # A block in which rows may be deletes is read with what tells them, too.
-        self._marks_deletes = IS_DELETED in fields
-        extra = [IS_DELETED, RECORD_KEY] + ([] if self._ordering is None else [self._ordering])
+        self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
+        extra = dict.fromkeys([*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering])
         wider = [*self._columns, *(name for name in extra if name not in self._columns)]
-        self._read_fields = tuple(fields[name] for name in (wider if self._marks_deletes else self._columns))
+        self._read_fields = tuple(fields[name] for name in (wider if self._marks else self._columns))
 
     def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
         """The records of a block that counts, in one part or several."""
@@ -108,7 +109,7 @@ class BlockReader:
         match placed.block.block_type:
             case BlockType.DELETE:
                 keys, orderings = decode_delete_block(
-                    placed.read_content(self._storage), self._ordering_type, placed.place
+                    placed.read_content(self._storage), self.ordering_type, placed.place
                 )
                 yield DeleteBlock(placed.instant, keys, orderings)
             case BlockType.AVRO_DATA:
@@ -151,8 +152,10 @@ class BlockReader:
 
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
         """Records and deletes apart."""
-        is_deleted = _deleted_rows(records) if self._marks_deletes else None
-        if is_deleted is None or not is_deleted.any():
+        is_deleted = np.zeros(records.num_rows, np.bool_)
+        for mark in self._marks:
+            is_deleted |= mark.rows(records)
+        if not is_deleted.any():
             yield DataBlock(instant, records.select(self._columns))
             return
         keys = records.column(RECORD_KEY)
@@ -172,16 +175,40 @@ class BlockReader:
             )
 
     def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
-        orderings = pa.nulls(records.num_rows) if self._ordering is None else records.column(self._ordering)
-        return DeleteBlock(instant, records.column(RECORD_KEY), orderings)
+        return DeleteBlock(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
 
 
-def _deleted_rows(records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """True where a row is a delete; a null of `_hoodie_is_deleted` is none."""
-    marks = records.column(IS_DELETED)
-    if not pa.types.is_boolean(marks.type):
-        raise UnsupportedTableError(f"the table's column {IS_DELETED} is {marks.type}; Hudi knows it as a boolean")
-    return marks.fill_null(False).to_numpy(zero_copy_only=False)
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A column whose rows are deletes where it says exactly `text`; a null says nothing."""
+
+    column: str
+    text: str
+
+    def rows(self, records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        says: Any = pc.equal(records.column(self.column).cast(pa.string()), pa.scalar(self.text))
+        return np.asarray(says.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark, ...]:
+    """What marks deletes in a table with these columns; the table's own marker marks none where its column is missing."""
+    marks: list[_Mark] = []
+    if IS_DELETED in types:
+        if not pa.types.is_boolean(types[IS_DELETED]):
+            raise UnsupportedTableError(
+                f"the table's column {IS_DELETED} is {types[IS_DELETED]}; Hudi knows it as a boolean"
+            )
+        marks.append(_Mark(IS_DELETED, "true"))
+    marker = shape.delete_marker
+    if marker is not None and marker.field in types:
+        kind = types[marker.field]
+        if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            raise UnsupportedTableError(
+                f"the table marks deletes by {marker.value!r} in its column {marker.field}, which is {kind}; known are "
+                "texts, whole numbers and booleans; compact it with Hudi itself"
+            )
+        marks.append(_Mark(marker.field, marker.value))
+    return tuple(marks)
 
 
 def _refuse_operations(names: Iterable[str], place: str) -> None:

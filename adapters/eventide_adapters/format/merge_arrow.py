@@ -19,14 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY
-from eventide_adapters.format.log_fold import Flags, FoldedLogs, Numbers, comparable
+from eventide_adapters.format.log_fold import Flags, FoldedLogs
+from eventide_adapters.format.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:
     """The columns that a merge needs, whatever else is read."""
-    return (RECORD_KEY,) if shape.ordering_field is None else (RECORD_KEY, shape.ordering_field)
+    return (RECORD_KEY, *(name for name in shape.ordering_fields if name != RECORD_KEY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,9 @@ class SliceMerge:
         return pa.concat_tables([table, replacing]).combine_chunks().take(index)
 
     def _beats_base(self, keys: Numbers, batch: pa.RecordBatch, rows: Numbers) -> Flags:
-        field_name = self.shape.ordering_field
-        if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or field_name is None:
+        if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or not self.shape.ordering_fields:
             return np.ones(len(keys), np.bool_)
-        newer = comparable(self.logs.orderings.take(keys))
-        older = comparable(batch.column(field_name).take(rows))
-        # A null is less than any value: the winner loses with a null unless the base row has one too.
-        is_greater: Any = pc.greater_equal(newer, older)
-        wins = is_greater.fill_null(False).to_numpy(zero_copy_only=False)
-        wins |= older.is_null().to_numpy(zero_copy_only=False)
-        return np.asarray(wins | self.logs.is_natural_delete[keys], np.bool_)
+        fields = list(self.shape.ordering_fields)
+        met = orderings_of(batch.select(fields).take(rows), fields)
+        newer, older = common_ranks(self.logs.orderings.take(keys), met)
+        return np.asarray((newer >= older) | self.logs.is_natural_delete[keys], np.bool_)

@@ -31,9 +31,10 @@ from eventide_adapters.format.base_parquet import (
     read_footer,
 )
 from eventide_adapters.format.delete_block import encode_delete_block
-from eventide_adapters.format.log_fold import FoldedLogs, comparable
+from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import DataBlock, iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
+from eventide_adapters.format.ordering_values import common_ranks, orderings_of
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, Storage
@@ -152,8 +153,10 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones) -> T
     met: list[pa.Array[Any]] = []
     for keys, orderings in _live_records(storage, logs, task):
         found = pc.index_in(keys, value_set=tombstones.keys)
-        older = pc.less(comparable(orderings), comparable(tombstones.orderings).take(found))
-        met.append(found.filter(older, null_selection_behavior="drop"))
+        rows = pc.indices_nonzero(found.is_valid())
+        found = found.drop_null()
+        older, newer = common_ranks(orderings.take(rows), tombstones.orderings.take(found))
+        met.append(found.filter(pa.array(older < newer)))
     places = pa.array(range(len(tombstones.keys)), pa.int32())
     return tombstones.filter(pc.is_in(places, value_set=pa.concat_arrays([pa.array([], pa.int32()), *met])))
 
@@ -180,10 +183,10 @@ def _live_records(
 ) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
     """Keys and ordering values of the logs' records that are no deletes, a block at a time."""
     shape: RecordShape = task.shape
-    assert shape.ordering_field is not None, "tombstones without an ordering field"
+    assert shape.ordering_fields, "tombstones without an ordering field"
     for block in iter_log_records(storage, logs, shape, task.blocks, merge_columns(shape), is_strict=True):
         if isinstance(block, DataBlock):
-            yield block.records.column(RECORD_KEY), block.records.column(shape.ordering_field)
+            yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)
 
 
 def _check_size(storage: Storage, path: str, size: int) -> None:

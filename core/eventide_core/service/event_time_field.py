@@ -7,7 +7,7 @@ from eventide_core.table.schema import is_nullable
 
 
 def event_time_field_of(state: TableState, options: Options) -> str:
-    """The field that holds the event time: the published cut's, else the option's, else the table's ordering field.
+    """The field that holds the event time: the published cut's, else the option's, else the table's (first) ordering field.
 
     Raises RefusedError for an option that names another field than the published cut is in, ConfigError where none is
     known.
@@ -18,7 +18,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
             f"option {EVENT_TIME_FIELD}={asked!r}: the published cut is in terms of {published!r}, and the two cannot be "
             "compared; drop the option, or roll back or restore the table to before that compaction first"
         )
-    name = published or asked or state.config.ordering_field
+    name = published or asked or state.config.first_ordering_field
     if name is None:
         raise ConfigError(
             f"the table has no ordering field, so it does not tell its event-time field: give {EVENT_TIME_FIELD}"

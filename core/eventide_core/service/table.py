@@ -205,7 +205,10 @@ class TableState:
         return found
 
     def shape(self, event_time_field: str | None) -> RecordShape:
-        return RecordShape(self.schema, self.config.merge_rule, self.config.ordering_field, event_time_field)
+        config = self.config
+        return RecordShape(
+            self.schema, config.merge_rule, config.ordering_fields, event_time_field, config.delete_marker
+        )
 
     def blocks(self, until: str | None = None) -> BlockFilter:
         """Which log blocks count now, or counted as of `until`."""

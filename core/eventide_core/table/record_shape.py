@@ -6,10 +6,22 @@ from eventide_core.table.record_order import MergeRule
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteMarker:
+    """A log record whose `field`, as a text, is exactly `value` deletes its key. In a base file it means nothing."""
+
+    field: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class RecordShape:
-    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own."""
+    """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.
+
+    Several ordering fields are compared one after another.
+    """
 
     schema: str
     merge_rule: MergeRule
-    ordering_field: str | None
+    ordering_fields: tuple[str, ...]
     event_time_field: str | None
+    delete_marker: DeleteMarker | None = None

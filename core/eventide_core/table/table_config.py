@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.merge_config import MergeConfig
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import DeleteMarker
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 SUPPORTED_VERSIONS = (6, 8, 9)
@@ -16,12 +18,6 @@ SUPPORTED_VERSIONS = (6, 8, 9)
 _KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-_PAYLOADS = {
-    "OverwriteWithLatestAvroPayload": MergeRule.COMMIT_TIME_ORDERING,
-    "DefaultHoodieRecordPayload": MergeRule.EVENT_TIME_ORDERING,
-    "EventTimeAvroPayload": MergeRule.EVENT_TIME_ORDERING,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +37,7 @@ class TableConfig:
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
     ordering_fields: tuple[str, ...]
+    delete_marker: DeleteMarker | None
     base_file_extension: str
     timeline_path: str
     metadata_partitions: tuple[str, ...]
@@ -64,7 +61,7 @@ class TableConfig:
         return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
 
     @property
-    def ordering_field(self) -> str | None:
+    def first_ordering_field(self) -> str | None:
         return self.ordering_fields[0] if self.ordering_fields else None
 
     @classmethod
@@ -87,23 +84,19 @@ class TableConfig:
                 f"{', '.join(map(str, SUPPORTED_VERSIONS))}; upgrade or downgrade it with Hudi's own tools first"
             )
         _refuse_unknown(properties, root)
-        ordering = names("hoodie.table.ordering.fields") or names("hoodie.table.precombine.field")
-        if len(ordering) > 1:
-            raise UnsupportedTableError(
-                f"{root}: several ordering fields ({', '.join(ordering)}) are not supported yet"
-            )
-        rule = _merge_rule(properties, version, bool(ordering), root)
+        merge = MergeConfig.of(properties, version, root)
         timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
         return cls(
             name=properties.get("hoodie.table.name", ""),
             version=version,
-            merge_rule=rule,
-            reader_rules=_reader_rules(rule, version, properties),
-            payload_class=_payload(properties),
+            merge_rule=merge.rule,
+            reader_rules=merge.reader_rules,
+            payload_class=merge.payload_class,
             record_key_fields=names("hoodie.table.recordkey.fields"),
             # A field may carry its key generator's kind behind a colon, as in `ts:TIMESTAMP`.
             partition_fields=tuple(field.split(":")[0] for field in names("hoodie.table.partition.fields")),
-            ordering_fields=ordering,
+            ordering_fields=merge.ordering_fields,
+            delete_marker=merge.delete_marker,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
             metadata_partitions=names("hoodie.table.metadata.partitions"),
@@ -135,70 +128,34 @@ def _character(escape: str) -> str:
     return chr(int(escape[1:], 16)) if len(escape) > 1 else escape
 
 
-def _payload(properties: Mapping[str, str]) -> str | None:
-    for key in ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"):
-        if properties.get(key):
-            return properties[key]
-    return None
-
-
-def _is_written_by_hudi_0x(version: int, properties: Mapping[str, str]) -> bool:
-    return version < 8 and bool(properties.get("hoodie.table.precombine.field"))
-
-
-def _reader_rules(rule: MergeRule, version: int, properties: Mapping[str, str]) -> tuple[MergeRule, ...]:
-    if not _is_written_by_hudi_0x(version, properties):
-        return (rule,)
-    if rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
-        return (rule, MergeRule.COMMIT_TIME_ORDERING)
-    if rule is MergeRule.EVENT_TIME_ORDERING:
-        return (rule, MergeRule.HUDI_0X_DEFAULT)
-    return (rule,)
-
-
-def _merge_rule(properties: Mapping[str, str], version: int, has_ordering: bool, root: str) -> MergeRule:
-    mode = properties.get("hoodie.record.merge.mode")
-    if mode in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
-        return MergeRule(mode)
-    payload = _payload(properties)
-    known = _PAYLOADS.get((payload or "").rpartition(".")[2])
-    if mode is None and known is MergeRule.COMMIT_TIME_ORDERING and _is_written_by_hudi_0x(version, properties):
-        # Hudi 1.x reads such a table in commit order, the engine that wrote it does not (docs/rfc74.md).
-        return MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
-    if mode is None and known is not None:
-        return known
-    if mode is None and payload is None:
-        return MergeRule.EVENT_TIME_ORDERING if has_ordering else MergeRule.COMMIT_TIME_ORDERING
-    raise UnsupportedTableError(
-        f"{root}: merge mode {mode or 'unset'} with payload {payload} is not known to merge like COMMIT_TIME_ORDERING or "
-        "EVENT_TIME_ORDERING; compact this table with Hudi itself"
-    )
-
-
 def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
-    if properties.get("hoodie.table.type", "COPY_ON_WRITE") != "MERGE_ON_READ":
+    kind = properties.get("hoodie.table.type", "COPY_ON_WRITE")
+    if kind != "MERGE_ON_READ":
         raise UnsupportedTableError(
-            f"{root}: a {properties.get('hoodie.table.type', 'COPY_ON_WRITE')} table has no logs to compact; "
-            "eventide is for MERGE_ON_READ tables"
+            f"{root}: a {kind} table has no logs to compact, every commit rewrites its files: read it with Hudi; eventide "
+            "is for MERGE_ON_READ tables"
         )
-    if properties.get("hoodie.table.base.file.format", "PARQUET") != "PARQUET":
+    base_format = properties.get("hoodie.table.base.file.format", "PARQUET")
+    if base_format != "PARQUET":
         raise UnsupportedTableError(
-            f"{root}: base files of format {properties['hoodie.table.base.file.format']}; only PARQUET is supported"
+            f"{root}: its base files are {base_format}, and eventide reads and writes PARQUET; compact this table with Hudi "
+            "itself, or write it anew in PARQUET"
         )
     refused = {
-        "hoodie.table.cdc.enabled": "change data capture logs are not supported",
-        "hoodie.table.multiple.base.file.formats.enable": "several base file formats in one table are not supported",
-        "hoodie.datasource.write.drop.partition.columns": "partition columns left out of the files are not supported",
+        "hoodie.table.cdc.enabled": "its compactions must write change data, which eventide does not; compact this table "
+        "with Hudi itself, or turn it off there",
+        "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
+        "does not read; compact this table with Hudi itself",
+        "hoodie.datasource.write.drop.partition.columns": "partition columns are left out of the files, and eventide does "
+        "not put them back; compact this table with Hudi itself",
     }
     for key, why in refused.items():
         if properties.get(key, "false").lower() == "true":
             raise UnsupportedTableError(f"{root}: {key}=true: {why}")
-    # Both make a merge pick single fields, or see deletes, by rules of their own.
-    mode = "hoodie.table.partial.update.mode"
-    for key in [mode, *(key for key in properties if key.startswith("hoodie.record.merge.property."))]:
-        if properties.get(key):
-            raise UnsupportedTableError(f"{root}: {key}={properties[key]} is not supported; use Hudi itself")
     if properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
         raise UnsupportedTableError(f"{root}: a table without meta fields is not supported yet")
     if properties.get("hoodie.bootstrap.base.path"):
-        raise UnsupportedTableError(f"{root}: a bootstrapped table is not supported; rewrite it with Hudi first")
+        raise UnsupportedTableError(
+            f"{root}: a bootstrapped table keeps columns outside of it, in {properties['hoodie.bootstrap.base.path']}, "
+            "where eventide does not read; write it anew with Hudi first"
+        )

@@ -51,7 +51,7 @@ SCHEMA_TEXT = table_schema(
     {"name": "seen", "type": ["null", "string"], "default": None},
     {"name": "_hoodie_is_deleted", "type": ["null", "boolean"], "default": None},
 )
-SHAPE = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, "ts", "ts")
+SHAPE = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
 ALL = BlockFilter(frozenset({T1, T2, T3, T4}), None)
 
 
@@ -114,7 +114,7 @@ class TestSummary:
                 {"id": "d", "ts": 1, "seen": "2026-11-21T00:00Z"},
             ),
         )
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, "ts", "seen")
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "seen")
         summary = ArrowLogContent(storage).summarize(log, shape)
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
@@ -148,7 +148,7 @@ class TestSummary:
             ArrowLogContent(storage).summarize(_log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
 
     def test_a_table_without_event_time_field_is_told_what_to_set(self, storage: Storage) -> None:
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, "ts", None)
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
         with pytest.raises(UnsupportedTableError, match=r"hoodie\.payload\.event\.time\.field"):
             ArrowLogContent(storage).summarize(_log(storage, 1), shape)
 
@@ -222,10 +222,22 @@ class TestKeyHistories:
 
     def test_without_ordering_field_records_are_level_and_deletes_natural(self, storage: Storage) -> None:
         _, merged, remaining = self._slice(storage)
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, None, None)
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, (), None)
         histories = ArrowLogContent(storage).key_histories(None, merged, remaining, shape, ALL, only_deleted=True)
         assert histories[0] == KeyHistory(
             "b", None, (Version(0, False, 0), Version(None, True, 1)), (Version(0, False, 2),)
+        )
+
+    def test_several_ordering_fields_make_tuples(self, storage: Storage) -> None:
+        _, merged, remaining = self._slice(storage)
+        rows = [{"_hoodie_record_key": "a", "ts": 7, "id": "b"}]
+        base = _base(storage, rows, _hoodie_record_key=pa.string(), ts=pa.int64(), id=pa.string())
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts", "id"), "ts")
+        (history, *_) = ArrowLogContent(storage).key_histories(
+            base, merged[:1], remaining, shape, ALL, only_deleted=False
+        )
+        assert history == KeyHistory(
+            "a", Version((7, "b"), False, 0), (Version((20, "a"), False, 1),), (Version((40, "a"), False, 2),)
         )
 
     def test_a_base_file_older_than_the_ordering_column_has_hudis_default(self, storage: Storage) -> None:
@@ -267,7 +279,7 @@ def test_logs_of_real_hudi_hold_what_fastavro_reads_in_them(name: str, tmp_path:
         shape = RecordShape(
             json.dumps({**fields, "fields": fields["fields"][5:]}),
             MergeRule.EVENT_TIME_ORDERING,
-            "event_ts",
+            ("event_ts",),
             "event_ts",
         )
         records = [read_records(*parsed) for parsed in blocks if parsed[0] != DELETE]

@@ -34,7 +34,7 @@ from support.log_files import (
 
 T1, T2 = "20261121060413861", "20261121060413862"
 FIELDS = table_schema({"name": "id", "type": "string"}, {"name": "ts", "type": "long"}, {"name": "s", "type": "string"})
-SHAPE = RecordShape(FIELDS, MergeRule.EVENT_TIME_ORDERING, "ts", "ts")
+SHAPE = RecordShape(FIELDS, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
 LOG = "part=a/.f_1.log.1_0-0-0"
 SEGMENT = 4096
 

@@ -19,7 +19,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.slice_read import BlockFilter
 from support.log_files import (
     CDC,
@@ -46,7 +46,7 @@ SCHEMA_TEXT = table_schema(
     {"name": "_hoodie_is_deleted", "type": ["null", "boolean"], "default": None},
 )
 PLAIN_TEXT = table_schema({"name": "id", "type": "string"}, {"name": "ts", "type": ["null", "long"], "default": None})
-SHAPE = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, "ts", "ts")
+SHAPE = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
 ALL = BlockFilter(frozenset({T1, T2, T3, T4}), None)
 
 
@@ -140,7 +140,7 @@ class TestRowsMarkedAsDeleted:
 
     def test_a_table_without_ordering_column_gives_natural_deletes(self, storage: Storage) -> None:
         logs = _put(storage, _rows(T1, ("a", 1, True)) + delete_block(T2, [("b", ("LongWrapper", 5))]))
-        shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, None, None)
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, (), None)
         parts = list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
         assert [p.keys.to_pylist() for p in parts if isinstance(p, DeleteBlock)] == [["a"], ["b"]]
         assert [p.orderings for p in parts if isinstance(p, DeleteBlock)] == [pa.nulls(1), pa.nulls(1)]
@@ -184,6 +184,47 @@ class TestWhichBlocksCount:
         (listed,) = _put(storage, _rows(T1, ("a", 1, None)))
         storage.put(listed[0], storage.read(listed[0]) + _rows(T2, ("b", 2, None)))
         assert _read(storage, [listed]) == [(T1, ("a", 1))]
+
+
+class TestADeleteMarker:
+    SCHEMA = table_schema(
+        {"name": "id", "type": "string"},
+        {"name": "ts", "type": ["null", "long"], "default": None},
+        {"name": "op", "type": ["null", "string"], "default": None},
+        {"name": "code", "type": ["null", "int"], "default": None},
+        {"name": "rate", "type": ["null", "double"], "default": None},
+    )
+
+    def _read(self, storage: Storage, field: str, value: str, columns: list[str] | None) -> list[Any]:
+        rows = [("a", "D", 1), ("b", "d", 2), ("c", None, None), ("e", "D", 2)]
+        records = [
+            with_meta({"id": key, "ts": 5, "op": op, "code": code, "rate": None}, key, T1) for key, op, code in rows
+        ]
+        logs = _put(storage, avro_block(T1, written_schema(self.SCHEMA), records))
+        shape = RecordShape(self.SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), None, DeleteMarker(field, value))
+        parts = iter_log_records(storage, logs, shape, ALL, columns, is_strict=True)
+        return [
+            (part.keys.to_pylist(), part.orderings.to_pylist())
+            if isinstance(part, DeleteBlock)
+            else part.records.column("id").to_pylist()
+            for part in parts
+        ]
+
+    @pytest.mark.parametrize("columns", [None, ["id"]])
+    def test_rows_that_bear_it_exactly_are_deletes_with_their_ordering_value(
+        self, storage: Storage, columns: list[str] | None
+    ) -> None:
+        assert self._read(storage, "op", "D", columns) == [["b", "c"], (["a", "e"], [5, 5])]
+
+    def test_a_whole_number_is_compared_as_a_text(self, storage: Storage) -> None:
+        assert self._read(storage, "code", "2", None) == [["a", "c"], (["b", "e"], [5, 5])]
+
+    def test_it_marks_nothing_where_its_column_is_missing(self, storage: Storage) -> None:
+        assert self._read(storage, "gone", "D", None) == [["a", "b", "c", "e"]]
+
+    def test_a_column_whose_text_is_in_doubt_is_refused(self, storage: Storage) -> None:
+        with pytest.raises(UnsupportedTableError, match=r"marks deletes by '1\.0' in its column rate, which is double"):
+            self._read(storage, "rate", "1.0", None)
 
 
 class TestWhatCannotBeRead:

@@ -55,7 +55,7 @@ FULL = {
 }
 EMPTY = dict.fromkeys(FULL) | {"id": "k2"}
 SCHEMA = avro_schema_of("t", pa.schema(COLUMNS))
-SHAPE = RecordShape(SCHEMA, MergeRule.COMMIT_TIME_ORDERING, "ts", None)
+SHAPE = RecordShape(SCHEMA, MergeRule.COMMIT_TIME_ORDERING, ("ts",), None)
 
 
 def _records(*rows: dict[str, Any]) -> pa.Table:

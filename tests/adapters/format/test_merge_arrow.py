@@ -38,6 +38,10 @@ ORDERINGS: dict[str, tuple[pa.DataType, list[Any]]] = {
     ),
     "date": (pa.date32(), [date(1969, 12, 31) + timedelta(days=i) for i in range(5)]),
     "decimal": (pa.decimal128(9, 2), [Decimal(f"{i}.25") for i in range(-2, 3)]),
+    "several": (
+        pa.struct([("ts", pa.int64()), ("name", pa.string())]),
+        [{"ts": ts, "name": name} for ts, name in ((-1, "b"), (0, ""), (0, "a"), (0, "ab"), (7, "a"))],
+    ),
 }
 
 
@@ -50,18 +54,27 @@ class Change:
     is_delete: bool
 
 
-def shape_of(rule: MergeRule, ordering_field: str | None = "ts") -> RecordShape:
-    return RecordShape(json.dumps("null"), rule, ordering_field, ordering_field)
+def shape_of(rule: MergeRule, ordering_fields: tuple[str, ...] = ("ts",)) -> RecordShape:
+    return RecordShape(json.dumps("null"), rule, ordering_fields, None)
 
 
 def schema_of(ordering_type: pa.DataType) -> pa.Schema:
-    return pa.schema([("_hoodie_record_key", pa.string()), ("ts", ordering_type), ("position", pa.int64())])
+    ordering = ordering_type if isinstance(ordering_type, pa.StructType) else [pa.field("ts", ordering_type)]
+    return pa.schema([pa.field("_hoodie_record_key", pa.string()), *ordering, pa.field("position", pa.int64())])
 
 
 def records(schema: pa.Schema, rows: Sequence[tuple[str | None, Any, int]]) -> pa.RecordBatch:
-    columns = [[row[i] for row in rows] for i in range(3)]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
+    _, *ordering, _ = schema.names
+    return pa.RecordBatch.from_pylist(
+        [
+            {
+                "_hoodie_record_key": key,
+                "position": position,
+                **(value if isinstance(value, dict) else {ordering[0]: value}),
+            }
+            for key, value, position in rows
+        ],
+        schema=schema,
     )
 
 
@@ -104,7 +117,9 @@ def as_blocks(
                 values_of = [None if c.ordering is None else values[c.ordering] for c, _ in run]
                 keys = [c.key for c, _ in run]
                 if run[0][0].is_delete:
-                    blocks.append(deletes(instant, keys, values_of, schema.field("ts").type))
+                    _, *ordering, _ = schema
+                    kind = ordering[0].type if len(ordering) == 1 else pa.struct(ordering)
+                    blocks.append(deletes(instant, keys, values_of, kind))
                 else:
                     rows = list(zip(keys, values_of, [p for _, p in run], strict=True))
                     blocks.append(DataBlock(instant, records(schema, rows)))
@@ -130,7 +145,8 @@ def test_a_merged_slice_holds_the_latest_version_of_every_key(
     schema = schema_of(ordering_type)
     base_rows = [(key, values[ordering], -1 - i) for i, (key, ordering) in enumerate(base.items())]
     batches = [records(schema, base_rows[i : i + batch_size]) for i in range(0, len(base_rows), batch_size)]
-    rows, merge = merged(batches, as_blocks(log, schema, values), schema, shape_of(rule))
+    shape = shape_of(rule, tuple(schema.names[1:-1]))
+    rows, merge = merged(batches, as_blocks(log, schema, values), schema, shape)
 
     flat = [change for part in log for change in part]
     keys = list(dict.fromkeys([*base, *(change.key for change in flat)]))
@@ -241,7 +257,7 @@ def test_without_an_ordering_field_the_later_version_wins() -> None:
     schema = schema_of(pa.int64())
     base = [records(schema, [("a", 9, 0)])]
     upserts = DataBlock("20260101000000001", records(schema, [("a", 1, 10), ("a", 0, 11)]))
-    rows, _ = merged(base, [upserts], schema, shape_of(EVENT_TIME, None))
+    rows, _ = merged(base, [upserts], schema, shape_of(EVENT_TIME, ()))
     assert [row["position"] for row in rows] == [11]
 
 
@@ -254,4 +270,4 @@ def test_a_log_record_without_key_is_refused() -> None:
 
 def test_an_ordering_field_that_is_no_column_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match="ordering field when"):
-        FoldedLogs.of([], schema_of(pa.int64()), shape_of(EVENT_TIME, "when"))
+        FoldedLogs.of([], schema_of(pa.int64()), shape_of(EVENT_TIME, ("when",)))

@@ -62,7 +62,7 @@ def task(**changes: Any) -> MergeTask:
         carried_path=CARRIED,
         new_base_path=NEW_BASE,
         marker_path=MARKER,
-        shape=RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, "ts", "ts"),
+        shape=RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts"),
         blocks=BlockFilter(frozenset({D0, D1, D2, D3}), D0),
         codec="zstd",
     )

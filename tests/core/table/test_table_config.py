@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import DeleteMarker
 from eventide_core.table.table_config import TableConfig, parse_properties
 
 V6 = {
@@ -78,7 +79,7 @@ def test_a_version_6_table_is_understood() -> None:
     assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
     assert config.record_key_fields == ("a", "b")
     assert config.partition_fields == ("part", "day")
-    assert config.ordering_field == "ts"
+    assert config.ordering_fields == ("ts",)
 
 
 def test_a_version_9_table_is_understood() -> None:
@@ -143,26 +144,78 @@ def test_a_folder_without_a_version_is_no_table() -> None:
         TableConfig.parse("", "/lake/trips")
 
 
+REFUSED = {
+    ("hoodie.table.type", "COPY_ON_WRITE"): "every commit rewrites its files",
+    ("hoodie.table.type", "-"): "COPY_ON_WRITE table has no logs",
+    ("hoodie.table.base.file.format", "ORC"): "base files are ORC",
+    ("hoodie.table.base.file.format", "HFILE"): "base files are HFILE",
+    ("hoodie.table.base.file.format", "LANCE"): "base files are LANCE",
+    ("hoodie.table.cdc.enabled", "true"): "must write change data",
+    ("hoodie.table.multiple.base.file.formats.enable", "true"): "other formats than PARQUET",
+    ("hoodie.datasource.write.drop.partition.columns", "true"): "partition columns are left out",
+    ("hoodie.populate.meta.fields", "false"): "without meta fields",
+    ("hoodie.bootstrap.base.path", "/old"): "keeps columns outside of it, in /old",
+    ("hoodie.record.merge.mode", "CUSTOM"): "by code that only its owner's engine has",
+    ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"): "columns come from several of its versions",
+    ("hoodie.table.partial.update.mode", "FILL_UNAVAILABLE"): "columns come from several of its versions",
+    ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"): "delete.marker, which no reader can follow",
+    ("hoodie.record.merge.property.hoodie.payload.delete.marker", "D"): "delete.field, which no reader can follow",
+    ("hoodie.record.merge.property.com.acme.rate", "3"): "doesn't know what it does to a merge",
+}
+
+
+@pytest.mark.parametrize(("key", "value", "why"), [(*place, why) for place, why in REFUSED.items()])
+def test_what_would_change_the_rows_unseen_is_refused_with_the_reason(key: str, value: str, why: str) -> None:
+    with pytest.raises(UnsupportedTableError, match="/lake/trips") as refusal:
+        _config(V9 | {key: value})
+    assert why in str(refusal.value)
+
+
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("payload", "why"),
     [
-        ("hoodie.table.type", "COPY_ON_WRITE"),
-        ("hoodie.table.type", "-"),
-        ("hoodie.table.base.file.format", "ORC"),
-        ("hoodie.table.cdc.enabled", "true"),
-        ("hoodie.table.multiple.base.file.formats.enable", "true"),
-        ("hoodie.datasource.write.drop.partition.columns", "true"),
-        ("hoodie.populate.meta.fields", "false"),
-        ("hoodie.bootstrap.base.path", "/old"),
-        ("hoodie.record.merge.mode", "CUSTOM"),
-        ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
-        ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"),
-        ("hoodie.table.ordering.fields", "ts,seq"),
+        ("PartialUpdateAvroPayload", "fills what is null"),
+        ("OverwriteNonDefaultsWithLatestAvroPayload", "keeps the older value"),
+        ("debezium.PostgresDebeziumAvroPayload", "fills what Postgres left out"),
+        ("debezium.MySqlDebeziumAvroPayload", "upgrade it to version 9"),
+        ("AWSDmsAvroPayload", "upgrade it to version 9"),
+        ("ExpressionPayload", "MERGE INTO"),
     ],
 )
-def test_what_would_change_the_rows_unseen_is_refused(key: str, value: str) -> None:
-    with pytest.raises(UnsupportedTableError, match="/lake/trips"):
-        _config(V9 | {key: value})
+def test_a_payload_that_does_more_than_order_is_refused_with_what_it_does(payload: str, why: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=rf"{payload} .*compact this table with Hudi itself") as refusal:
+        _config(V6, hoodie__compaction__payload__class=f"org.apache.hudi.common.model.{payload}")
+    assert why in str(refusal.value)
+
+
+def test_a_merger_of_ones_own_is_refused() -> None:
+    strategy = {"hoodie.record.merge.strategy.id": "0b1c"}
+    with pytest.raises(UnsupportedTableError, match="0b1c is none of Hudi's own strategies"):
+        _config(V6 | strategy)
+    with pytest.raises(UnsupportedTableError, match="0b1c is none of Hudi's own strategies"):
+        _config(V9 | strategy | {"hoodie.record.merge.mode": "CUSTOM"})
+
+
+def test_version_9_tells_a_payload_as_ordering_fields_and_a_delete_marker() -> None:
+    config = _config(
+        V9
+        | {
+            "hoodie.table.legacy.payload.class": "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload",
+            "hoodie.table.ordering.fields": "_event_bin_file,_event_pos",
+            "hoodie.record.merge.property.hoodie.payload.delete.field": "_change_operation_type",
+            "hoodie.record.merge.property.hoodie.payload.delete.marker": "d",
+        }
+    )
+    assert config.ordering_fields == ("_event_bin_file", "_event_pos")
+    assert config.delete_marker == DeleteMarker("_change_operation_type", "d")
+    assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
+
+
+def test_several_ordering_fields_under_the_key_of_hudi_0x_are_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.precombine\.field=ts,seq: Hudi 0\.x"):
+        _config(V6, hoodie__table__precombine__field="ts,seq")
+    written_by_1x = {"hoodie.table.precombine.field": "-", "hoodie.table.ordering.fields": "ts,seq"}
+    assert _config(V6 | written_by_1x).ordering_fields == ("ts", "seq")
 
 
 def test_a_payload_of_ones_own_is_refused() -> None:

@@ -1,0 +1,99 @@
+"""The ordering values of records as one column, and how Hudi compares them.
+
+No ordering field: the null type in a delete, and all records are level. One field: its column. Several: a struct of their
+columns, compared one after another. A null of the whole column is a delete in natural order; a null among several fields, or
+of an upsert, counts as less than any value: Hudi can't read such a table itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_core.errors import UnsupportedTableError
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+LEAST = np.iinfo(np.int64).min
+
+
+def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.DataType:
+    """Their type, by those of the table's columns. Raises UnsupportedTableError for a field that is none."""
+    for name in fields:
+        if name not in types:
+            raise UnsupportedTableError(f"ordering field {name} is no column of the table ({', '.join(types)})")
+    if not fields:
+        return pa.null()
+    if len(fields) == 1:
+        return types[fields[0]]
+    return pa.struct([pa.field(name, types[name]) for name in fields])
+
+
+def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> pa.Array[Any]:
+    """The ordering values of records that have these fields."""
+    if not fields:
+        return pa.nulls(len(records))
+    columns = [records.column(name) for name in fields]
+    return columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, list(fields))
+
+
+def ordering_of_fields(values: pa.Array[Any], fields: Sequence[str], name: str) -> pa.Array[Any]:
+    """What ordering values hold of one of their fields."""
+    if len(fields) == 1:
+        return values
+    assert isinstance(values, pa.StructArray), f"{values.type} for the ordering fields {fields}"
+    return values.flatten()[list(fields).index(name)]
+
+
+def ranks(values: pa.Array[Any]) -> Numbers:
+    """Numbers that are ordered as the values are; the least of all for a null."""
+    if pa.types.is_null(values.type):
+        return np.zeros(len(values), np.int64)
+    if isinstance(values, pa.StructArray):
+        return _ranks_of_fields(values)
+    comparable = _comparable(values)
+    if pa.types.is_integer(comparable.type) or pa.types.is_temporal(comparable.type):
+        width = pa.int32() if comparable.type.bit_width == 32 else pa.int64()
+        numbers = comparable.view(width).cast(pa.int64())
+    else:
+        encoded: Any = comparable.dictionary_encode()
+        rank_of = np.empty(len(encoded.dictionary), np.int64)
+        rank_of[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+        ordered: Any = pa.array(rank_of)
+        numbers = ordered.take(encoded.indices)
+    return np.asarray(numbers.fill_null(LEAST).to_numpy(zero_copy_only=False))
+
+
+def common_ranks(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[Numbers, Numbers]:
+    """The ranks of two columns of one type, such that they compare with each other, too."""
+    both = ranks(pa.concat_arrays([one, other]))
+    return both[: len(one)], both[len(one) :]
+
+
+def _ranks_of_fields(values: pa.StructArray) -> Numbers:
+    columns = [ranks(field) for field in values.flatten()]
+    order = np.lexsort(columns[::-1])
+    is_greater = np.zeros(len(values), np.bool_)
+    for column in columns:
+        ordered = column[order]
+        is_greater[1:] |= ordered[1:] != ordered[:-1]
+    numbers = np.empty(len(values), np.int64)
+    numbers[order] = np.cumsum(is_greater)
+    numbers[values.is_null().to_numpy(zero_copy_only=False)] = LEAST
+    return numbers
+
+
+def _comparable(values: pa.Array[Any]) -> Any:
+    """The values such that Arrow's order is Hudi's: floats become integers in Java's total order of them."""
+    if not pa.types.is_floating(values.type):
+        return values
+    doubles: Any = values.cast(pa.float64())
+    numbers = doubles.fill_null(0.0).to_numpy(zero_copy_only=False).copy()
+    numbers[np.isnan(numbers)] = np.nan  # one NaN, the positive one, greater than infinity
+    bits = numbers.view(np.int64)
+    ordered = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+    return pa.array(ordered, mask=values.is_null().to_numpy(zero_copy_only=False))

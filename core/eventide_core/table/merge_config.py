@@ -1,0 +1,159 @@
+"""How the records of a table merge, as its properties say it.
+
+1. The merge mode of version 8 and later says the rule. Without one the payload class does, as in version 6; without either
+   the ordering field: by event time where there is one, else by commit.
+2. Of Hudi 1's properties for a merge only the delete marker is followed. A partial update mode, and a payload, a strategy
+   or a mode that isn't one of ordering alone, make a version out of several: those are refused.
+3. Version 9 has made marker and ordering fields out of the payloads that are no more than these (AWSDmsAvroPayload,
+   MySqlDebeziumAvroPayload); below it the same payloads run code of their own, and are refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import DeleteMarker
+
+_MODE = "hoodie.record.merge.mode"
+_ORDERING = "hoodie.table.ordering.fields"
+_ORDERING_0X = "hoodie.table.precombine.field"
+_PARTIAL = "hoodie.table.partial.update.mode"
+_MERGE_PROPERTIES = "hoodie.record.merge.property."
+_DELETE_FIELD = f"{_MERGE_PROPERTIES}hoodie.payload.delete.field"
+_DELETE_MARKER = f"{_MERGE_PROPERTIES}hoodie.payload.delete.marker"
+_USE_HUDI = "compact this table with Hudi itself"
+
+_PAYLOADS = {
+    "OverwriteWithLatestAvroPayload": MergeRule.COMMIT_TIME_ORDERING,
+    "DefaultHoodieRecordPayload": MergeRule.EVENT_TIME_ORDERING,
+    "EventTimeAvroPayload": MergeRule.EVENT_TIME_ORDERING,
+}
+_REFUSED_PAYLOADS = {
+    "PartialUpdateAvroPayload": "fills what is null in the newer version from the older one",
+    "OverwriteNonDefaultsWithLatestAvroPayload": "keeps the older value where the newer one is its column's default",
+    "PostgresDebeziumAvroPayload": "fills what Postgres left out of the newer version from the older one",
+    "ExpressionPayload": "computes records by the expressions of a MERGE INTO, which the table doesn't hold",
+    "AWSDmsAvroPayload": "takes deletes from the column Op by code of its own",
+    "MySqlDebeziumAvroPayload": "orders by places in MySQL's log by code of its own",
+}
+_SIMPLE_FROM_VERSION_9 = ("AWSDmsAvroPayload", "MySqlDebeziumAvroPayload")
+_STRATEGIES = {
+    "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": "by event time",
+    "ce9acb64-bde0-424c-9b91-f6ebba25356d": "by commit time",
+    "00000000-0000-0000-0000-000000000000": "by the payload",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConfig:
+    """`reader_rules` are those of each kind of engine that reads the table, `rule` among them (see TableConfig)."""
+
+    rule: MergeRule
+    reader_rules: tuple[MergeRule, ...]
+    payload_class: str | None
+    ordering_fields: tuple[str, ...]
+    delete_marker: DeleteMarker | None
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], version: int, root: str) -> "MergeConfig":
+        """Raises UnsupportedTableError, naming the property, for a merge that is more than an order of versions."""
+        ordering = _names(properties, _ORDERING) or _names(properties, _ORDERING_0X)
+        is_0x = version < 8 and bool(properties.get(_ORDERING_0X))
+        if is_0x and len(ordering) > 1:
+            raise UnsupportedTableError(
+                f"{root}: {_ORDERING_0X}={properties[_ORDERING_0X]}: Hudi 0.x, whose key this is, orders by one field, and "
+                f"other readers by all of them; say {_ORDERING} instead if only Hudi 1 uses the table"
+            )
+        _refuse_partial_updates(properties, root)
+        rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
+        return cls(
+            rule=rule,
+            reader_rules=_reader_rules(rule, is_0x=is_0x),
+            payload_class=_payload(properties),
+            ordering_fields=ordering,
+            delete_marker=_delete_marker(properties, root),
+        )
+
+
+def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in properties.get(key, "").split(",") if part.strip())
+
+
+def _payload(properties: Mapping[str, str]) -> str | None:
+    for key in ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"):
+        if properties.get(key):
+            return properties[key]
+    return None
+
+
+def _reader_rules(rule: MergeRule, *, is_0x: bool) -> tuple[MergeRule, ...]:
+    if is_0x and rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
+        return (rule, MergeRule.COMMIT_TIME_ORDERING)
+    if is_0x and rule is MergeRule.EVENT_TIME_ORDERING:
+        return (rule, MergeRule.HUDI_0X_DEFAULT)
+    return (rule,)
+
+
+def _merge_rule(
+    properties: Mapping[str, str], version: int, root: str, *, has_ordering: bool, is_0x: bool
+) -> MergeRule:
+    mode = properties.get(_MODE)
+    if mode in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
+        return MergeRule(mode)
+    payload = _payload(properties)
+    name = (payload or "").rpartition(".")[2]
+    if payload is not None and name not in _PAYLOADS:
+        why = _REFUSED_PAYLOADS.get(name, "is code that only its owner's engine has")
+        cure = "upgrade it to version 9, or " if name in _SIMPLE_FROM_VERSION_9 and version < 9 else ""
+        raise UnsupportedTableError(
+            f"{root}: payload {payload} {why}, and eventide merges by ordering alone; {cure}{_USE_HUDI}"
+        )
+    _refuse_strategy(properties, root)
+    if mode is not None:
+        raise UnsupportedTableError(
+            f"{root}: {_MODE}={mode}: records are merged by code that only its owner's engine has; {_USE_HUDI}"
+        )
+    if payload is None:
+        return MergeRule.EVENT_TIME_ORDERING if has_ordering else MergeRule.COMMIT_TIME_ORDERING
+    rule = _PAYLOADS[name]
+    if rule is MergeRule.COMMIT_TIME_ORDERING and is_0x:
+        # Hudi 1.x reads such a table in commit order, the engine that wrote it does not (docs/rfc74.md).
+        return MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
+    return rule
+
+
+def _refuse_strategy(properties: Mapping[str, str], root: str) -> None:
+    for key in ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy"):
+        strategy = properties.get(key)
+        if strategy and strategy not in _STRATEGIES:
+            raise UnsupportedTableError(
+                f"{root}: {key}={strategy} is none of Hudi's own strategies ({', '.join(_STRATEGIES.values())}), so a "
+                f"merger of its owner's decides; {_USE_HUDI}"
+            )
+
+
+def _refuse_partial_updates(properties: Mapping[str, str], root: str) -> None:
+    mode = properties.get(_PARTIAL)
+    if mode and mode != "NONE":
+        raise UnsupportedTableError(
+            f"{root}: {_PARTIAL}={mode}: a record's columns come from several of its versions, and eventide takes versions "
+            f"whole; {_USE_HUDI}"
+        )
+
+
+def _delete_marker(properties: Mapping[str, str], root: str) -> DeleteMarker | None:
+    for key, value in properties.items():
+        if key.startswith(_MERGE_PROPERTIES) and key not in (_DELETE_FIELD, _DELETE_MARKER) and value:
+            raise UnsupportedTableError(
+                f"{root}: {key}={value}: eventide doesn't know what it does to a merge; {_USE_HUDI}"
+            )
+    field, marker = properties.get(_DELETE_FIELD), properties.get(_DELETE_MARKER)
+    if field and marker:
+        return DeleteMarker(field, marker)
+    if field or marker:
+        present, missing = (_DELETE_FIELD, _DELETE_MARKER) if field else (_DELETE_MARKER, _DELETE_FIELD)
+        raise UnsupportedTableError(
+            f"{root}: {present}={field or marker} without {missing}, which no reader can follow: set both, or neither"
+        )
+    return None
