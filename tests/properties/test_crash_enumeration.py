@@ -42,6 +42,7 @@ from eventide.testing.histories import (
     put,
     write_history,
 )
+from eventide.testing.metadata_listing import check_metadata_listing
 from eventide.testing.observation import (
     LOCK_PREFIX,
     BlockInstants,
@@ -65,6 +66,7 @@ from eventide.testing.oracle import Change, Oracle, Order
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, RefusedError
+from eventide_core.service.compaction_files import made_files
 from eventide_core.service.table import TableState
 from eventide_core.table.instant import Action
 from eventide_core.table.plans import CompactionPlan, require_ours
@@ -148,6 +150,8 @@ class Case:
         check_freshness(seen, oracle)
         check_files_untouched(moment.files, self.start.files)
         check_single_completion(moment.files, self.instant)
+        if self.layout.has_metadata_table:
+            check_metadata_listing(moment.files, () if status == "completed" else made_files(self.plan))
         if status != "pending" or self.layout.version >= 8:
             # In version 6 readers merge a pending slice with the one below it: a left-over may be there twice.
             check_each_version_once(state, moment.files, oracle, self.blocks)
@@ -208,6 +212,7 @@ def cells() -> Iterator[tuple[Layout, History, LinkChoice]]:
         if layout.order is Order.EVENT_TIME:
             yield layout, carried, LinkChoice.COPY
             yield layout, natural, LinkChoice.HARDLINK
+            yield replace(layout, has_metadata_table=True), late, LinkChoice.COPY
     yield layouts()[3], in_time, LinkChoice.AUTO
     yield layouts()[2], natural, LinkChoice.PREFIX
     for number in range(CAMPAIGN - 1):
@@ -234,11 +239,16 @@ def random_history(seed: int) -> History:
     return History(f"random {seed}", tuple(commits), cut_ms=chance.randint(2, 5))
 
 
+def cell_name(layout: Layout, history: History, link: LinkChoice) -> str:
+    kind = f"v{layout.version}-{layout.order.name}{'-metadata table' if layout.has_metadata_table else ''}"
+    return f"{kind}-{history.name}-{link}"
+
+
 TALLY = Tally()
 CELLS = list(cells())
 
 
-@pytest.fixture(scope="module", params=CELLS, ids=[f"v{x.version}-{x.order.name}-{h.name}-{m}" for x, h, m in CELLS])
+@pytest.fixture(scope="module", params=CELLS, ids=[cell_name(*cell) for cell in CELLS])
 def case(request: pytest.FixtureRequest) -> Case:
     layout, history, link = request.param
     made = make_case(layout, history, link, Bench("crash-enumeration"), TALLY)

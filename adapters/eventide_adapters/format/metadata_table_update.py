@@ -7,6 +7,8 @@ isn't committed is replaced.
 
     version 6      log `.<file id>_<base instant>.log.<last + 1>_<token>`
     8 and later    log `.<file id>_<C>.log.1_<token>`
+
+The token is that of C alone, so that a writer who shares no lock and counts to the same number has another name.
 """
 
 from __future__ import annotations
@@ -43,7 +45,6 @@ from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 
-_TOKEN: Final = "0-7-7"
 _OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
 
 Records = list[tuple[str, Value]]
@@ -51,11 +52,12 @@ Records = list[tuple[str, Value]]
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """A log to write: its place, and its records in no order."""
+    """A log to write: its place, its number of records, and its bytes."""
 
     file_slice: FileSlice
     name: LogFileName
-    records: Records
+    count: int
+    data: bytes
 
     @property
     def path(self) -> str:
@@ -64,18 +66,22 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataUpdate:
-    """Implements `ports.MetadataUpdate`. `logs` are None where its delta commit is there already."""
+    """Implements `ports.MetadataUpdate`. `logs` are None where its delta commit is there already.
+
+    `extra_metadata` of the delta commit: the schema of the last write, which each write repeats.
+    """
 
     reader: MetadataTableReader
     instant: str
     logs: tuple[_Log, ...] | None
+    extra_metadata: Mapping[str, str]
 
     @classmethod
     def of(cls, reader: MetadataTableReader, instant: str, changes: FileChanges) -> HudiMetadataUpdate:
         """Raises UnsupportedTableError for column statistics of an unknown form."""
         known = reader.timeline.find(instant)
         if known is not None and known.is_completed:
-            return cls(reader, instant, None)
+            return cls(reader, instant, None, {})
         records: dict[str, Records] = {FILES: _files_records(changes)}
         if COLUMN_STATS in reader.partitions:
             records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added).records())
@@ -84,47 +90,23 @@ class HudiMetadataUpdate:
         logs: list[_Log] = []
         for partition, found in records.items():
             logs += _logs(reader, instant, partition, found)
-        return cls(reader, instant, tuple(logs))
+        return cls(reader, instant, tuple(logs), _extra_metadata(reader))
 
     def write(self, completion_time: str) -> None:
         if self.logs is None:
             return
-        reader, storage = self.reader, self.reader.storage
-        pending = [Instant(self.instant, Action.DELTA_COMMIT, state) for state in (State.REQUESTED, State.INFLIGHT)]
-        completed = Instant(
-            self.instant,
-            Action.DELTA_COMMIT,
-            State.COMPLETED,
-            completion_time if reader.slices_by_completion_time else None,
+        storage, timeline_path = self.reader.storage, self.reader.timeline_path
+        end = completion_time if self.reader.slices_by_completion_time else None
+        requested, inflight, completed = (
+            f"{timeline_path}/{Instant(self.instant, Action.DELTA_COMMIT, state, time).file_name}"
+            for state, time in ((State.REQUESTED, None), (State.INFLIGHT, None), (State.COMPLETED, end))
         )
-        planned = self._commit([self._stat(log, 0) for log in self.logs], {})
-        storage.put_if_absent(f"{reader.timeline_path}/{pending[0].file_name}", b"")
-        storage.put_if_absent(f"{reader.timeline_path}/{pending[1].file_name}", planned)
-        stats: list[WriteStat] = []
+        storage.put_if_absent(requested, b"")
+        storage.put_if_absent(inflight, self._commit([self._stat(log, 0) for log in self.logs], {}))
         for log in self.logs:
-            data = self._encoded(log)
-            storage.put(f"{METADATA_FOLDER}/{log.path}", data)
-            stats.append(self._stat(log, len(data)))
-        storage.put_if_absent(
-            f"{reader.timeline_path}/{completed.file_name}", self._commit(stats, self._extra_metadata())
-        )
-
-    def _encoded(self, log: _Log) -> bytes:
-        schema = self._schema(log.file_slice)
-        style = HFileStyle.NATIVE if self.reader.slices_by_completion_time else HFileStyle.HBASE
-        entries = sorted((key.encode(), encode_value(value, schema)) for key, value in log.records)
-        header = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.SCHEMA: schema}
-        return encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, style))
-
-    def _schema(self, file_slice: FileSlice) -> str:
-        """The schema that Hudi last wrote with; a file group that never had a record has that of `files`."""
-        for candidate in (file_slice, *self.reader.slices(FILES)):
-            schema = self.reader.schema(candidate)
-            if schema is not None:
-                return schema
-        raise UnsupportedTableError(
-            f"{self.reader.storage.root}: no file of the metadata table says its schema; drop it, Hudi builds it anew"
-        )
+            storage.put(f"{METADATA_FOLDER}/{log.path}", log.data)
+        stats = [self._stat(log, len(log.data)) for log in self.logs]
+        storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
 
     def _stat(self, log: _Log, size: int) -> WriteStat:
         file_slice, name = log.file_slice, str(log.name)
@@ -136,8 +118,8 @@ class HudiMetadataUpdate:
             path=log.path,
             partition=file_slice.partition,
             prev_commit=self.instant if by_time else file_slice.base_instant,
-            num_writes=len(log.records),
-            num_update_writes=len(log.records),
+            num_writes=log.count,
+            num_update_writes=log.count,
             total_write_bytes=size,
             file_size_bytes=size,
             log_version=log.name.version,
@@ -151,15 +133,6 @@ class HudiMetadataUpdate:
             by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
         return HudiMetadataCodec().encode_commit(CommitMetadata(by_partition, extra, _OPERATION), self.reader.version)
 
-    def _extra_metadata(self) -> dict[str, str]:
-        """The schema of the last write, which each write repeats."""
-        for write in reversed(self.reader.timeline.writes):
-            path = f"{self.reader.timeline_path}/{write.file_name}"
-            schema = HudiMetadataCodec().decode_commit(self.reader.storage.read(path), path).schema
-            if schema is not None:
-                return {"schema": schema}
-        return {}
-
 
 def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
     slices = reader.slices(partition)
@@ -171,21 +144,51 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     of_group: dict[int, Records] = {}
     for key, value in records:
         of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
-    return [
-        _Log(slices[number], _log_name(reader, slices[number], instant), of_group[number])
-        for number in sorted(of_group)
-    ]
+    logs: list[_Log] = []
+    for number in sorted(of_group):
+        data = _encoded(reader, slices[number], instant, of_group[number])
+        logs.append(_Log(slices[number], _log_name(reader, slices[number], instant), len(of_group[number]), data))
+    return logs
+
+
+def _encoded(reader: MetadataTableReader, file_slice: FileSlice, instant: str, records: Records) -> bytes:
+    schema = _schema(reader, file_slice)
+    style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
+    entries = sorted((key.encode(), encode_value(value, schema)) for key, value in records)
+    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
+    return encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, style))
+
+
+def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
+    """The schema that Hudi last wrote with; a file group that never had a record has that of `files`."""
+    for candidate in (file_slice, *reader.slices(FILES)):
+        schema = reader.schema(candidate)
+        if schema is not None:
+            return schema
+    raise UnsupportedTableError(
+        f"{reader.storage.root}: no file of the metadata table says its schema; drop it, Hudi builds it anew"
+    )
+
+
+def _extra_metadata(reader: MetadataTableReader) -> dict[str, str]:
+    for write in reversed(reader.timeline.writes):
+        path = f"{reader.timeline_path}/{write.file_name}"
+        schema = HudiMetadataCodec().decode_commit(reader.storage.read(path), path).schema
+        if schema is not None:
+            return {"schema": schema}
+    return {}
 
 
 def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogFileName:
+    token = f"0-7-{int(instant[-9:])}"  # the time of day; Hudi reads its parts as 32-bit integers
     if reader.slices_by_completion_time:
-        return LogFileName(file_slice.file_id, instant, 1, _TOKEN)
+        return LogFileName(file_slice.file_id, instant, 1, token)
     last = max(file_slice.log_files, key=lambda log: log.name.version, default=None)
     if last is None:
-        return LogFileName(file_slice.file_id, file_slice.base_instant, 1, _TOKEN)
-    if last.name.write_token == _TOKEN and reader.block_instants(last.path, last.size) == {instant}:
+        return LogFileName(file_slice.file_id, file_slice.base_instant, 1, token)
+    if last.name.write_token == token and reader.block_instants(last.path, last.size) == {instant}:
         return last.name
-    return LogFileName(file_slice.file_id, file_slice.base_instant, last.name.version + 1, _TOKEN)
+    return LogFileName(file_slice.file_id, file_slice.base_instant, last.name.version + 1, token)
 
 
 def _files_records(changes: FileChanges) -> Records:

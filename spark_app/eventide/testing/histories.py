@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.new_table import NewTable
+from eventide.testing.metadata_listing import begin_metadata_table, follow
 from eventide.testing.oracle import Change, Oracle, Order
 from eventide.writer import PendingCommit, TableWriter
 from eventide_adapters.format.arrow_to_avro import avro_schema_of
@@ -70,6 +71,7 @@ class Layout:
     version: int
     order: Order
     has_block_event_times: bool = False
+    has_metadata_table: bool = False
 
     def __post_init__(self) -> None:
         assert self.order in self.reader_orders
@@ -127,6 +129,8 @@ class Story:
     def begin(cls, layout: Layout, storage: Storage, clock: ManualClock) -> Story:
         story = cls(layout, storage, clock, Oracle(layout.order))
         story.writer.create()
+        if layout.has_metadata_table:
+            begin_metadata_table(storage, layout.version)
         return story
 
     @property
@@ -142,6 +146,8 @@ class Story:
 
     def complete(self, pending: PendingCommit, changes: Commit) -> str:
         instant = self.writer.complete(pending)
+        if self.layout.has_metadata_table:
+            follow(self.storage, instant, pending.metadata)
         self.oracle.commit(instant, [_at_epoch(change) for change in changes])
         return instant
 

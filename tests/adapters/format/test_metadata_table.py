@@ -107,7 +107,7 @@ def test_an_update_adds_files_and_changes_none(table: Path) -> None:
     if table.name == "v6_mdt":
         base = "00000000000000010"
         assert new == {
-            f"files/.files-0000-0_{base}.log.11_0-7-7",
+            f"files/.files-0000-0_{base}.log.11_0-7-0",
             f".hoodie/{INSTANT}.deltacommit.requested",
             f".hoodie/{INSTANT}.deltacommit.inflight",
             f".hoodie/{INSTANT}.deltacommit",
@@ -118,7 +118,7 @@ def test_an_update_adds_files_and_changes_none(table: Path) -> None:
         assert stat["prevCommit"] == base
     else:
         assert new == {
-            f"files/.files-0000-0_{INSTANT}.log.1_0-7-7",
+            f"files/.files-0000-0_{INSTANT}.log.1_0-7-0",
             f".hoodie/timeline/{INSTANT}.deltacommit.requested",
             f".hoodie/timeline/{INSTANT}.deltacommit.inflight",
             f".hoodie/timeline/{INSTANT}_{COMPLETED}.deltacommit",
@@ -128,7 +128,7 @@ def test_an_update_adds_files_and_changes_none(table: Path) -> None:
             (record,) = fastavro.reader(stream)
         assert isinstance(record, dict)
         (stat,) = record["partitionToWriteStats"]["files"]
-        assert stat["logFiles"] == [f".files-0000-0_{INSTANT}.log.1_0-7-7"]
+        assert stat["logFiles"] == [f".files-0000-0_{INSTANT}.log.1_0-7-0"]
         assert stat["prevCommit"] == INSTANT
     assert stat["numWrites"] == 4
 
@@ -186,7 +186,7 @@ def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> Non
     data = theirs.read_bytes()
     write(opened(path))
     assert theirs.read_bytes() == data
-    assert (folder / f"{name}.13_0-7-7").exists()
+    assert (folder / f"{name}.13_0-7-0").exists()
     commit(path)
     assert opened(path).names(ADDED)
 
@@ -220,9 +220,38 @@ def test_a_partition_of_an_unknown_kind_is_refused(table: Path, partitions: str)
     assert metadata_files(table) == before
 
 
-def test_a_secondary_index_needs_nothing(table: Path) -> None:
+def test_indexes_by_key_need_nothing_while_all_rows_stay(table: Path) -> None:
     change_property(table, "hoodie.table.metadata.partitions", "files,record_index,secondary_index_by_val")
     opened(table).check(RowChange.NONE)
+    for rows, when in (
+        (RowChange.WRITTEN, "when rows are written"),
+        (RowChange.TAKEN_BACK, "when rows are taken back"),
+    ):
+        with pytest.raises(UnsupportedTableError, match=f"record_index, secondary_index_by_val, .* {when}"):
+            opened(table).check(rows)
+
+
+def test_ranges_need_nothing_while_no_row_is_written(table: Path) -> None:
+    change_property(table, "hoodie.table.metadata.partitions", "bloom_filters,column_stats,files,partition_stats")
+    opened(table).check(RowChange.NONE)
+    opened(table).check(RowChange.TAKEN_BACK)
+    with pytest.raises(UnsupportedTableError, match=r"column_stats, partition_stats, .* when rows are written"):
+        opened(table).check(RowChange.WRITTEN)
+
+
+def test_a_log_that_holds_others_records_too_is_not_withdrawn(tmp_path: Path) -> None:
+    """Version 6, on a filesystem where Hudi appends to logs."""
+    path = golden.unpack("v6_mdt", tmp_path)
+    begin(path)
+    write(opened(path))
+    folder = path / ".hoodie" / "metadata" / "files"
+    (ours,) = folder.glob(".files-*.log.11_*")
+    theirs = next(folder.glob(".files-*.log.10_*"))
+    ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
+    before = metadata_files(path)
+    with pytest.raises(UnsupportedTableError, match=r"log\.11_.* among others'"):
+        opened(path).withdraw(INSTANT)
+    assert metadata_files(path) == before
 
 
 def test_a_partition_that_hudi_is_building_is_waited_for(table: Path) -> None:
