@@ -4,7 +4,7 @@ import pytest
 
 from support.reach import REACHED
 
-pytest_plugins = ["support.judge.fixtures"]
+pytest_plugins = ["support.judge.fixtures", "support.servers.fixtures"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,7 +1,7 @@
 """The options that a user gives, `hoodie.*` and `eventide.*` keys, as typed values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
@@ -57,9 +57,12 @@ class ParquetCodec(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options by key, as the user wrote them; each property parses one, and raises ConfigError for a bad value."""
+    """Options by key, as the user wrote them; each method parses one, and raises ConfigError for a bad value.
 
-    values: Mapping[str, str]
+    Some are secrets, so no value is shown.
+    """
+
+    values: Mapping[str, str] = field(repr=False)
 
     def text(self, key: str) -> str | None:
         value = self.values.get(key)

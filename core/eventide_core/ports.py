@@ -24,10 +24,17 @@ R = TypeVar("R")
 
 
 class Capability(Flag):
+    """What a storage was found to be able to do, where it is, as it is set up.
+
+    PUT_IF_ABSENT: of many who create one name, one wins. SERVER_COPY: a copy's bytes don't travel through this process's
+    network.
+    """
+
     NONE = 0
     PUT_IF_ABSENT = auto()
     SYMLINK = auto()
     HARDLINK = auto()
+    SERVER_COPY = auto()
 
 
 @dataclass(frozen=True, slots=True)

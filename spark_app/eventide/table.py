@@ -30,7 +30,7 @@ class Table:
     """A Hudi merge-on-read table. Every method looks at the table anew."""
 
     uri: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
     _application: Application = field(repr=False)
 
     @classmethod

@@ -162,7 +162,7 @@ class LocalStorage:
                     pass
                 with suppress(OSError):
                     os.link(file, os.path.join(folder, "hard"))
-                    found |= Capability.HARDLINK | Capability.PUT_IF_ABSENT
+                    found |= Capability.HARDLINK | Capability.PUT_IF_ABSENT | Capability.SERVER_COPY
                 with suppress(OSError):
                     os.symlink("file", os.path.join(folder, "symbolic"))
                     found |= Capability.SYMLINK

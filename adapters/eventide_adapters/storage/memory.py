@@ -73,7 +73,7 @@ class MemoryStorage:
 
     @property
     def capabilities(self) -> Capability:
-        return Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK
+        return Capability.PUT_IF_ABSENT | Capability.SYMLINK | Capability.HARDLINK | Capability.SERVER_COPY
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
         checked_directory(directory)

@@ -54,7 +54,6 @@ PARTITIONS = (
 )
 
 WRITERS = 8
-ROUNDS = 10
 
 # More than any buffer on the way.
 LARGE_BYTES = 3 * 1024 * 1024 + 1
@@ -70,7 +69,9 @@ class StorageCase:
 
 
 class StorageContract:
-    """Inherit it, and override the fixture `case`."""
+    """Inherit it, and override the fixture `case`; `rounds` is how many names each race is about."""
+
+    rounds = 10
 
     @pytest.fixture
     def case(self) -> StorageCase:
@@ -146,7 +147,7 @@ class StorageContract:
         def put(copy: Storage, number: int, name: str) -> bool:
             return copy.put_if_absent(name, _content_of(number))
 
-        _race(storage, put)
+        _race(storage, put, self.rounds)
 
     def test_of_many_who_write_a_file_exactly_one_wins(self, storage: Storage) -> None:
         def write(copy: Storage, number: int, name: str) -> bool:
@@ -154,7 +155,7 @@ class StorageContract:
             output.write(_content_of(number))
             return output.commit()
 
-        _race(storage, write)
+        _race(storage, write, self.rounds)
 
     def test_of_many_who_copy_exactly_one_wins(self, storage: Storage) -> None:
         for number in range(WRITERS):
@@ -163,7 +164,7 @@ class StorageContract:
         def copy_file(copy: Storage, number: int, name: str) -> bool:
             return copy.copy_if_absent(f"source/{number}", name)
 
-        _race(storage, copy_file)
+        _race(storage, copy_file, self.rounds)
 
     @pytest.mark.parametrize("is_symbolic", [True, False])
     def test_of_many_who_link_exactly_one_wins(self, storage: Storage, is_symbolic: bool) -> None:
@@ -174,7 +175,7 @@ class StorageContract:
         def link(copy: Storage, number: int, name: str) -> bool:
             return copy.link_if_absent(f"source/{number}", name, is_symbolic=is_symbolic)
 
-        _race(storage, link)
+        _race(storage, link, self.rounds)
 
     # A file being written
 
@@ -445,11 +446,11 @@ def _content_of(number: int) -> bytes:
     return bytes([number]) * 100_000
 
 
-def _race(storage: Storage, write: Callable[[Storage, int, str], bool]) -> None:
+def _race(storage: Storage, write: Callable[[Storage, int, str], bool], rounds: int) -> None:
     """Lets all writers write each name at once; one of them wins, and its content is there whole."""
     copies = [pickle.loads(pickle.dumps(storage)) for _ in range(WRITERS)]
     with ThreadPoolExecutor(WRITERS) as pool:
-        for round_number in range(ROUNDS):
+        for round_number in range(rounds):
             name = f"race/{round_number}"
             writing = [pool.submit(write, copy, number, name) for number, copy in enumerate(copies)]
             winners = [number for number, done in enumerate(writing) if done.result()]

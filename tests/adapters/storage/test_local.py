@@ -337,7 +337,7 @@ class TestFailures:
 
 
 def test_trying_out_what_it_can_leaves_no_trace(storage: LocalStorage, root: Path) -> None:
-    every = Capability.PUT_IF_ABSENT | Capability.HARDLINK | Capability.SYMLINK
+    every = Capability.PUT_IF_ABSENT | Capability.HARDLINK | Capability.SYMLINK | Capability.SERVER_COPY
     assert storage.capabilities == every
     assert os.listdir(root / ".hoodie") == []
 

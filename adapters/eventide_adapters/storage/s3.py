@@ -1,0 +1,194 @@
+"""Tables on S3 and what speaks its language.
+
+A key is a file; a directory is there as long as a key lies below it. Nothing is ever renamed. A file appears whole, by one
+request; which of two writers made it is settled by the store (s3_objects.py).
+
+A store that ignores `If-None-Match` would let two writers both win, so the first write finds out: a key is created twice,
+once by either kind of request, and the second create must fail. Such a store is refused, unless the option
+`eventide.storage.unsafe.writes` promises that nobody else writes; then a look precedes each create.
+
+Not found by that: a store that looks for the key before it writes it, without holding others off. SeaweedFS 4 does so for
+CompleteMultipartUpload, not for PutObject. There two who create one large file at the same time may both be told that they
+did; it is whole all the same. What eventide creates in parts are data files whose names belong to one task of one plan.
+"""
+
+import uuid
+from contextlib import suppress
+from typing import BinaryIO
+
+from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
+from eventide_adapters.storage.s3_config import UNSAFE_WRITES, S3Config
+from eventide_adapters.storage.s3_objects import PART_BYTES, S3Object, S3Objects
+from eventide_core.errors import MissingFileError, RefusedError, StorageError
+from eventide_core.ports import Capability, FileInfo, OutputFile
+
+_PROBES = ".hoodie/.eventide_temp"
+
+# Below this a copy is quicker by a read and a create, two requests, than by the four that it takes inside the store.
+_SMALL_COPY_BYTES = 1 << 20
+
+
+class S3Storage:
+    """ports.Storage over the keys below `prefix` ("" or ending with `/`); `scheme` is s3 or s3a, as the user has it.
+
+    Pickled, it is its configuration and what the probe found: an executor opens its own connections.
+    """
+
+    def __init__(
+        self, scheme: str, bucket: str, prefix: str, config: S3Config, capabilities: Capability | None = None
+    ) -> None:
+        assert prefix == "" or prefix.endswith("/")
+        self._scheme = scheme
+        self._prefix = prefix
+        self._objects = S3Objects(bucket, config)
+        self._capabilities = capabilities
+
+    def __reduce__(self) -> tuple[type["S3Storage"], tuple[str, str, str, S3Config, Capability | None]]:
+        objects = self._objects
+        return S3Storage, (self._scheme, objects.bucket, self._prefix, objects.config, self._capabilities)
+
+    @property
+    def root(self) -> str:
+        return f"{self._scheme}://{self._objects.bucket}/{self._prefix}".rstrip("/")
+
+    @property
+    def capabilities(self) -> Capability:
+        """Tried out at first use, with a key that is gone again afterwards."""
+        if self._capabilities is None:
+            keeps = self._objects.config.allows_unsafe_writes or self._keeps_conditions()
+            self._capabilities = Capability.SERVER_COPY | (Capability.PUT_IF_ABSENT if keeps else Capability.NONE)
+        return self._capabilities
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        """Without the keys that end with `/`, by which some tools mark a directory."""
+        prefix = self._below(directory)
+        objects, prefixes = self._objects.list_below(prefix)
+        files = [self._info(found) for found in objects if not found.key.endswith("/")]
+        folders = [FileInfo(self._path(p), 0, True, 0) for p in prefixes if not p.endswith("//")]
+        return tuple(sorted(files + folders, key=lambda info: info.path))
+
+    def stat(self, path: str) -> FileInfo | None:
+        checked_directory(path)
+        if path:
+            found = self._objects.head(self._prefix + path)
+            if found is not None:
+                return self._info(found)
+        objects, prefixes = self._objects.list_below(self._below(path), limit=1)
+        return FileInfo(path, 0, True, 0) if objects or prefixes else None
+
+    def read(self, path: str) -> bytes:
+        data = self._objects.read(self._key(path))
+        if data is None:
+            raise self._missing(path)
+        return data
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        if length == 0:
+            self._require(path)
+            return b""
+        data = self._objects.read(self._key(path), offset, length)
+        if data is None:
+            raise self._missing(path)
+        return data
+
+    def open_input(self, path: str) -> BinaryIO:
+        size = self._require(path).size
+        return open_ranges(size, lambda offset, length: self.read_range(path, offset, length))
+
+    def open_output(self, path: str) -> OutputFile:
+        key = self._key(path)
+
+        def publish(file: BinaryIO, size: int) -> bool:
+            if size <= PART_BYTES:
+                return self._create(key, file.read())
+            return self._may_create(key) and self._objects.create_large(key, file, is_conditional=not self._is_unsafe)
+
+        return SpooledOutput(publish)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._objects.replace(self._key(path), bytes(data))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        return self._create(self._key(path), bytes(data))
+
+    def copy_if_absent(self, source: str, target: str) -> bool:
+        found, key = self._require(source), self._key(target)
+        if found.size <= _SMALL_COPY_BYTES:
+            return self._create(key, self.read(source))
+        if not self._may_create(key):
+            return False
+        if self._is_unsafe:
+            self._objects.copy_unconditionally(found, key)
+            return True
+        return self._objects.copy(found, key)
+
+    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
+        checked_path(source)
+        checked_path(target)
+        kind = "symbolic" if is_symbolic else "hard"
+        raise StorageError(f"{self.root} has no {kind} links: copy {source!r} to {target!r} instead")
+
+    def delete(self, path: str) -> bool:
+        key = self._key(path)
+        if self._objects.head(key) is None:
+            # Perhaps a directory: there is nothing to remove of one but the key that marks it.
+            objects, prefixes = self._objects.list_below(f"{key}/", limit=2)
+            if prefixes or any(found.key != f"{key}/" for found in objects):
+                raise StorageError(f"{path!r} in {self.root} is a directory that is not empty")
+            if not objects:
+                return False
+            key = f"{key}/"
+        self._objects.delete(key)
+        return True
+
+    @property
+    def _is_unsafe(self) -> bool:
+        return self._objects.config.allows_unsafe_writes
+
+    def _create(self, key: str, data: bytes) -> bool:
+        return self._may_create(key) and self._objects.create(key, data, is_conditional=not self._is_unsafe)
+
+    def _may_create(self, key: str) -> bool:
+        """Whether a create of the key is worth a request. Raises RefusedError where no create is exclusive."""
+        if Capability.PUT_IF_ABSENT not in self.capabilities:
+            where = self._objects.config.endpoint or "the default endpoint"
+            raise RefusedError(
+                f"the store at {where} ignores `If-None-Match`, so of two writers of {self.root} both would win: use a "
+                f"store that keeps it, or set {UNSAFE_WRITES}=true where nobody else ever writes to the table"
+            )
+        return not self._is_unsafe or self._objects.head(key) is None
+
+    def _keeps_conditions(self) -> bool:
+        """Whether a second create of a key fails, by PutObject and by CompleteMultipartUpload."""
+        key = f"{self._prefix}{_PROBES}/probe-{uuid.uuid4().hex}"
+        objects = self._objects
+        try:
+            if not objects.create(key, b"1") or objects.create(key, b"2"):
+                return False
+            found = objects.head(key)
+            return found is not None and not objects.copy(found, key)
+        finally:
+            with suppress(StorageError):
+                objects.delete(key)
+
+    def _key(self, path: str) -> str:
+        return self._prefix + checked_path(path)
+
+    def _below(self, directory: str) -> str:
+        return f"{self._prefix}{checked_directory(directory)}/" if directory else self._prefix
+
+    def _path(self, key: str) -> str:
+        return key.removeprefix(self._prefix).rstrip("/")
+
+    def _info(self, found: S3Object) -> FileInfo:
+        return FileInfo(self._path(found.key), found.size, False, found.modified_ms)
+
+    def _require(self, path: str) -> S3Object:
+        found = self._objects.head(self._key(path))
+        if found is None:
+            raise self._missing(path)
+        return found
+
+    def _missing(self, path: str) -> MissingFileError:
+        return MissingFileError(f"there is no file {path!r} in {self.root}")

@@ -1,0 +1,86 @@
+"""How an S3 store is reached, from the options that users of Hadoop, Hudi and Iceberg know.
+
+What is not given comes from where the AWS tools look: AWS_* variables, the profile's files, the machine's role.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+
+UNSAFE_WRITES = "eventide.storage.unsafe.writes"
+
+# Of each kind the first that is given counts; Hadoop's also as Spark passes them on.
+_ENDPOINT = ("s3.endpoint", "fs.s3a.endpoint")
+_REGION = ("s3.region", "fs.s3a.endpoint.region")
+_ACCESS_KEY = ("s3.access-key-id", "fs.s3a.access.key", "hoodie.aws.access.key")
+_SECRET_KEY = ("s3.secret-access-key", "fs.s3a.secret.key", "hoodie.aws.secret.key")
+_SESSION_TOKEN = ("s3.session-token", "fs.s3a.session.token", "hoodie.aws.session.token")
+_PROFILE = ("s3.profile-name",)
+_PATH_STYLE = ("s3.path-style-access", "fs.s3a.path.style.access")
+_SSL = ("fs.s3a.connection.ssl.enabled",)
+_TIMEOUT = "s3.request-timeout"
+_SPARK = "spark.hadoop."
+
+_TIMEOUT_SECONDS_DEFAULT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class S3Config:
+    """None is for the AWS tools' own rules to fill. Travels to executors, secrets too; shows none of them."""
+
+    endpoint: str | None
+    region: str | None
+    access_key: str | None = field(repr=False)
+    secret_key: str | None = field(repr=False)
+    session_token: str | None = field(repr=False)
+    profile: str | None
+    has_path_style: bool
+    timeout_seconds: int
+    allows_unsafe_writes: bool
+
+    @classmethod
+    def of(cls, options: Options) -> "S3Config":
+        """Raises ConfigError, which names keys and no value that could be a secret."""
+        endpoint = _first(options, _ENDPOINT)
+        if endpoint is not None and "://" not in endpoint:
+            endpoint = f"{'https' if _is_true(options, _SSL, True) else 'http'}://{endpoint}"
+        access_key, secret_key = _first(options, _ACCESS_KEY), _first(options, _SECRET_KEY)
+        if (access_key is None) != (secret_key is None):
+            given, missing = (_ACCESS_KEY, _SECRET_KEY) if secret_key is None else (_SECRET_KEY, _ACCESS_KEY)
+            raise ConfigError(
+                f"option {given[0]} (or {given[1]}) goes with {missing[0]} (or {missing[1]}), which is missing"
+            )
+        timeout_seconds = options.integer(_TIMEOUT, _TIMEOUT_SECONDS_DEFAULT)
+        if timeout_seconds == 0:
+            raise ConfigError(f"option {_TIMEOUT}='0' leaves a request no time: give seconds")
+        return cls(
+            endpoint=endpoint,
+            region=_first(options, _REGION),
+            access_key=access_key,
+            secret_key=secret_key,
+            session_token=_first(options, _SESSION_TOKEN),
+            profile=_first(options, _PROFILE),
+            has_path_style=_is_true(options, _PATH_STYLE, _is_own_server(endpoint)),
+            timeout_seconds=timeout_seconds,
+            allows_unsafe_writes=options.flag(UNSAFE_WRITES),
+        )
+
+
+def _is_own_server(endpoint: str | None) -> bool:
+    """Whether buckets are folders of the endpoint there, and not hosts of their own as at Amazon."""
+    host = urlsplit(endpoint or "").hostname
+    return host is not None and not host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+
+
+def _first(options: Options, keys: tuple[str, ...]) -> str | None:
+    found = (options.text(prefix + key) for prefix in ("", _SPARK) for key in keys)
+    return next((value for value in found if value is not None), None)
+
+
+def _is_true(options: Options, keys: tuple[str, ...], default: bool) -> bool:
+    value = _first(options, keys)
+    values: Mapping[str, str] = {} if value is None else {keys[0]: value}
+    return Options(values).flag(keys[0]) if values else default

@@ -1,0 +1,247 @@
+"""The objects of one S3 bucket: reads, lists, and writes that say exactly whether they happened.
+
+A create is a request with `If-None-Match: *`: PutObject, or for what is larger or is copied inside the store the
+CompleteMultipartUpload of a multipart upload. Requests are repeated, by the client library and here, so an answer
+"taken" may be to the repeat of a request that was carried out, and whose own answer was lost. Therefore each create gives
+its object a mark of its own, as metadata, and where the answer is "taken" or none the object is asked for its mark: ours,
+and it was this create; another, and the race is lost; none, and it has not happened.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, BinaryIO, Final, cast
+
+import s3fs
+from botocore.exceptions import BotoCoreError, ClientError
+from fsspec.asyn import sync
+from s3fs.core import S3_RETRYABLE_ERRORS
+
+from eventide_adapters.storage.s3_config import S3Config
+from eventide_core.errors import EventideError, StorageError
+
+# Multipart uploads allow 10,000 parts of at least 5 MiB (the last may be smaller).
+PART_BYTES: Final = 64 << 20
+
+# What one request of a copy may take from its source; S3 allows 5 GiB.
+COPY_PART_BYTES: Final = 1 << 30
+
+_MARK: Final = "eventide-write"
+_TAKEN: Final = frozenset({"PreconditionFailed", "412"})
+_PAST_THE_END: Final = frozenset({"InvalidRange", "416"})
+_CONFLICTS: Final = frozenset({"ConditionalRequestConflict", "409"})
+_CONFLICT_TRIES: Final = 6
+_CONNECT_TIMEOUT_SECONDS: Final = 10
+# Each waits longer than the one before, so a server that is gone for a few seconds is met again.
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class S3Object:
+    """One key, and what a listing or a look at it says."""
+
+    key: str
+    size: int
+    modified_ms: int
+    etag: str
+    mark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class S3Objects:
+    """Objects by key. Every failure but absence is a StorageError that names the key and holds no secret."""
+
+    bucket: str
+    config: S3Config
+
+    def head(self, key: str) -> S3Object | None:
+        with self._answering("look at", key):
+            try:
+                found = self._call("head_object", Key=key)
+            except FileNotFoundError:
+                return None
+            return _object(key, found["ContentLength"], found, found.get("Metadata", {}).get(_MARK))
+
+    def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
+        """The object, or that range of it, shorter where it ends before; None where it is absent."""
+        end = "" if length is None else offset + length - 1
+        with self._answering("read", key):
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    body = self._call("get_object", Key=key, Range=f"bytes={offset}-{end}")["Body"]
+                except FileNotFoundError:
+                    return None
+                except OSError as failure:
+                    if _code(failure) in _PAST_THE_END:
+                        return b""
+                    raise
+                try:
+                    return self._read_body(body)
+                except S3_RETRYABLE_ERRORS:
+                    # The connection broke off in the middle of the content.
+                    if attempt == _ATTEMPTS:
+                        raise
+        raise AssertionError("the last attempt answers or raises")
+
+    def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[S3Object, ...], tuple[str, ...]]:
+        """The objects right below a prefix that ends with `/` or is empty, and the prefixes below it."""
+        objects: list[S3Object] = []
+        prefixes: list[str] = []
+        page: dict[str, Any] = {"MaxKeys": limit} if limit else {}
+        with self._answering("list", prefix):
+            while True:
+                found = self._call("list_objects_v2", Prefix=prefix, Delimiter="/", **page)
+                objects += [_object(entry["Key"], entry["Size"], entry) for entry in found.get("Contents", ())]
+                prefixes += [entry["Prefix"] for entry in found.get("CommonPrefixes", ())]
+                if limit or not found.get("IsTruncated"):
+                    return tuple(objects), tuple(prefixes)
+                page = {"ContinuationToken": found["NextContinuationToken"]}
+
+    def delete(self, key: str) -> None:
+        with self._answering("delete", key):
+            self._call("delete_object", Key=key)
+
+    def replace(self, key: str, data: bytes) -> None:
+        with self._answering("write", key):
+            self._call("put_object", Key=key, Body=data)
+
+    def create(self, key: str, data: bytes, *, is_conditional: bool = True) -> bool:
+        """Creates a small object; False where the key is taken."""
+        condition = {"IfNoneMatch": "*"} if is_conditional else {}
+        return self._create(key, lambda mark: self._call("put_object", Key=key, Body=data, Metadata=mark, **condition))
+
+    def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
+        """Creates an object in parts; False where the key is taken."""
+
+        def send(mark: dict[str, str]) -> None:
+            stream.seek(0)
+            with self._parts(key, mark, is_conditional) as (upload, etags):
+                while part := stream.read(PART_BYTES):
+                    etags.append(self._call("upload_part", Body=part, PartNumber=len(etags) + 1, **upload)["ETag"])
+
+        return self._create(key, send)
+
+    def copy(self, source: S3Object, key: str) -> bool:
+        """Copies a source that is not empty inside the store; False where the key is taken.
+
+        In parts whatever the size: stores keep the condition for the end of a multipart upload, few for CopyObject.
+        """
+
+        def send(mark: dict[str, str]) -> None:
+            with self._parts(key, mark, True) as (upload, etags):
+                for start in range(0, source.size, COPY_PART_BYTES):
+                    end = min(start + COPY_PART_BYTES, source.size) - 1
+                    part = self._call(
+                        "upload_part_copy",
+                        CopySource={"Bucket": self.bucket, "Key": source.key},
+                        CopySourceIfMatch=source.etag,
+                        CopySourceRange=f"bytes={start}-{end}",
+                        PartNumber=len(etags) + 1,
+                        **upload,
+                    )
+                    etags.append(part["CopyPartResult"]["ETag"])
+
+        return self._create(key, send)
+
+    def copy_unconditionally(self, source: S3Object, key: str) -> None:
+        with self._answering("write", key):
+            self._call("copy_object", Key=key, CopySource={"Bucket": self.bucket, "Key": source.key})
+
+    def _create(self, key: str, send: Callable[[dict[str, str]], object]) -> bool:
+        mark = uuid.uuid4().hex
+        with self._answering("write", key):
+            for attempt in range(_CONFLICT_TRIES):
+                try:
+                    send({_MARK: mark})
+                except (OSError, BotoCoreError) as failure:
+                    code = _code(failure)
+                    found = self.head(key)
+                    if found is not None and found.mark == mark:
+                        return True
+                    if code in _TAKEN or isinstance(failure, FileExistsError):
+                        return False
+                    if code not in _CONFLICTS:
+                        raise
+                    # Another create of the key was under way: S3 wants the request again, when that has ended.
+                    time.sleep(0.05 * 2**attempt)
+                else:
+                    return True
+        raise StorageError(f"{key!r} in the bucket {self.bucket} was in use by other writers each time; try again")
+
+    @contextmanager
+    def _parts(
+        self, key: str, mark: dict[str, str], is_conditional: bool
+    ) -> Iterator[tuple[dict[str, str], list[str]]]:
+        """A multipart upload, completed at the end of the block, or taken back where something failed."""
+        upload = {"Key": key, "UploadId": self._call("create_multipart_upload", Key=key, Metadata=mark)["UploadId"]}
+        etags: list[str] = []
+        try:
+            yield upload, etags
+            parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(etags, start=1)]
+            condition = {"IfNoneMatch": "*"} if is_conditional else {}
+            self._call("complete_multipart_upload", MultipartUpload={"Parts": parts}, **upload, **condition)
+        except BaseException:
+            # Gone already where only the reply to its completion was lost; the store's own expiry takes the rest.
+            with suppress(OSError, BotoCoreError):
+                self._call("abort_multipart_upload", **upload)
+            raise
+
+    def _read_body(self, body: Any) -> bytes:
+        try:
+            return cast(bytes, sync(_client(self.config, os.getpid()).loop, body.read))
+        finally:
+            body.close()
+
+    def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        client = _client(self.config, os.getpid())
+        return cast(dict[str, Any], client.call_s3(operation, Bucket=self.bucket, **arguments))
+
+    @contextmanager
+    def _answering(self, verb: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except EventideError:
+            raise
+        except (OSError, BotoCoreError, ClientError, TimeoutError) as failure:
+            where = self.config.endpoint or "the default endpoint"
+            raise StorageError(f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {failure}") from failure
+
+
+def _object(key: str, size: int, found: dict[str, Any], mark: str | None = None) -> S3Object:
+    return S3Object(key, size, int(found["LastModified"].timestamp() * 1000), found["ETag"], mark)
+
+
+def _code(failure: BaseException) -> str | None:
+    """What the store called the error: s3fs keeps its answer as the cause."""
+    answer = failure.__cause__ if isinstance(failure.__cause__, ClientError) else failure
+    return answer.response.get("Error", {}).get("Code") if isinstance(answer, ClientError) else None
+
+
+@lru_cache(maxsize=32)
+def _client(config: S3Config, process: int) -> s3fs.S3FileSystem:  # noqa: ARG001  # a fork must not use its parent's
+    """One client a process, for all copies of a storage."""
+    settings: dict[str, Any] = {
+        "endpoint_url": config.endpoint,
+        "key": config.access_key,
+        "secret": config.secret_key,
+        "token": config.session_token,
+        "client_kwargs": {"region_name": config.region} if config.region else {},
+        "config_kwargs": {
+            "connect_timeout": min(_CONNECT_TIMEOUT_SECONDS, config.timeout_seconds),
+            "read_timeout": config.timeout_seconds,
+            "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
+            "s3": {"addressing_style": "path" if config.has_path_style else "auto"},
+        },
+        # A listing that was kept would not show what another process has written since.
+        "use_listings_cache": False,
+        "skip_instance_cache": True,
+    }
+    if config.profile:
+        settings["profile"] = config.profile
+    client = s3fs.S3FileSystem(**settings)
+    client.retries = 1  # the library below it repeats requests, and knows better which
+    return client

@@ -1,0 +1,67 @@
+"""One server process: started on ports that were free, waited for, stopped."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+LEASH = Path(__file__).parent / "leash.py"
+START_SECONDS = 120
+_POLL_SECONDS = 0.05
+
+
+class ServerUnavailableError(RuntimeError):
+    """The server is not to be had on this machine, or does not start."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listened on a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+@contextmanager
+def server(
+    command: Sequence[str], log: Path, is_ready: Callable[[], bool], environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """The command, ready to serve, for the length of the block. Raises ServerUnavailableError with what it said."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, str(LEASH), *command],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=None if environment is None else dict(environment),
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+                raise ServerUnavailableError(f"{Path(command[0]).name} did not start: {last}")
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+
+
+def answers(port: int) -> bool:
+    """Whether anybody listens on that port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
