@@ -105,6 +105,12 @@ class ThresholdBelowCutError(RefusedError):
     """T lies before the cut that is already published; the cut falls only by rollback or restore."""
 
 
+class NothingToDoError(EventideError):
+    """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written."""
+
+    exit_code = 0
+
+
 class BusyError(EventideError, BlockingIOError):
     """A pending plan, a pending write or another holder of the lock is in the way; try again."""
 

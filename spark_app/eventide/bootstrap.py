@@ -24,10 +24,11 @@ from eventide_core.ports import Clock, Engine, Storage, TableLock
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
+from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.read import QueryService
 from eventide_core.service.rollback import Rollback
 from eventide_core.service.run_compaction import CompactionRunner
-from eventide_core.service.schedule_compaction import CompactionScheduler, unused_instant
+from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableFiles, TableState
 
 
@@ -94,7 +95,7 @@ def assemble(
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
     metadata = MetadataTableUpkeep(HudiMetadataTable(storage), typed)
-    scheduler = CompactionScheduler(files, content, facts, metadata, engine, lock, clock, typed)
+    scheduler = CompactionScheduler(files, content, facts, freshness, metadata, lock, clock, typed)
     merger = ArrowSliceMerger(storage)
     runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
     return Application(

@@ -11,7 +11,10 @@ from eventide_core.table.plans import PlannedOperation
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a compaction at T does, or would do. Sizes in bytes, event times in epoch milliseconds."""
+    """What a compaction does, or would do. Sizes in bytes, event times in epoch milliseconds.
+
+    `idle` says why nothing is to be done: the configured trigger is not due, or there is nothing to compact.
+    """
 
     request: CompactionRequest
     draft: DraftPlan
@@ -21,8 +24,13 @@ class Plan:
         return self.draft.plan.instant
 
     @property
-    def cut_ms(self) -> int:
+    def cut_ms(self) -> int | None:
+        """Everything before it will be in the read-optimized table; None where the plan publishes no such time."""
         return self.draft.plan.cut_ms
+
+    @property
+    def idle(self) -> str | None:
+        return self.draft.idle
 
     @property
     def operations(self) -> tuple[PlannedOperation, ...]:
@@ -34,9 +42,12 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
-        plan = self.draft.plan
+        plan, due = self.draft.plan, self.draft.due
         return {
             "instant": plan.instant,
+            "strategy": self.draft.strategy,
+            "trigger": None if due is None else {"name": str(due.trigger), "due": due.is_due, "reason": due.reason},
+            "idle": self.idle,
             "cut_ms": plan.cut_ms,
             "cut": str(plan.cut),
             "link_mode": str(plan.link_mode),
@@ -61,9 +72,11 @@ class Plan:
     def explain(self) -> str:
         """The plan in words: which logs of which slice are merged, which stay and how, and why."""
         plan = self.draft.plan
+        promised = "no cut" if plan.cut_ms is None else f"everything before {_time(plan.cut_ms)} ({plan.cut_ms})"
+        field = "" if plan.event_time_field is None else f"event time: {plan.event_time_field}; cut: {plan.cut}; "
         lines = [
-            f"compaction at {plan.instant}, everything before {_time(plan.cut_ms)} ({plan.cut_ms})",
-            f"event time: {plan.event_time_field}; cut: {plan.cut}; links: {plan.link_mode} ({plan.link_reason})",
+            f"compaction at {plan.instant}, {promised}",
+            f"{field}links: {plan.link_mode} ({plan.link_reason})",
             f"{len(plan.operations)} slices to compact, {self.draft.untouched_slices} with logs left alone",
             f"{plan.bytes_read} bytes to read, {plan.bytes_copied} to copy",
         ]
@@ -77,6 +90,10 @@ class Plan:
             if op.carried_name is not None:
                 lines.append(f"    - carries tombstones in {op.carried_name}")
         lines += [f"note: {note}" for note in self.draft.notes]
+        if self.draft.due is not None:
+            lines.append(f"{self.draft.due.trigger}: {self.draft.due.reason}")
+        if self.idle is not None:
+            lines.append(f"nothing to do: {self.idle}")
         watermark = self.predicted_watermark_ms
         lines.append(f"watermark it will reach: {'none' if watermark is None else f'{_time(watermark)} ({watermark})'}")
         return "\n".join(lines)

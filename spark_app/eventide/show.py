@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.bootstrap import Application
-from eventide_core.action.compaction_planner import LogFacts
+from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of

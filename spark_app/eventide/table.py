@@ -13,7 +13,7 @@ from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import LinkChoice, Options
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, NothingToDoError
 from eventide_core.ports import Engine, Progress
 from eventide_core.service.run_compaction import CompactionResult
 from eventide_core.service.table import TableState
@@ -60,16 +60,20 @@ class Table:
         cut: str | None = None,
         link_mode: str | None = None,
     ) -> Plan:
-        """What a compaction at T would do; writes nothing. `print(plan.explain())` tells it to a person.
+        """What a compaction would do; writes nothing. `print(plan.explain())` tells it to a person.
 
         `before` is T: ISO-8601 with a zone, or epoch milliseconds; data at T itself is not included. Instead
-        `data_latency_seconds` takes T as the time now less that. Without either, the options say.
+        `data_latency_seconds` takes T as the time now less that. Without either, the options say: their strategy what
+        is compacted, their trigger whether a compaction is due (`plan.idle`).
         """
         request = self._request(before, data_latency_seconds, cut, link_mode)
         return Plan(request, self._application.scheduler.plan(request))
 
     def schedule(self, plan: Plan) -> Plan:
-        """Puts a plan for the same T on the timeline, made anew from the table as it is; nothing is merged yet."""
+        """Puts the same plan, made anew from the table as it is, on the timeline; nothing is merged yet.
+
+        Where nothing is to be done the plan it returns says so (`idle`), and nothing was written.
+        """
         return Plan(plan.request, self._application.scheduler.schedule(plan.request))
 
     def compact(
@@ -79,8 +83,13 @@ class Table:
         engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
     ) -> CompactionResult:
-        """Schedules and runs a compaction for the plan's T: on a SparkSession, or in this process when omitted."""
+        """Schedules and runs the plan's compaction: on a SparkSession, or in this process when omitted.
+
+        Raises NothingToDoError where nothing is to be done: `plan.idle` says so beforehand.
+        """
         scheduled = self.schedule(plan)
+        if scheduled.idle is not None:
+            raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
         return self.execute(scheduled.instant, engine=engine, progress=progress)
 
     def execute(
@@ -158,6 +167,7 @@ class Table:
             threshold_ms=None if threshold is None else parse_threshold(threshold),
             data_latency_seconds=options.integer(keys.DATA_LATENCY, 0) if options.text(keys.DATA_LATENCY) else None,
             link_choice=options.choice(keys.LINK_MODE, LinkChoice.AUTO),
+            is_for_t=before is not None or data_latency_seconds is not None,
         )
 
 

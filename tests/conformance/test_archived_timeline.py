@@ -135,6 +135,7 @@ def test_the_cut_outlives_the_commit_that_published_it(
     state = table.state()
     assert state.timeline.is_archived(instant)
     assert instant in {i.requested_time for i in state.archived_writes()}
+    assert plan.cut_ms is not None
     assert (state.cut_ms, state.cut_field) == (plan.cut_ms, "event_ts")
     with pytest.raises(ThresholdBelowCutError):
         table.plan_compaction(plan.cut_ms - 1)

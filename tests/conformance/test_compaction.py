@@ -85,6 +85,7 @@ def test_every_reader_sees_what_it_saw_before(
     table = Table.open(str(path), options)
     plan = dividing_plan(table, event_time, mode)
     result = table.compact(plan)
+    assert plan.cut_ms is not None
     assert result.freshness.watermark_ms == result.freshness.cut_ms == plan.cut_ms
 
     config = table.state().config

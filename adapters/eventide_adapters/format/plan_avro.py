@@ -43,6 +43,8 @@ _SCHEMA = fastavro.parse_schema(
 _PLAN_VERSION = 2  # Hudi's: paths are bare file names
 _MEGABYTE = 1024 * 1024
 _NO_BASE_WRITE_MB = 120  # Hudi counts a new base as one of `hoodie.parquet.max.file.size`
+_CUT_KEY = "eventide.cut_ms"
+_FIELD_KEY = "eventide.event.time.field"
 _CUT_MS = re.compile(r"-?[0-9]{1,18}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -55,11 +57,11 @@ def encode_plan(plan: CompactionPlan) -> bytes:
         "operations": [_encode_operation(plan, operation) for operation in plan.operations],
         "extraMetadata": {
             "eventide.format": FORMAT,
-            "eventide.cut_ms": str(plan.cut_ms),
+            **({} if plan.cut_ms is None else {_CUT_KEY: str(plan.cut_ms)}),
             "eventide.cut": str(plan.cut),
             "eventide.link.mode": str(plan.link_mode),
             "eventide.link.reason": plan.link_reason,
-            "eventide.event.time.field": plan.event_time_field,
+            **({} if plan.event_time_field is None else {_FIELD_KEY: plan.event_time_field}),
             "eventide.schema": plan.schema,
             "eventide.operations": json.dumps([_encode_details(operation) for operation in plan.operations]),
         },
@@ -100,7 +102,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
         cut=_member(extra, "eventide.cut", Cut),
         link_mode=link_mode,
         link_reason=extra.required_text("eventide.link.reason"),
-        event_time_field=extra.required_text("eventide.event.time.field"),
+        event_time_field=extra.text(_FIELD_KEY),
         operations=tuple(
             _decode_operation(operation, detail, link_mode, instant)
             for operation, detail in zip(operations, details, strict=True)
@@ -161,14 +163,11 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
+    named = {"name": log.name, "size": log.size}
     times = log.event_times
-    return {
-        "name": log.name,
-        "size": log.size,
-        "min_ms": times.min_ms,
-        "max_ms": times.max_ms,
-        "unknown_records": times.unknown_records,
-    }
+    if times is None:
+        return named
+    return named | {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
 
 
 def _details(extra: Document) -> tuple[Document, ...]:
@@ -192,9 +191,11 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         return _own_name(name, parse, file_id, operation.path, instant)
 
     def log(document: Document) -> PlannedLog:
-        times = EventTimeRange(
-            document.integer("min_ms"), document.integer("max_ms"), document.count("unknown_records")
-        )
+        times = None
+        if document.integer("unknown_records") is not None:
+            times = EventTimeRange(
+                document.integer("min_ms"), document.integer("max_ms"), document.count("unknown_records")
+            )
         return PlannedLog(path_of(log_name(document.required_text("name"))), document.count("size"), times)
 
     def left_over(document: Document) -> LeftOver:
@@ -270,8 +271,8 @@ def _member(document: Document, key: str, kind: type[E]) -> E:
     return kind(text)
 
 
-def _cut_ms(extra: Document) -> int:
-    text = extra.required_text("eventide.cut_ms")
-    if not _CUT_MS.fullmatch(text):
-        raise extra.wrong("eventide.cut_ms", "a number of milliseconds")
-    return int(text)
+def _cut_ms(extra: Document) -> int | None:
+    text = extra.text(_CUT_KEY)
+    if text is not None and not _CUT_MS.fullmatch(text):
+        raise extra.wrong(_CUT_KEY, "a number of milliseconds")
+    return None if text is None else int(text)

@@ -1,25 +1,17 @@
-"""What an event-time compaction at T does to each slice, and how left-overs stay visible.
+"""The plan of a compaction, with every file that its execution will make.
 
-1. `select` splits each slice's logs by the strategy. A slice with nothing before T is left alone. A rollback block, or a
-   block of an instant that never completed, anywhere in the slice: full compaction.
-2. `needed_histories` says which keys' histories algebra does not answer for (action/slice_split.py); the service fetches
-   them, `settle` falls back to full compaction where they say so, or notes that tombstones are to be carried.
-3. `choose_link` picks the link mode and the compaction's instant: back-dated below the left-overs where the whole plan
-   allows it (protocol: `prefix`), else a new instant and a file for each left-over.
-4. `plan_compaction` names every file that the execution will make.
+Of an event-time compaction: `plan_compaction`, from each slice's selection (action/slice_selection.py) and the choice of a
+link mode (action/link_choice.py). Of whole slices, by another strategy or in place of a plan that no longer fits:
+`plan_whole_slices`, whose `attempt` keeps the base files of a re-plan apart from those of the plan before.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from eventide_core.action.compaction_strategy import CompactionStrategy
-from eventide_core.action.slice_split import SplitVerdict
-from eventide_core.config import LinkChoice
-from eventide_core.errors import RefusedError
-from eventide_core.table.event_time import EventTimeRange
+from eventide_core.action.link_choice import LinkDecision
+from eventide_core.action.slice_selection import LogFacts, Selection
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.instant import next_instant_time
 from eventide_core.table.plans import (
     CompactionPlan,
     Cut,
@@ -29,228 +21,59 @@ from eventide_core.table.plans import (
     PlannedLog,
     PlannedOperation,
 )
-from eventide_core.table.record_order import MergeRule
-from eventide_core.table.timeline import Timeline
-
-
-@dataclass(frozen=True, slots=True)
-class LogFacts:
-    """A log file and what is known of its content."""
-
-    log: LogFile
-    event_times: EventTimeRange
-    instants: frozenset[str]
-    delete_count: int
-    has_rollback_block: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SliceFacts:
-    """A file slice and the facts of its logs, in reader order."""
-
-    file_slice: FileSlice
-    logs: tuple[LogFacts, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """A slice's split: the first `count` logs are compacted, the rest remains.
-
-    `is_alike_in_time`: a reader of the new base sees no difference as of the instants between the left-overs either.
-    """
-
-    facts: SliceFacts
-    count: int
-    fallback: FallbackReason | None
-    reason: str
-    carried_tombstones: int = 0
-    is_alike_in_time: bool = True
-
-    @property
-    def compacted(self) -> tuple[LogFacts, ...]:
-        return self.facts.logs[: self.count]
-
-    @property
-    def remaining(self) -> tuple[LogFacts, ...]:
-        return self.facts.logs[self.count :]
-
-    def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
-        return replace(self, count=len(self.facts.logs), fallback=fallback, reason=reason, carried_tombstones=0)
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderRules:
-    """How the table merges, and how each engine that may read it does. `is_base_file_index`: SIMPLE, BLOOM and the like."""
-
-    rule: MergeRule
-    readers: tuple[MergeRule, ...]
-    is_base_file_index: bool
-
-
-def select(facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline) -> Selection | None:
-    """The slice's split by the strategy; None where it has nothing to compact."""
-    compacted, remaining = strategy.filter_log_files(facts.file_slice.log_files, instant)
-    if not compacted:
-        return None
-    chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(remaining)))
-    for fact in facts.logs:
-        if fact.has_rollback_block:
-            return chosen.in_full(
-                FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} takes blocks back, so the logs must stay together"
-            )
-        for block_instant in sorted(fact.instants):
-            if not timeline.is_completed(block_instant):
-                return chosen.in_full(
-                    FallbackReason.UNCOMMITTED_BLOCK,
-                    f"{fact.log.name} holds a block of {block_instant}, which never completed",
-                )
-    return chosen
-
-
-def _reason(compacted: int, remaining: int) -> str:
-    if remaining == 0:
-        return "every log lies at or below one with records before T"
-    return f"the last log with records before T is number {compacted} of {compacted + remaining}"
-
-
-def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
-    """Whether key histories decide: None: no; True: those of keys with a delete; False: those of all shared keys."""
-    if not selection.remaining:
-        return None
-    if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
-        return False
-    has_deletes = any(fact.delete_count for fact in selection.facts.logs)
-    if has_deletes and (MergeRule.EVENT_TIME_ORDERING in rules.readers or rules.is_base_file_index):
-        return True
-    return None
-
-
-_FALLBACK_REASONS = {
-    FallbackReason.DELETE_REORDERED: "merged in part, deletes of key {key!r} would meet its other versions in another order",
-    FallbackReason.LATE_RECORD_REORDERED: "merged in part, Hudi 0.x would see another version of key {key!r}",
-    FallbackReason.KEY_LEAVES_BASE_INDEX: (
-        "key {key!r} would be in a left-over log only, where an index over base files does not find it"
-    ),
-}
-
-
-def settle(selection: Selection, verdict: SplitVerdict) -> Selection:
-    """The selection after its keys' histories have been judged."""
-    if verdict.fallback is not None:
-        return selection.in_full(verdict.fallback, _FALLBACK_REASONS[verdict.fallback].format(key=verdict.example))
-    return replace(selection, carried_tombstones=verdict.carried_tombstones, is_alike_in_time=verdict.is_alike_in_time)
-
-
-@dataclass(frozen=True, slots=True)
-class LinkChoiceFacts:
-    """What the choice of a link mode looks at.
-
-    `now` is an unused instant above every time of the timeline. `earliest_retained` is the earliest commit that cleaning
-    keeps, None where it keeps all.
-    """
-
-    choice: LinkChoice
-    timeline: Timeline
-    slices_by_completion_time: bool
-    now: str
-    earliest_retained: str | None
-    used_times: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkDecision:
-    mode: LinkMode
-    instant: str
-    reason: str
-
-
-def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> LinkDecision:
-    """How left-overs stay visible, and the compaction's instant.
-
-    Raises RefusedError where the mode that was asked for would not be safe.
-    """
-    if facts.choice is LinkChoice.SYMLINK:
-        raise RefusedError(
-            "link mode symlink: stock readers see no rows through symbolic links and stock cleaners delete their targets; "
-            "it needs a storage that is known to keep them and eventide.table.exclusive=true; use copy or auto"
-        )
-    if facts.choice is LinkChoice.HARDLINK:
-        return LinkDecision(LinkMode.HARDLINK, facts.now, "asked for")
-    if facts.choice is LinkChoice.COPY:
-        return LinkDecision(LinkMode.COPY, facts.now, "asked for")
-    if not any(selection.remaining for selection in selections):
-        return LinkDecision(LinkMode.COPY, facts.now, "nothing is left over, so no link is needed")
-    instant, why_not = _backdated_instant(selections, facts)
-    if instant is not None:
-        return LinkDecision(
-            LinkMode.PREFIX,
-            instant,
-            f"every merged log completed before {instant}, every left-over after it: no file is needed",
-        )
-    if facts.choice is LinkChoice.PREFIX:
-        raise RefusedError(f"link mode prefix is not possible here: {why_not}; use copy or auto")
-    return LinkDecision(LinkMode.COPY, facts.now, f"prefix is not possible: {why_not}")
-
-
-def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
-    """An instant between the merged logs and the left-overs, or why there is none (protocol.md step 1)."""
-    timeline = facts.timeline
-    if not facts.slices_by_completion_time:
-        return None, "table version 6 slices logs by name, not by completion time"
-    if any(selection.carried_tombstones for selection in selections):
-        return None, "tombstones have to be carried, which needs a file"
-    if not all(selection.is_alike_in_time for selection in selections):
-        return (
-            None,
-            "as of an instant between the left-overs, a reader of the new base would see another version of a key",
-        )
-    after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
-    before = min(
-        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.remaining
-    )
-    instant = next_instant_time(after)
-    while instant in facts.used_times:
-        instant = next_instant_time(instant)
-    if instant > before:
-        return None, f"a merged log completed at {after}, but a left-over was requested at {before}"
-    if timeline.start is not None and instant < timeline.start:
-        return None, f"instants later than {instant} have been archived"
-    if facts.earliest_retained is not None and instant < facts.earliest_retained:
-        return (
-            None,
-            f"the next clean keeps nothing before {facts.earliest_retained}, so readers of the old slice would break",
-        )
-    for write in timeline.pending_writes:
-        if write.requested_time < instant:
-            return None, f"the write requested at {write.requested_time} is still pending"
-    return instant, ""
-
-
-def _completion(timeline: Timeline, log: LogFile) -> str:
-    completion = timeline.completion_time(log.name.instant)
-    assert completion is not None  # the view holds logs of completed instants only
-    return completion
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
-    """What a plan says besides its operations."""
+    """What a plan says besides its operations; see CompactionPlan."""
 
-    cut_ms: int
+    cut_ms: int | None
     cut: Cut
-    event_time_field: str
+    event_time_field: str | None
     schema: str
     table_version: int
     partitions_with_logs: tuple[str, ...]
 
 
-def plan_compaction(
-    selections: Sequence[Selection], link: LinkDecision, terms: PlanTerms, attempt: int = 0
-) -> CompactionPlan:
-    """The plan, with every name that its execution will make. `attempt` keeps the base files of a re-plan apart."""
+def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
+    """The plan of an event-time compaction, with every name that its execution will make."""
     operations = tuple(
-        _operation(selection, link, terms, f"{number}-{attempt}-0") for number, selection in enumerate(selections)
+        _operation(selection, link, terms, f"{number}-0-0") for number, selection in enumerate(selections)
     )
+    return _plan(operations, link, terms)
+
+
+def plan_whole_slices(
+    slices: Sequence[FileSlice],
+    instant: str,
+    terms: PlanTerms,
+    *,
+    reason: str,
+    fallback: FallbackReason | None = None,
+    attempt: int = 0,
+) -> CompactionPlan:
+    """The plan that compacts these slices in full, in this order, whatever their logs hold."""
+    operations = tuple(
+        PlannedOperation(
+            partition=found.partition,
+            file_id=found.file_id,
+            base_instant=found.base_instant,
+            base_path=found.base_file.path if found.base_file else None,
+            base_size=found.base_file.size if found.base_file else 0,
+            compacted=tuple(PlannedLog(log.path, log.size, None) for log in found.log_files),
+            remaining=(),
+            new_base_name=str(BaseFileName(found.file_id, f"{number}-{attempt}-0", instant)),
+            carried_name=None,
+            fallback=fallback,
+            reason=reason,
+        )
+        for number, found in enumerate(slices)
+    )
+    link = LinkDecision(LinkMode.COPY, instant, "nothing is left over, so no link is needed")
+    return _plan(operations, link, terms)
+
+
+def _plan(operations: tuple[PlannedOperation, ...], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
     return CompactionPlan(
         instant=link.instant,
         cut_ms=terms.cut_ms,

@@ -2,18 +2,23 @@
 
 from dataclasses import dataclass
 
-from eventide_core.action.compaction_strategy import threshold_of_latency
-from eventide_core.config import DATA_LATENCY, THRESHOLD, LinkChoice
+from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, threshold_of_latency
+from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
 from eventide_core.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionRequest:
-    """T itself, or T as the time now less the latency of the data. One of the two is given."""
+    """T itself, or T as the time now less the latency of the data; neither for a strategy that knows no event time.
+
+    `is_for_t`: the user has asked for T by name, not by an option. Then no trigger is asked whether it is due, and the
+    strategy has to know event time.
+    """
 
     threshold_ms: int | None
     data_latency_seconds: int | None
     link_choice: LinkChoice
+    is_for_t: bool = True
 
     def threshold_at(self, now_ms: int) -> int:
         if self.threshold_ms is not None:
@@ -23,3 +28,11 @@ class CompactionRequest:
         raise ConfigError(
             f"no threshold: give T (--before, {THRESHOLD}) or the data's latency (--data-latency, {DATA_LATENCY})"
         )
+
+    def check_strategy(self, name: str) -> None:
+        """Raises ConfigError where T is asked for, and the strategy of that name knows none."""
+        if self.is_for_t:
+            raise ConfigError(
+                f"option {STRATEGY}: {name} knows no event time, so it cannot compact everything before T: name "
+                f"{EVENT_TIME_STRATEGY} before it to bound an event-time compaction, or give no T"
+            )

@@ -1,11 +1,14 @@
-"""Which log files of a slice a compaction takes: Hudi's CompactionStrategy with the RFC's `filter_log_files`."""
+"""What a compaction takes: Hudi's CompactionStrategy with the RFC's `filter_log_files`, and the RFC's own strategy.
+
+Hudi's other strategies are in action/slice_strategies.py, what a user names in action/strategy_choice.py.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_slice import LogFile
+from eventide_core.table.file_slice import FileSlice, LogFile
 
 Split = tuple[tuple[LogFile, ...], tuple[LogFile, ...]]
 """(log files to compact, log files to remain), each in reader order."""
@@ -15,7 +18,15 @@ EVENT_TIME_STRATEGY = "EventTimeBasedCompactionStrategy"
 
 
 class CompactionStrategy(Protocol):
-    """A strategy that says nothing else takes all log files, in reader order."""
+    """A strategy that says nothing else takes everything, in the order it comes in."""
+
+    def filter_partition_paths(self, partitions: Sequence[str]) -> Sequence[str]:
+        """Of the table's partitions those to look into, in the order to look into them."""
+        return partitions
+
+    def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
+        """Of the slices that have something to compact those to compact, in the order to compact them."""
+        return slices
 
     def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
         """The logs to compact and those to remain, for a compaction at `instant` (RFC-74 section 1, point 2)."""

@@ -1,6 +1,6 @@
 """How fresh the read-optimized table is.
 
-cut: the T of the last completed event-time compaction.
+cut: the T of the last completed event-time compaction, or less where a strategy left slices out of it.
 watermark: min(cut, the least event time of committed log records that are not in a base file yet): the greatest T for
 which "everything before T that has been committed is in the read-optimized table" is true now. A late record lowers it.
 Records without an event time cannot lower it; they are counted apart.
@@ -31,6 +31,10 @@ class Freshness:
     earliest_log_event_time_ms: int | None
 
 
+NO_CUT = Freshness(None, None, 0, 0, None)
+"""The freshness of a compaction where there is no cut, before it and after: its logs need not be looked into."""
+
+
 def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: int) -> Freshness:
     """The freshness of a table, or of one partition: `logs` are the ranges of its log records not yet in a base file."""
     ranges = tuple(logs)
@@ -39,3 +43,17 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
     if cut_ms is not None and earliest is not None:
         watermark = min(cut_ms, earliest)
     return Freshness(watermark, cut_ms, late_records, sum(r.unknown_records for r in ranges), earliest)
+
+
+def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], published_ms: int | None) -> int | None:
+    """The cut that an event-time compaction up to T publishes: the greatest time before which it leaves nothing.
+
+    `left_out` are the ranges of the logs of slices that have records before T and that the plan leaves out. They hold the
+    cut back to the earliest of their records. None, so that the commit publishes none, where that is unknown, or lies
+    before the cut that is published: which is about what was committed before its own plan, and stays true.
+    """
+    ranges = tuple(left_out)
+    if any(found.unknown_records for found in ranges):
+        return None
+    cut_ms = min([threshold_ms, *(found.min_ms for found in ranges if found.min_ms is not None)])
+    return None if published_ms is not None and cut_ms < published_ms else cut_ms

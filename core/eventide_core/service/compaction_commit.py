@@ -32,10 +32,7 @@ def commit_metadata(plan: CompactionPlan, results: Sequence[MergeResult], fresh:
     }
     extra = {
         "schema": plan.schema,
-        CUT_KEY: str(plan.cut_ms),
-        EVENT_TIME_FIELD_KEY: plan.event_time_field,
-        WATERMARK_KEY: str(plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms),
-        LATE_RECORDS_KEY: str(fresh.late_records),
+        **_published(plan, fresh),
         LINK_MODE_KEY: plan.link_mode,
         LINKS_KEY: json.dumps(links, sort_keys=True),
         FALLBACKS_KEY: json.dumps(dict(plan.fallbacks), sort_keys=True),
@@ -60,6 +57,18 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
             if left.linked_name is not None
         ]
     return tuple(added)
+
+
+def _published(plan: CompactionPlan, fresh: Freshness) -> dict[str, str]:
+    """The cut and what belongs to it. A plan without one says nothing: the cut published before it stays true."""
+    if plan.cut_ms is None or plan.event_time_field is None:
+        return {}
+    return {
+        CUT_KEY: str(plan.cut_ms),
+        EVENT_TIME_FIELD_KEY: plan.event_time_field,
+        WATERMARK_KEY: str(plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms),
+        LATE_RECORDS_KEY: str(fresh.late_records),
+    }
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventide_core.action.compaction_planner import LogFacts
-from eventide_core.action.freshness import Freshness, freshness
+from eventide_core.action.freshness import NO_CUT, Freshness, freshness
+from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
@@ -33,10 +33,13 @@ class FreshnessReader:
             logs.setdefault(found.partition, []).extend(found.log_files)
         return {partition: self._of(state, cut_ms, logs[partition]) for partition in sorted(logs)}
 
-    def of_commit(self, state: TableState, plan: CompactionPlan) -> Freshness:
+    def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
         """The freshness that holds once the plan's compaction has committed over this state."""
+        cut_ms = state.cut_ms if plan.cut_ms is None else plan.cut_ms
+        if cut_ms is None:
+            return NO_CUT
         retired = {log.path for op in plan.operations for log in op.compacted}
-        return self._of(state, plan.cut_ms, [log for log in _live_logs(state) if log.path not in retired])
+        return self._of(state, cut_ms, [log for log in _live_logs(state) if log.path not in retired])
 
     def _of(self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile]) -> Freshness:
         wanted = tuple(logs)

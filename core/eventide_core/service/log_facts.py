@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from eventide_core.action.compaction_planner import LogFacts
+from eventide_core.action.slice_selection import LogFacts
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import WriteStat

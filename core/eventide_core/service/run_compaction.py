@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_pending_writes
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.config import Options, ParquetCodec
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
 from eventide_core.ports import (
@@ -40,7 +40,8 @@ from eventide_core.service.compaction_files import (
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
-from eventide_core.service.schedule_compaction import CompactionScheduler, unused_instant
+from eventide_core.service.planning_facts import unused_instant
+from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State
@@ -215,7 +216,7 @@ class CompactionRunner:
     def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> None:
         """Steps 6 to 8."""
         storage = self.files.storage
-        self.freshness.of_commit(TableState.load(self.files), plan)  # warms the facts before the lock is held
+        self.freshness.after(TableState.load(self.files), plan)  # warms the facts before the lock is held
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             if self._pending(state.timeline, plan.instant) is None:
@@ -229,7 +230,7 @@ class CompactionRunner:
                     raise PlanMismatchError(
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
-            fresh = self.freshness.of_commit(state, plan)
+            fresh = self.freshness.after(state, plan)
             changes = FileChanges(RowChange.NONE, added_files(plan, results))
             metadata = self.metadata.prepare(state.config, plan.instant, changes)
             lease.check()
@@ -276,7 +277,8 @@ class CompactionRunner:
             "bytes_written": sum(stat.file_size_bytes for stat in bases),
             "bytes_linked": sum(stat.file_size_bytes for stat in links),
         }
-        return CompactionResult(instant, self.freshness.now(state), metrics)
+        fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
+        return CompactionResult(instant, fresh, metrics)
 
 
 def _pending_bound(plan: CompactionPlan, table_version: int) -> str:

@@ -1,61 +1,74 @@
-"""Plan an event-time compaction, and put the plan on the timeline.
+"""Plan a compaction by the configured strategy and trigger, and put the plan on the timeline.
 
 Order of writes, inside the table lock: the plan file `<instant>.compaction.requested`, put if absent, and nothing else.
 A crash before it leaves nothing; after it a pending plan, which any engine may run, and which `rollback` undoes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_planner import (
-    LinkChoiceFacts,
-    PlanTerms,
-    ReaderRules,
-    Selection,
-    SliceFacts,
-    choose_link,
-    needed_histories,
-    plan_compaction,
-    select,
-    settle,
-)
+from eventide_core.action.compaction_planner import PlanTerms, plan_compaction, plan_whole_slices
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.compaction_strategy import (
-    EVENT_TIME_STRATEGY,
-    CompactionStrategy,
-    EventTimeBasedCompactionStrategy,
+from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
+from eventide_core.action.compaction_trigger import (
+    Due,
+    Trigger,
+    check_pending_writes,
+    check_trigger,
+    due,
+    trigger_rule,
 )
-from eventide_core.action.compaction_trigger import TRIGGER_NAME, check_pending_writes, check_trigger
-from eventide_core.action.freshness import Freshness, freshness
+from eventide_core.action.freshness import Freshness, freshness, publishable_cut
+from eventide_core.action.link_choice import choose_link
+from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFacts, needed_histories, select, settle
 from eventide_core.action.slice_split import judge_split
+from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import LinkChoice, Options, ParquetCodec
-from eventide_core.errors import BusyError, ConfigError, RefusedError, ThresholdBelowCutError
-from eventide_core.ports import Capability, Clock, Engine, LogContent, RowChange, TableLock
+from eventide_core.errors import BusyError, RefusedError, ThresholdBelowCutError
+from eventide_core.ports import Capability, Clock, LogContent, RowChange, TableLock
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
-from eventide_core.service.outcome import instants_with_outcome
+from eventide_core.service.planning_facts import (
+    backdated_compactions,
+    is_base_file_index,
+    link_choice_facts,
+    unused_instant,
+)
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import instant_time, next_instant_time
+from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
-BUCKET_NUMBERS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
-COMMITS_RETAINED_DEFAULT = 10  # Hudi's default of hoodie.cleaner.commits.retained
-
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do."""
+    """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
+
+    `due` is the trigger's answer, None where the user asked for a T.
+    """
 
     plan: CompactionPlan
+    strategy: str
+    due: Due | None
     predicted: Freshness
     untouched_slices: int
     notes: tuple[str, ...]
+
+    @property
+    def idle(self) -> str | None:
+        """Why nothing is to be done now; None where the plan is to be made."""
+        if self.due is not None and not self.due.is_due:
+            return f"{self.due.trigger} is not due: {self.due.reason}"
+        if not self.plan.operations and self.plan.cut_ms is None:
+            return f"{self.strategy} finds nothing to compact"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +76,8 @@ class CompactionScheduler:
     files: TableFiles
     content: LogContent
     facts: LogFactsReader
+    freshness: FreshnessReader
     metadata: MetadataTableUpkeep
-    engine: Engine
     lock: TableLock
     clock: Clock
     options: Options
@@ -74,7 +87,7 @@ class CompactionScheduler:
         return self._draft(TableState.load(self.files), request)
 
     def schedule(self, request: CompactionRequest) -> DraftPlan:
-        """Plans, and puts the plan on the timeline.
+        """Plans, and puts the plan on the timeline; a draft that says why it is idle is not put there.
 
         Raises BusyError where something pending excludes a plan, or another scheduler was faster.
         """
@@ -83,10 +96,14 @@ class CompactionScheduler:
                 f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
             )
         before = TableState.load(self.files)
-        self._draft(before, request)  # warms the facts of the logs, so that the lock is held for a short time
+        # Warms the facts of the logs, so that the lock is held for a short time.
+        if (draft := self._draft(before, request)).idle is not None:
+            return draft
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             draft = self._draft(state, request)
+            if draft.idle is not None:
+                return draft
             path = f"{state.config.timeline_path}/{draft.plan.instant}.compaction.requested"
             lease.check()
             if not self.files.storage.put_if_absent(path, self.files.codec.encode_plan(draft.plan)):
@@ -99,21 +116,12 @@ class CompactionScheduler:
         It takes the place of a plan that is already visible and may not be withdrawn: a writer may have appended to the
         slice that the plan begins.
         """
-        shape = state.shape(plan.event_time_field)
-        groups = {(op.partition, op.file_id): op for op in plan.operations}
-        slices = [s for s in state.view.latest_slices() if s.file_group in groups]
-        facts = self._slice_facts(state, shape, slices)
-        selections = [
-            Selection(
-                SliceFacts(fact.file_slice, tuple(f for f in fact.logs if f.log.name.instant != plan.instant)),
-                0,
-                None,
-                "",
-            ).in_full(FallbackReason.CHANGED_AFTER_PLANNING, "a write changed the slice after it was planned")
-            for fact in facts
+        groups = {(op.partition, op.file_id) for op in plan.operations}
+        slices = [
+            replace(found, log_files=tuple(log for log in found.log_files if log.name.instant != plan.instant))
+            for found in state.view.latest_slices()
+            if found.file_group in groups
         ]
-        attempt = 1 + max((_attempt(op.new_base_name) for op in plan.operations), default=0)
-        link = choose_link((), self._link_facts(state, LinkChoice.COPY, plan.instant))
         terms = PlanTerms(
             plan.cut_ms,
             plan.cut,
@@ -122,7 +130,14 @@ class CompactionScheduler:
             state.config.version,
             plan.partitions_with_logs,
         )
-        return plan_compaction(selections, link, terms, attempt)
+        return plan_whole_slices(
+            slices,
+            plan.instant,
+            terms,
+            reason="a write changed the slice after it was planned",
+            fallback=FallbackReason.CHANGED_AFTER_PLANNING,
+            attempt=1 + max((_attempt(op.new_base_name) for op in plan.operations), default=0),
+        )
 
     def _draft(self, state: TableState, request: CompactionRequest) -> DraftPlan:
         check_trigger(state.timeline)
@@ -130,33 +145,81 @@ class CompactionScheduler:
             keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE
         )  # a bad value is said before anything is written
         notes = self.metadata.check(state.config, RowChange.NONE)
-        cut_ms = request.threshold_at(self.clock.now_ms())
-        if state.cut_ms is not None and cut_ms < state.cut_ms:
+        strategy = chosen_strategy(self.options, self._today())
+        now = unused_instant(state, self.clock)
+        is_due = None if request.is_for_t else self._due(state, strategy, now)
+        if not strategy.is_by_event_time:
+            request.check_strategy(str(strategy))
+            return self._whole_slices(state, strategy, now, is_due, notes)
+        threshold_ms = request.threshold_at(self.clock.now_ms())
+        published_ms = state.cut_ms
+        if published_ms is not None and threshold_ms < published_ms:
             raise ThresholdBelowCutError(
-                f"T {cut_ms} lies before the published cut {state.cut_ms}: the cut falls only by rollback or restore; "
+                f"T {threshold_ms} lies before the published cut {published_ms}: the cut falls only by rollback or restore; "
                 "give a T at or after it"
             )
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self._slice_facts(state, shape, slices)
-        strategy = self._strategy(cut_ms, facts)
-        now = unused_instant(state, self.clock)
-        rules = ReaderRules(state.config.merge_rule, state.config.reader_rules, self._is_base_file_index(slices))
-        selections: list[Selection] = []
-        for found in facts:
-            selection = select(found, strategy, now, state.timeline)
-            if selection is not None:
-                selections.append(self._settled(selection, rules, shape, state.blocks()))
-        link = choose_link(selections, self._link_facts(state, request.link_choice, now))
+        ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
+        by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path])
+        found = [s for s in (select(fact, by_event_time, now, state.timeline) for fact in facts) if s is not None]
+        by_group = {selection.facts.file_slice.file_group: selection for selection in found}
+        chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
+        rules = ReaderRules(
+            state.config.merge_rule, state.config.reader_rules, is_base_file_index(slices, self.options)
+        )
+        selections = [
+            self._settled(by_group.pop(file_slice.file_group), rules, shape, state.blocks()) for file_slice in chosen
+        ]
+        cut_ms = publishable_cut(
+            threshold_ms,
+            [fact.event_times for left_out in by_group.values() for fact in left_out.facts.logs],
+            published_ms,
+        )
+        if by_group:
+            notes += (_held_back(strategy, len(by_group), cut_ms, published_ms),)
+        link = choose_link(
+            selections, link_choice_facts(state, self.files.storage, self.options, request.link_choice, now)
+        )
         check_pending_writes(state.timeline, link.instant)
         emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
-        with_logs = tuple(sorted({s.partition for s in slices if s.file_group not in emptied}))
-        terms = PlanTerms(cut_ms, Cut.FILE, event_time_field, state.schema, state.config.version, with_logs)
+        terms = PlanTerms(
+            cut_ms,
+            Cut.FILE,
+            event_time_field,
+            state.schema,
+            state.config.version,
+            _partitions_with_logs(slices, emptied),
+        )
         plan = plan_compaction(selections, link, terms)
         taken = {fact.log.path for s in selections for fact in s.compacted}
-        left = [fact.event_times for found in facts for fact in found.logs if fact.log.path not in taken]
-        return DraftPlan(plan, freshness(cut_ms, left, 0), len(slices) - len(selections), notes)
+        left = [event_times for path, event_times in ranges.items() if path not in taken]
+        predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
+        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(selections), notes)
+
+    def _whole_slices(
+        self, state: TableState, strategy: ChosenStrategy, now: str, is_due: Due | None, notes: tuple[str, ...]
+    ) -> DraftPlan:
+        """The draft of a strategy that knows no event time: no cut is published, the one that is stays true."""
+        slices = [s for s in state.view.latest_slices() if s.log_files]
+        chosen = strategy.choose(_partitions(state), slices)
+        check_pending_writes(state.timeline, now)
+        with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
+        terms = PlanTerms(None, Cut.FILE, None, state.schema, state.config.version, with_logs)
+        plan = plan_whole_slices(chosen, now, terms, reason=f"{strategy} takes the whole slice")
+        predicted = self.freshness.after(state, plan)
+        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes)
+
+    def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
+        default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS
+        return due(trigger_rule(self.options, default), state.timeline, now, backdated_compactions(state))
+
+    def _today(self) -> date:
+        """The day in the local time zone, which Hudi's strategies by day go by."""
+        local_ms = self.clock.now_ms() + self.clock.local_offset_ms()
+        return datetime.fromtimestamp(local_ms // 1000, UTC).date()
 
     def _slice_facts(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> list[SliceFacts]:
         assert shape.event_time_field is not None
@@ -184,46 +247,21 @@ class CompactionScheduler:
         verdict = judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
         return settle(selection, verdict)
 
-    def _strategy(self, cut_ms: int, facts: Sequence[SliceFacts]) -> CompactionStrategy:
-        name = (self.options.text(keys.STRATEGY) or EVENT_TIME_STRATEGY).rpartition(".")[2]
-        if name != EVENT_TIME_STRATEGY:
-            raise ConfigError(f"option {keys.STRATEGY}={name!r} is not known; the one there is: {EVENT_TIME_STRATEGY}")
-        trigger = self.options.text(keys.TRIGGER) or TRIGGER_NAME
-        if trigger != TRIGGER_NAME:
-            raise ConfigError(f"option {keys.TRIGGER}={trigger!r} is not known; the one there is: {TRIGGER_NAME}")
-        ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
-        return EventTimeBasedCompactionStrategy(cut_ms, lambda log: ranges[log.path])
 
-    def _link_facts(self, state: TableState, choice: LinkChoice, now: str) -> LinkChoiceFacts:
-        retained = self.options.integer(keys.COMMITS_RETAINED, COMMITS_RETAINED_DEFAULT)
-        writes = state.timeline.writes
-        earliest = writes[-retained].requested_time if 0 < retained < len(writes) else None
-        used = {time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time}
-        used.update(instants_with_outcome(self.files.storage))
-        return LinkChoiceFacts(
-            choice=choice,
-            timeline=state.timeline,
-            slices_by_completion_time=state.config.slices_by_completion_time,
-            now=now,
-            earliest_retained=earliest,
-            used_times=frozenset(used),
-        )
-
-    def _is_base_file_index(self, slices: Sequence[FileSlice]) -> bool:
-        """Whether writers find a key in base files only. Not told by the table itself: an option, else the file ids."""
-        index = self.options.text(keys.INDEX_TYPE)
-        if index is not None:
-            return index.upper() != "BUCKET"
-        return not all(s.file_id[:8].isdecimal() and int(s.file_id[:8]) < BUCKET_NUMBERS_MAX for s in slices)
+def _partitions(state: TableState) -> set[str]:
+    return {found.partition for found in state.view.latest_slices()}
 
 
-def unused_instant(state: TableState, clock: Clock) -> str:
-    """An instant above every time of the timeline, and not before now, in the time zone that the table's instants are in."""
-    times = (time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
-    last = max(times, default="")
-    now_ms = clock.now_ms()
-    now = instant_time(now_ms if state.config.has_utc_instants else now_ms + clock.local_offset_ms())
-    return now if now > last else next_instant_time(last)
+def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGroup]) -> tuple[str, ...]:
+    """The partitions that have logs when the slices of `emptied` have none any more."""
+    return tuple(sorted({found.partition for found in slices if found.file_group not in emptied}))
+
+
+def _held_back(strategy: ChosenStrategy, left_out: int, cut_ms: int | None, published_ms: int | None) -> str:
+    told = f"{strategy} leaves out {left_out} slices with records before T"
+    if cut_ms is not None:
+        return f"{told}: the cut goes no further than {cut_ms}"
+    return f"{told}: no cut is published" + ("" if published_ms is None else f", {published_ms} stays")
 
 
 def _attempt(base_name: str) -> int:

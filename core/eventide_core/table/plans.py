@@ -42,11 +42,14 @@ class FallbackReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedLog:
-    """A log file as it was when the plan was made. `path` relative to the table's root, `size` in bytes."""
+    """A log file as it was when the plan was made. `path` relative to the table's root, `size` in bytes.
+
+    `event_times` is None where the plan did not ask for them: it compacts the slice in full, whatever they are.
+    """
 
     path: str
     size: int
-    event_times: EventTimeRange
+    event_times: EventTimeRange | None
 
     @property
     def name(self) -> str:
@@ -96,18 +99,20 @@ class PlannedOperation:
 class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
-    `cut_ms` is T: everything before it that was committed before the plan will be in the read-optimized view.
+    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None where the plan
+    can promise no such time: its strategy knows none, or left slices out that hold earlier records (action/freshness.py).
+    `event_time_field` is None where the strategy knows no event time.
     `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
     `partitions_with_logs` still have logs when the plan has been run: Hudi 1.1 and later looks only into these, and into
     partitions written since, when it plans its next compaction.
     """
 
     instant: str
-    cut_ms: int
+    cut_ms: int | None
     cut: Cut
     link_mode: LinkMode
     link_reason: str
-    event_time_field: str
+    event_time_field: str | None
     operations: tuple[PlannedOperation, ...]
     schema: str
     partitions_with_logs: tuple[str, ...]

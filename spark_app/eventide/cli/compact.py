@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from eventide.cli.console import moment
+from eventide import Table
+from eventide.cli.console import Console, moment
 from eventide.cli.plan import plan_for, plan_options
 from eventide.cli.settings import Settings, common_options
 from eventide.plan import Plan
@@ -24,7 +25,8 @@ def compact(
 ) -> None:
     """Compact everything before T.
 
-    Schedules a compaction of TABLE and executes it, on Spark where PySpark is installed.
+    Schedules a compaction of TABLE and executes it, on Spark where PySpark is installed. Without --before and
+    --data-latency by the strategy and the trigger that the options name; a trigger that is not due says so.
     """
     if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
         raise click.UsageError("--execute runs a plan as it was scheduled: it goes with none of the plan's options")
@@ -35,16 +37,37 @@ def compact(
     if schedule_only:
         with settings.table(table) as opened:
             made = opened.schedule(plan_for(opened, words))
+            if made.idle is not None:
+                _say_idle(console, opened, made.idle)
+                return
         console.result(_scheduled(made), made.explain(), f"scheduled at {made.instant}")
         return
     with settings.table(table, on_spark_by_default=True) as opened:
         if scheduled is None:
             made = opened.schedule(plan_for(opened, words))
+            if made.idle is not None:
+                _say_idle(console, opened, made.idle)
+                return
             scheduled = made.instant
             console.say(made.explain())
         with console.progress() as progress:
             result = opened.execute(scheduled, progress=progress)
     console.result(_completed(result), *_told(result))
+
+
+def _say_idle(console: Console, table: Table, why: str) -> None:
+    """Nothing was to be done, which is no failure."""
+    cut_ms = table.state().cut_ms
+    watermark_ms = None if cut_ms is None else table.freshness().watermark_ms
+    document: dict[str, Any] = {
+        "instant": None,
+        "state": "idle",
+        "idle": why,
+        "watermark_ms": watermark_ms,
+        "cut_ms": cut_ms,
+        "metrics": {},
+    }
+    console.result(document, f"nothing to do: {why}")
 
 
 def _scheduled(plan: Plan) -> dict[str, Any]:

@@ -126,6 +126,7 @@ def check_plan(plan: CompactionPlan, before: Oracle, after: Oracle, reader_order
     Where the rest of a slice's logs stays, that goes for each engine's reader: the merged part may not change what it sees
     of a key that both parts hold.
     """
+    assert plan.cut_ms is not None, "a plan for T publishes it"
     assert after.snapshot() == before.snapshot(), "the plan would change the snapshot"
     merged = merged_counts(plan)
     for partition, count in before.log_counts().items():

@@ -52,7 +52,9 @@ def operations(draw: st.DrawFn, link_mode: LinkMode) -> PlannedOperation:
 
     count = draw(st.integers(0, 5))
     logs = [
-        PlannedLog(path(LogFileName(file_id, "20261121000000000", number, "1-2-3")), draw(sizes), draw(ranges))
+        PlannedLog(
+            path(LogFileName(file_id, "20261121000000000", number, "1-2-3")), draw(sizes), draw(st.none() | ranges)
+        )
         for number in range(1, count + 1)
     ]
     split = draw(st.integers(0, count))
@@ -81,11 +83,11 @@ def plans(draw: st.DrawFn) -> CompactionPlan:
     link_mode = draw(st.sampled_from(LinkMode))
     return CompactionPlan(
         instant=C,
-        cut_ms=draw(st.integers(-(10**15), 10**15)),
+        cut_ms=draw(st.none() | st.integers(-(10**15), 10**15)),
         cut=draw(st.sampled_from(Cut)),
         link_mode=link_mode,
         link_reason=draw(reasons),
-        event_time_field=draw(reasons),
+        event_time_field=draw(st.none() | reasons),
         operations=tuple(draw(st.lists(operations(link_mode), max_size=3))),
         schema=draw(reasons),
         partitions_with_logs=tuple(draw(st.lists(reasons, max_size=3))),

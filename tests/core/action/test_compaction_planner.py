@@ -4,20 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from eventide_core.action.compaction_planner import (
-    LinkChoiceFacts,
+from eventide_core.action.compaction_planner import PlanTerms, plan_compaction, plan_whole_slices
+from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
+from eventide_core.action.link_choice import LinkChoiceFacts, choose_link
+from eventide_core.action.slice_selection import (
     LogFacts,
-    PlanTerms,
     ReaderRules,
     Selection,
     SliceFacts,
-    choose_link,
     needed_histories,
-    plan_compaction,
     select,
     settle,
 )
-from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
@@ -198,8 +196,11 @@ def test_left_overs_of_version_9_bear_the_compaction_instant_and_count_from_1() 
     assert plan.bytes_read == 1000 + 100 + 200
 
 
-def test_a_re_plan_names_other_base_files() -> None:
-    decision = choose_link([selection()], link_facts(LinkChoice.COPY))
-    first = plan_compaction([selection()], decision, TERMS).operations[0].new_base_name
-    second = plan_compaction([selection()], decision, TERMS, attempt=1).operations[0].new_base_name
-    assert first != second
+def test_a_re_plan_of_whole_slices_names_other_base_files_and_leaves_nothing_over() -> None:
+    facts = slice_facts(*FOUR)
+    first = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
+    second = plan_whole_slices([facts.file_slice], first.instant, TERMS, reason="changed", attempt=1)
+    assert second.instant == first.instant
+    assert second.operations[0].new_base_name != first.operations[0].new_base_name
+    assert [log.path for log in second.operations[0].compacted] == [fact.log.path for fact in facts.logs]
+    assert second.operations[0].linked_names == ()

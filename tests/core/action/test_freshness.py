@@ -1,6 +1,6 @@
 """Cut and watermark, as true as they are now."""
 
-from eventide_core.action.freshness import freshness
+from eventide_core.action.freshness import freshness, publishable_cut
 from eventide_core.table.event_time import EventTimeRange
 
 
@@ -21,3 +21,21 @@ def test_a_late_record_lowers_the_watermark_at_once_but_not_the_cut() -> None:
 def test_records_without_an_event_time_are_counted_and_do_not_lower_it() -> None:
     found = freshness(100, [EventTimeRange(None, None, 4), EventTimeRange(150, 160, 1)], 0)
     assert (found.watermark_ms, found.unknown_event_time_records) == (100, 5)
+
+
+def test_a_plan_that_leaves_nothing_out_publishes_t() -> None:
+    assert publishable_cut(100, (), None) == publishable_cut(100, (), 50) == 100
+
+
+def test_slices_left_out_hold_the_cut_back_to_their_earliest_record() -> None:
+    assert publishable_cut(100, [EventTimeRange(60, 130), EventTimeRange(None, None), EventTimeRange(80, 90)], 50) == 60
+    assert publishable_cut(100, [EventTimeRange(110, 130)], None) == 100
+
+
+def test_a_plan_that_leaves_out_records_before_the_published_cut_publishes_none() -> None:
+    assert publishable_cut(100, [EventTimeRange(40, 130)], 50) is None
+    assert publishable_cut(100, [EventTimeRange(50, 130)], 50) == 50
+
+
+def test_an_unknown_event_time_in_a_slice_left_out_lets_no_cut_be_published() -> None:
+    assert publishable_cut(100, [EventTimeRange(60, 130, 1)], None) is None

@@ -1,0 +1,107 @@
+"""How the left-overs of a plan stay visible, and the compaction's instant.
+
+Back-dated below the left-overs where the whole plan allows it (protocol: `prefix`), so that no file is needed; else a new
+instant and a file for each left-over.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eventide_core.action.slice_selection import Selection
+from eventide_core.config import LinkChoice
+from eventide_core.errors import RefusedError
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.instant import next_instant_time
+from eventide_core.table.plans import LinkMode
+from eventide_core.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChoiceFacts:
+    """What the choice of a link mode looks at.
+
+    `now` is an unused instant above every time of the timeline. `earliest_retained` is the earliest commit that cleaning
+    keeps, None where it keeps all.
+    """
+
+    choice: LinkChoice
+    timeline: Timeline
+    slices_by_completion_time: bool
+    now: str
+    earliest_retained: str | None
+    used_times: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDecision:
+    mode: LinkMode
+    instant: str
+    reason: str
+
+
+def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> LinkDecision:
+    """How left-overs stay visible, and the compaction's instant.
+
+    Raises RefusedError where the mode that was asked for would not be safe.
+    """
+    if facts.choice is LinkChoice.SYMLINK:
+        raise RefusedError(
+            "link mode symlink: stock readers see no rows through symbolic links and stock cleaners delete their targets; "
+            "it needs a storage that is known to keep them and eventide.table.exclusive=true; use copy or auto"
+        )
+    if facts.choice is LinkChoice.HARDLINK:
+        return LinkDecision(LinkMode.HARDLINK, facts.now, "asked for")
+    if facts.choice is LinkChoice.COPY:
+        return LinkDecision(LinkMode.COPY, facts.now, "asked for")
+    if not any(selection.remaining for selection in selections):
+        return LinkDecision(LinkMode.COPY, facts.now, "nothing is left over, so no link is needed")
+    instant, why_not = _backdated_instant(selections, facts)
+    if instant is not None:
+        return LinkDecision(
+            LinkMode.PREFIX,
+            instant,
+            f"every merged log completed before {instant}, every left-over after it: no file is needed",
+        )
+    if facts.choice is LinkChoice.PREFIX:
+        raise RefusedError(f"link mode prefix is not possible here: {why_not}; use copy or auto")
+    return LinkDecision(LinkMode.COPY, facts.now, f"prefix is not possible: {why_not}")
+
+
+def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
+    """An instant between the merged logs and the left-overs, or why there is none (protocol.md step 1)."""
+    timeline = facts.timeline
+    if not facts.slices_by_completion_time:
+        return None, "table version 6 slices logs by name, not by completion time"
+    if any(selection.carried_tombstones for selection in selections):
+        return None, "tombstones have to be carried, which needs a file"
+    if not all(selection.is_alike_in_time for selection in selections):
+        return (
+            None,
+            "as of an instant between the left-overs, a reader of the new base would see another version of a key",
+        )
+    after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
+    before = min(
+        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.remaining
+    )
+    instant = next_instant_time(after)
+    while instant in facts.used_times:
+        instant = next_instant_time(instant)
+    if instant > before:
+        return None, f"a merged log completed at {after}, but a left-over was requested at {before}"
+    if timeline.start is not None and instant < timeline.start:
+        return None, f"instants later than {instant} have been archived"
+    if facts.earliest_retained is not None and instant < facts.earliest_retained:
+        return (
+            None,
+            f"the next clean keeps nothing before {facts.earliest_retained}, so readers of the old slice would break",
+        )
+    for write in timeline.pending_writes:
+        if write.requested_time < instant:
+            return None, f"the write requested at {write.requested_time} is still pending"
+    return instant, ""
+
+
+def _completion(timeline: Timeline, log: LogFile) -> str:
+    completion = timeline.completion_time(log.name.instant)
+    assert completion is not None  # the view holds logs of completed instants only
+    return completion

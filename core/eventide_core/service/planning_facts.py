@@ -1,0 +1,62 @@
+"""What the planner asks of a table besides what its logs hold."""
+
+from collections.abc import Sequence
+
+from eventide_core import config as keys
+from eventide_core.action.link_choice import LinkChoiceFacts
+from eventide_core.config import LinkChoice, Options
+from eventide_core.ports import Clock, Storage
+from eventide_core.service.compaction_commit import LINK_MODE_KEY
+from eventide_core.service.outcome import instants_with_outcome
+from eventide_core.service.table import TableState
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.instant import instant_time, next_instant_time
+from eventide_core.table.plans import LinkMode
+
+BUCKET_NUMBERS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
+COMMITS_RETAINED_DEFAULT = 10  # Hudi's default of hoodie.cleaner.commits.retained
+
+
+def link_choice_facts(
+    state: TableState, storage: Storage, options: Options, choice: LinkChoice, now: str
+) -> LinkChoiceFacts:
+    """What the choice of a link mode looks at; `now` is an unused instant."""
+    retained = options.integer(keys.COMMITS_RETAINED, COMMITS_RETAINED_DEFAULT)
+    writes = state.timeline.writes
+    earliest = writes[-retained].requested_time if 0 < retained < len(writes) else None
+    used = {time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time}
+    used.update(instants_with_outcome(storage))
+    return LinkChoiceFacts(
+        choice=choice,
+        timeline=state.timeline,
+        slices_by_completion_time=state.config.slices_by_completion_time,
+        now=now,
+        earliest_retained=earliest,
+        used_times=frozenset(used),
+    )
+
+
+def is_base_file_index(slices: Sequence[FileSlice], options: Options) -> bool:
+    """Whether writers find a key in base files only. Not told by the table itself: an option, else the file ids."""
+    index = options.text(keys.INDEX_TYPE)
+    if index is not None:
+        return index.upper() != "BUCKET"
+    return not all(s.file_id[:8].isdecimal() and int(s.file_id[:8]) < BUCKET_NUMBERS_MAX for s in slices)
+
+
+def backdated_compactions(state: TableState) -> frozenset[str]:
+    """The requested times of the active compactions whose instant lies below their left-overs."""
+    return frozenset(
+        time
+        for time, metadata in state.commits.items()
+        if metadata.extra_metadata.get(LINK_MODE_KEY) == LinkMode.PREFIX
+    )
+
+
+def unused_instant(state: TableState, clock: Clock) -> str:
+    """An instant above every time of the timeline, and not before now, in the time zone that the table's instants are in."""
+    times = (time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
+    last = max(times, default="")
+    now_ms = clock.now_ms()
+    now = instant_time(now_ms if state.config.has_utc_instants else now_ms + clock.local_offset_ms())
+    return now if now > last else next_instant_time(last)
