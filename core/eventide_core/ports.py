@@ -4,7 +4,7 @@ Every path is relative to the table's root, with forward slashes; an adapter ref
 UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 from types import TracebackType
@@ -288,8 +288,11 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def read_files(self) -> Mapping[str, Mapping[str, int]]:
-        """The files of each partition with their sizes, as committed: what a listing of the table would find."""
+    def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
+        """The files of each partition with their sizes, of completed actions alone; None where it may not tell them all.
+
+        That is where it has no completed commit of its own for one of `instants`, or where Hudi is still building it.
+        """
         ...
 
     def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:

@@ -11,11 +11,12 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
 from eventide_core.ports import Storage
-from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, ReadRange, read_blocks
 from eventide_core.table.slice_read import BlockFilter
 
 _ROLLBACK = "0"
@@ -95,9 +96,14 @@ def read_headers(storage: Storage, path: str, size: int, *, is_strict: bool) -> 
     What lies behind `size` was appended after the listing and is not read. Raises MissingFileError, and
     CorruptLogBlockError where the file is shorter.
     """
+    return read_headers_of(partial(storage.read_range, path), path, size, is_strict=is_strict)
+
+
+def read_headers_of(ranges: ReadRange, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
+    """The same of a log whose bytes come from elsewhere."""
 
     def read(offset: int, length: int) -> bytes:
-        data = storage.read_range(path, offset, length)
+        data = ranges(offset, length)
         if len(data) < min(length, size - offset):
             raise CorruptLogBlockError(f"log file {path} is shorter than the {size} bytes it was listed with")
         return data

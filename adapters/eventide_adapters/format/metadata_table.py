@@ -15,7 +15,7 @@ such a table is refused, and so is any partition that isn't in this list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,14 +69,16 @@ class HudiMetadataTable:
     def check(self, rows: RowChange) -> None:
         self._checked(rows)
 
-    def read_files(self) -> Mapping[str, Mapping[str, int]]:
+    def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         reader = MetadataTableReader.load(self.storage)
-        listed: dict[str, dict[str, int]] = {}
-        for file_slice in reader.slices(FILES):
-            for key, versions in reader.records(file_slice).items():
-                if key != ALL_PARTITIONS_KEY:
-                    listed[partition_of(key)] = merged_files(versions)
-        return listed
+        followed = {i.requested_time for i in reader.timeline.completed}
+        if FILES not in reader.partitions or FILES in reader.building or not followed.issuperset(instants):
+            return None
+        return _read_files(reader)
+
+    def read_files(self) -> Mapping[str, Mapping[str, int]]:
+        """The files of each partition with their sizes, as committed, whatever it has followed."""
+        return _read_files(MetadataTableReader.load(self.storage))
 
     def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
         return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes)
@@ -143,6 +145,15 @@ class HudiMetadataTable:
                     "(eventide.metadata.table=drop): the next write of Hudi builds it anew"
                 )
         return found
+
+
+def _read_files(reader: MetadataTableReader) -> dict[str, dict[str, int]]:
+    listed: dict[str, dict[str, int]] = {}
+    for file_slice in reader.slices(FILES):
+        for key, versions in reader.records(file_slice).items():
+            if key != ALL_PARTITIONS_KEY:
+                listed[partition_of(key)] = merged_files(versions)
+    return listed
 
 
 def _is_kept(partition: str, rows: RowChange) -> bool:

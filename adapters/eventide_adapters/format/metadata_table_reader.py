@@ -12,14 +12,14 @@ table of that version. What differs:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
 from eventide_adapters.format.delete_block import decode_delete_block
 from eventide_adapters.format.hfile import HFile
-from eventide_adapters.format.log_blocks import PlacedBlock, read_headers
+from eventide_adapters.format.log_blocks import PlacedBlock, read_headers, read_headers_of
 from eventide_adapters.format.metadata_table_records import Value, decode_value
 from eventide_core.errors import (
     CorruptBaseFileError,
@@ -32,7 +32,7 @@ from eventide_core.ports import Storage
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
-from eventide_core.table.log_block import BlockType, HeaderKey
+from eventide_core.table.log_block import BlockType, HeaderKey, ReadRange
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import parse_properties
 from eventide_core.table.timeline import Timeline
@@ -43,6 +43,7 @@ PARTITIONS_KEY: Final = "hoodie.table.metadata.partitions"
 BUILDING_KEY: Final = "hoodie.table.metadata.partitions.inflight"
 _COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
 _ROLLBACK_COMMAND: Final = "0"
+_SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the several that ranges take
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class MetadataTableReader:
     timeline: Timeline
     timeline_path: str
     blocks: BlockFilter
+    _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
 
     @classmethod
     def load(cls, storage: Storage) -> MetadataTableReader:
@@ -118,7 +120,7 @@ class MetadataTableReader:
                     versions.pop(deleted, None)
                 continue
             schema = placed.block.header.get(HeaderKey.SCHEMA, "")
-            for key, value in self._block(placed).entries(wanted):
+            for key, value in self._block(placed, found.log_files[placed.log_number].size).entries(wanted):
                 versions.setdefault(key.decode(), []).append(decode_value(value, schema, placed.place))
         return versions
 
@@ -157,7 +159,7 @@ class MetadataTableReader:
     def _log_blocks(self, found: FileSlice) -> list[PlacedBlock]:
         counting: list[PlacedBlock] = []
         for number, log in enumerate(found.log_files):
-            for block in read_headers(self.storage, log.path, log.size, is_strict=True):
+            for block in read_headers_of(self._ranges(log.path, log.size), log.path, log.size, is_strict=True):
                 placed = PlacedBlock(log.path, number, block)
                 header = block.header
                 if block.block_type is BlockType.COMMAND:
@@ -175,18 +177,28 @@ class MetadataTableReader:
                     counting.append(placed)
         return counting
 
-    def _base(self, path: str, size: int) -> HFile:
-        def read(offset: int, length: int) -> bytes:
-            return self.storage.read_range(path, offset, length)
+    def _ranges(self, path: str, size: int) -> ReadRange:
+        """Reads ranges of a file; a small one is read once, as a whole."""
+        known = self._small_files.get((path, size))
+        if known is None and size <= _SMALL_FILE_BYTES_MAX:
+            known = self._small_files[path, size] = self.storage.read(path)
 
+        def read(offset: int, length: int) -> bytes:
+            return self.storage.read_range(path, offset, length) if known is None else known[offset : offset + length]
+
+        return read
+
+    def _base(self, path: str, size: int) -> HFile:
         def torn(what: str) -> CorruptBaseFileError:
             return CorruptBaseFileError(f"HFile {path} is torn: {what}; drop the metadata table, Hudi builds it anew")
 
-        return HFile(read, size, torn)
+        return HFile(self._ranges(path, size), size, torn)
 
-    def _block(self, placed: PlacedBlock) -> HFile:
+    def _block(self, placed: PlacedBlock, size: int) -> HFile:
+        ranges = self._ranges(placed.path, size)
+
         def read(offset: int, length: int) -> bytes:
-            return self.storage.read_range(placed.path, placed.block.content_offset + offset, length)
+            return ranges(placed.block.content_offset + offset, length)
 
         def torn(what: str) -> CorruptLogBlockError:
             return CorruptLogBlockError(f"{placed.place} is torn: {what}; drop the metadata table, Hudi builds it anew")

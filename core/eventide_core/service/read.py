@@ -15,18 +15,18 @@ class QueryService:
 
     def snapshot(self) -> QueryPlan:
         """Every row as of now."""
-        state = TableState.load(self.files)
+        state = TableState.load_committed(self.files)
         return QueryPlan(plan_slices(state.view.latest_slices(), state.blocks()), state.shape(None))
 
     def read_optimized(self) -> QueryPlan:
         """The rows of base files alone: fast, and as fresh as the last compaction."""
-        state = TableState.load(self.files)
+        state = TableState.load_committed(self.files)
         return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
 
     def as_of(self, instant: str) -> QueryPlan:
         """Every row as of an instant, inclusive (requested time). Raises InstantNotFoundError for what is no time."""
         time = parse_instant_time(instant, is_end=True)
-        state = TableState.load(self.files)
+        state = TableState.load_committed(self.files)
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None))
 
     def incremental(self, begin: str, end: str | None) -> QueryPlan:
@@ -34,7 +34,7 @@ class QueryService:
 
         Where cleaning has removed files of that span, the rows come from the slices as they are now.
         """
-        state = TableState.load(self.files)
+        state = TableState.load_committed(self.files)
         after = parse_instant_time(begin)
         instants = span(_writes_since(state, after), after, parse_instant_time(end) if end else None)
         present = {file.path: file for file in state.listing}

@@ -1,23 +1,27 @@
 """What a table is at this moment: its settings, timeline, commits and file slices, read through the storage port."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
 from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY
 from eventide_core.errors import (
+    CorruptBaseFileError,
+    CorruptLogBlockError,
     CorruptTimelineError,
     InstantNotFoundError,
     MissingFileError,
     NotAHudiTableError,
+    RecordDecodeError,
     UnsupportedTableError,
 )
-from eventide_core.ports import ArchivedTimeline, MetadataCodec, Storage
+from eventide_core.ports import ArchivedTimeline, MetadataCodec, MetadataTable, Storage
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
-from eventide_core.table.instant import Instant
+from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
@@ -26,6 +30,15 @@ from eventide_core.table.timeline import Timeline
 
 _PARTITION_MARK = ".hoodie_partition_metadata"
 _END_OF_TIME = "9" * 20
+# What a metadata table that is damaged, unknown or being compacted raises: nothing that makes the table itself unreadable.
+_UNREADABLE = (
+    CorruptBaseFileError,
+    CorruptLogBlockError,
+    CorruptTimelineError,
+    MissingFileError,
+    RecordDecodeError,
+    UnsupportedTableError,
+)
 
 
 @dataclass(slots=True)
@@ -34,6 +47,7 @@ class TableFiles:
 
     storage: Storage
     codec: MetadataCodec
+    metadata_table: MetadataTable
     open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -95,6 +109,27 @@ class TableFiles:
                     found.append(directory)
         return tuple(sorted(set(found)))
 
+    def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
+        """The base and log files as the metadata table lists them, for who needs no file of a pending action.
+
+        None where that may not be all: there is none, it has not followed each completed action of the active timeline (a
+        writer went on without it, or it is younger than they are), or it cannot be read. Then the folders tell.
+        """
+        if not config.metadata_partitions:
+            return None
+        followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
+        try:
+            listing = self.metadata_table.listing(followed)
+        except _UNREADABLE:
+            return None
+        if listing is None:
+            return None
+        return tuple(
+            DataFile(partition, f"{partition}/{name}" if partition else name, listing[partition][name])
+            for partition in sorted(listing)
+            for name in sorted(listing[partition])
+        )
+
     def data_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
         """The base and log files of these partitions, by path."""
         return tuple(
@@ -131,9 +166,25 @@ class TableState:
         """
         config = files.config()
         timeline = files.timeline(config)
+        return cls._of(files, config, timeline, files.data_files(files.partitions()))
+
+    @classmethod
+    def load_committed(cls, files: TableFiles) -> "TableState":
+        """The same for queries, which need no file of a pending action: by the metadata table where it tells all."""
+        config = files.config()
+        timeline = files.timeline(config)
+        listing = files.committed_files(config, timeline)
+        if listing is not None:
+            with suppress(MissingFileError):  # then the folders have the last word
+                return cls._of(files, config, timeline, listing)
+        return cls.load(files)
+
+    @classmethod
+    def _of(
+        cls, files: TableFiles, config: TableConfig, timeline: Timeline, listing: tuple[DataFile, ...]
+    ) -> "TableState":
         archive = files.archive(config)
         commits = {instant.requested_time: files.commit(config, instant) for instant in timeline.writes}
-        listing = files.data_files(files.partitions())
         if config.slices_by_completion_time:
             timeline = timeline.with_archived(_archived_writers(listing, timeline, archive))
         replaced_at: dict[FileGroup, str] = {}
