@@ -32,6 +32,8 @@ LOCK_WAIT_MS = "hoodie.write.lock.wait_time_ms"
 CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_time_ms"
 PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
 PARQUET_CODEC = "hoodie.parquet.compression.codec"
+HEARTBEAT_INTERVAL_MS = "hoodie.client.heartbeat.interval_in_ms"
+HEARTBEAT_TOLERABLE_MISSES = "hoodie.client.heartbeat.tolerable.misses"
 COMMITS_RETAINED = "hoodie.cleaner.commits.retained"
 
 E = TypeVar("E", bound=StrEnum)

@@ -17,6 +17,7 @@ from eventide_core.table.instant import Instant
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 
 T = TypeVar("T")
@@ -151,6 +152,16 @@ class MetadataCodec(Protocol):
     def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan: ...
 
     def encode_plan(self, plan: CompactionPlan) -> bytes: ...
+
+    def decode_rollback_plan(self, data: bytes, path: str, instant: str) -> RollbackPlan: ...
+
+    def encode_rollback_plan(self, plan: RollbackPlan, root: str) -> bytes:
+        """`root` is the table's URI: Hudi's plans and metadata of a rollback name absolute paths."""
+        ...
+
+    def decode_rollback(self, data: bytes, path: str) -> RollbackMetadata: ...
+
+    def encode_rollback(self, metadata: RollbackMetadata, root: str) -> bytes: ...
 
 
 class ArchivedTimeline(Protocol):

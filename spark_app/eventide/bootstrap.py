@@ -104,7 +104,7 @@ def assemble(
         files=files,
         scheduler=scheduler,
         runner=runner,
-        rollback=Rollback(files, metadata, lock),
+        rollback=Rollback(files, metadata, lock, clock, typed),
         queries=QueryService(files),
         freshness=freshness,
         metadata=metadata,

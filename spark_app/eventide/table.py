@@ -100,7 +100,10 @@ class Table:
         return application.runner.execute(instant, progress or NoProgress())
 
     def rollback(self, instant: str) -> tuple[str, ...]:
-        """Undoes a pending compaction; returns the paths that were removed."""
+        """Undoes the action at an instant; returns the paths that were removed.
+
+        A completed one only where nothing is lost with it: RefusedError says why not. BusyError while its writer is alive.
+        """
         return self._application.rollback.undo(instant)
 
     def snapshot(self) -> Rows:

@@ -18,8 +18,15 @@ from fastavro.types import Schema
 from eventide_adapters.format.avro_container import MAGIC, check_size, read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.plan_avro import decode_plan, encode_plan
+from eventide_adapters.format.rollback_avro import (
+    decode_rollback,
+    decode_rollback_plan,
+    encode_rollback,
+    encode_rollback_plan,
+)
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _COMMIT: dict[str, Any] = json.loads((_SCHEMAS / "commit_metadata.avsc").read_bytes())
@@ -59,6 +66,19 @@ class HudiMetadataCodec:
 
     def encode_plan(self, plan: CompactionPlan) -> bytes:
         return encode_plan(plan)
+
+    def decode_rollback_plan(self, data: bytes, path: str, instant: str) -> RollbackPlan:
+        """The plan in `<instant>.rollback.requested`; see `rollback_avro`, as for the rest."""
+        return decode_rollback_plan(data, path, instant)
+
+    def encode_rollback_plan(self, plan: RollbackPlan, root: str) -> bytes:
+        return encode_rollback_plan(plan, root)
+
+    def decode_rollback(self, data: bytes, path: str) -> RollbackMetadata:
+        return decode_rollback(data, path)
+
+    def encode_rollback(self, metadata: RollbackMetadata, root: str) -> bytes:
+        return encode_rollback(metadata, root)
 
 
 def read_json(data: bytes, path: str) -> Document:

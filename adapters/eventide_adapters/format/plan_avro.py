@@ -86,7 +86,8 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     operations = tuple(document.documents("operations"))
     written = extra.text("eventide.format")
     if written is None:
-        return ForeignPlan(instant, tuple(map(_file_group, operations)))
+        groups = tuple(map(_file_group, operations))
+        return ForeignPlan(instant, groups, tuple(path for op in operations for path in _merged_paths(op)))
     if written != FORMAT:
         raise UnsupportedTableError(
             f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; "
@@ -244,6 +245,17 @@ def _file_group(operation: Document) -> tuple[str, str]:
             "do not run this plan, roll it back"
         )
     return partition, operation.required_text("fileId")
+
+
+def _merged_paths(operation: Document) -> tuple[str, ...]:
+    partition, file_id = _file_group(operation)
+    base = operation.text("dataFilePath")
+    # Earlier versions of Hudi's plans hold paths; of these the name is what counts.
+    names = [path.rpartition("/")[2] for path in (*operation.texts("deltaFilePaths"), *((base,) if base else ()))]
+    for name in names:
+        parse = LogFileName.parse if name.startswith(".") else BaseFileName.parse
+        _own_name(name, parse, file_id, operation.path)
+    return tuple(f"{partition}/{name}" if partition else name for name in names)
 
 
 def _own_name(

@@ -66,6 +66,11 @@ def check_trigger(timeline: Timeline) -> None:
             f"a {instant.action} is pending at {instant.requested_time}: no second plan may be made; "
             f"run it (--execute {instant.requested_time}), roll it back, or try again when it has ended"
         )
+    check_undoing(timeline)
+
+
+def check_undoing(timeline: Timeline) -> None:
+    """Raises BusyError while a rollback or restore is under way."""
     for instant in timeline.pending:
         if instant.action in _UNDOING:
             raise BusyError(f"a {instant.action} is under way at {instant.requested_time}; try again when it has ended")

@@ -54,9 +54,12 @@ def backdated_compactions(state: TableState) -> frozenset[str]:
 
 
 def unused_instant(state: TableState, clock: Clock) -> str:
-    """An instant above every time of the timeline, and not before now, in the time zone that the table's instants are in."""
+    """An instant above every time of the timeline, and not before now, in the time zone that the table's instants are in.
+
+    Above those of event-time compactions that were rolled back, too: they are never used again.
+    """
     times = (time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
-    last = max(times, default="")
+    last = max((*times, *state.compactions), default="")
     now_ms = clock.now_ms()
     now = instant_time(now_ms if state.config.has_utc_instants else now_ms + clock.local_offset_ms())
     return now if now > last else next_instant_time(last)

@@ -1,24 +1,31 @@
-"""Undo a pending compaction that eventide planned: its links, copies and base files, and nothing a writer wrote.
+"""Undo an action: a pending compaction, a write that failed, or a completed one where nothing is lost with it.
 
-Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any more; then left-overs
-first-first, base files, markers, what another engine that ran the plan left in the metadata table, the inflight file, and
-last the plan itself. A crash anywhere leaves a plan that is still
-pending and that a second rollback ends.
+    pending compaction of eventide    `rollback_compaction`: leaves nothing on the timeline
+    anything else                     `run_rollback`: a rollback on the timeline, as Hudi has it
+
+A write that is alive is never undone: one with a heartbeat is alive until that expires. Without a heartbeat nothing
+tells, so such a write is undone only where a person names it (`undo`), and never by `undo_failed_writes`.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eventide_core.action.compaction_trigger import check_pending_writes
+from eventide_core.action.rollback_planner import UndoneWrite, check_nothing_is_lost
+from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
-from eventide_core.ports import Lease, TableLock
-from eventide_core.service.compaction_files import made_files, remove_markers, remove_orphaned_inflight
+from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.metadata_table import MetadataTableUpkeep
-from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.outcome import is_rolled_back
+from eventide_core.service.planning_facts import unused_instant
+from eventide_core.service.rollback_compaction import CompactionRollback
+from eventide_core.service.run_rollback import RollbackRunner
+from eventide_core.service.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.table import TableFiles, TableState
-from eventide_core.table.file_name import LogFileName
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, require_ours
+from eventide_core.service.write_leavings import heartbeat_age_ms, heartbeat_expiry_ms
+from eventide_core.table.file_system_view import FileGroup
+from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
+from eventide_core.table.plans import CompactionPlan
+
+_UNDOABLE = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,61 +33,141 @@ class Rollback:
     files: TableFiles
     metadata: MetadataTableUpkeep
     lock: TableLock
+    clock: Clock
+    options: Options
 
     def undo(self, instant: str) -> tuple[str, ...]:
-        """Rolls the pending compaction at `instant` back; returns the paths that were removed.
+        """Rolls the action at `instant` back; returns the paths that were removed.
 
-        Raises InstantNotFoundError; RefusedError where something would be lost; BusyError while a write is pending that
-        may append to the slice the plan began (version 6).
+        Raises InstantNotFoundError; RefusedError where something would be lost; BusyError where the write is alive, or
+        something pending is in the way.
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
-            if is_rolled_back(self.files.storage, instant) and remove_orphaned_inflight(self.files, instant):
-                return ()
-            plan = self._plan(state, instant)
-            self._refuse_foreign_logs(state, plan)
-            lease.check()
-            if claim_outcome(self.files.storage, Outcome(instant, None)).completion_time is not None:
-                raise BusyError(
-                    f"the compaction at {instant} is about to complete; end it with `compact --execute {instant}`"
+            found = state.timeline.find(instant)
+            begun = self._begun(state, instant)
+            if begun is not None:
+                return self._end(state, begun, lease)
+            if is_rolled_back(self.files.storage, instant) or self._is_own_plan(state, found):
+                return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
+            if found is None:
+                raise InstantNotFoundError(
+                    f"{self.files.storage.root}: there is no instant {instant} on the active timeline; `show` lists them"
                 )
-            deleted = self._delete(made_files(plan), lease)
-            remove_markers(self.files.storage, plan)
-            self.metadata.withdraw(state.config, lease, instant)
-            pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
-            deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
-            return tuple(deleted)
+            if found.action not in _UNDOABLE:
+                raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
+            return self._undo(state, found, lease)
 
-    def _delete(self, paths: Iterable[str], lease: Lease) -> list[str]:
-        deleted: list[str] = []
-        for path in paths:
-            lease.check()
-            if self.files.storage.delete(path):
-                deleted.append(path)
-        return deleted
+    def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
+        """Rolls back what writers left who died: their heartbeat has expired. Returns their instants.
 
-    def _plan(self, state: TableState, instant: str) -> CompactionPlan:
-        found = state.timeline.find(instant)
-        if found is None:
-            raise InstantNotFoundError(f"{self.files.storage.root}: there is no instant {instant}; `show` lists them")
-        if found.is_completed or found.action is not Action.COMPACTION:
-            raise RefusedError(
-                f"{instant} is a {found.state} {found.action}: only a pending compaction can be rolled back here; "
-                "use Hudi's own rollback or restore"
+        Ends rollbacks that were begun, too. Under the lock: the caller's where a lease is given.
+        """
+        if lease is None:
+            with self.lock.acquire() as own:
+                return self.undo_failed_writes(own)
+        undone: list[str] = []
+        while (failed := self._next_failed()) is not None:
+            state = TableState.load(self.files)
+            if failed.action is Action.ROLLBACK:
+                undone.append(self._runner.pending_plan(state.config, failed).target.instant)
+                self._end(state, failed, lease)
+            else:
+                undone.append(failed.requested_time)
+                self._undo(state, failed, lease)
+        return tuple(undone)
+
+    def _next_failed(self) -> Instant | None:
+        """A rollback that was begun, before a write whose writer is dead. Mostly there is none, as the timeline tells."""
+        pending = self.files.timeline(self.files.config()).pending
+        begun = (i for i in pending if i.action is Action.ROLLBACK)
+        return next(begun, None) or next(filter(self._is_dead, pending), None)
+
+    @property
+    def _runner(self) -> RollbackRunner:
+        return RollbackRunner(self.files, self.metadata)
+
+    def _is_dead(self, pending: Instant) -> bool:
+        if pending.action not in WRITE_ACTIONS:
+            return False
+        age_ms = heartbeat_age_ms(self.files.storage, pending.requested_time, self.clock.now_ms())
+        return age_ms is not None and age_ms > heartbeat_expiry_ms(self.options)
+
+    def _begun(self, state: TableState, instant: str) -> Instant | None:
+        """The pending rollback of that instant, or at it."""
+        for pending in state.timeline.pending:
+            if pending.action is Action.ROLLBACK and (
+                pending.requested_time == instant
+                or self._runner.pending_plan(state.config, pending).target.instant == instant
+            ):
+                return pending
+        return None
+
+    def _end(self, state: TableState, begun: Instant, lease: Lease) -> tuple[str, ...]:
+        return self._runner.end(state.config, self._runner.pending_plan(state.config, begun), lease)
+
+    def _undo(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
+        time = found.requested_time
+        if found.is_completed:
+            check_nothing_is_lost(self._judged(state, found))
+            shared = logs_of_completed_write(state, time)
+        else:
+            self._check_pending(state, found)
+            shared = logs_of_failed_write(self.files.storage, state, time)
+        plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
+        return self._runner.end(state.config, plan, lease)
+
+    def _check_pending(self, state: TableState, found: Instant) -> None:
+        age_ms = heartbeat_age_ms(self.files.storage, found.requested_time, self.clock.now_ms())
+        if age_ms is not None and age_ms <= heartbeat_expiry_ms(self.options):
+            raise BusyError(
+                f"the {found.action} at {found.requested_time} is alive: its heartbeat is {age_ms} ms old; "
+                "try again when it has ended"
             )
-        return require_ours(self.files.plan(state.config, instant))
+        if found.action is Action.COMPACTION and not state.config.slices_by_completion_time:
+            raise RefusedError(
+                f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to the slice it "
+                "begins; run it with the engine that scheduled it"
+            )
 
-    def _refuse_foreign_logs(self, state: TableState, plan: CompactionPlan) -> None:
-        """Version 6: a writer that saw the plan appends to the slice it began; without the plan its logs are orphans."""
-        if state.config.slices_by_completion_time:
-            return
-        check_pending_writes(state.timeline, "9")
-        own = {op.path_of(name) for op in plan.operations for name in op.linked_names}
-        for op in plan.operations:
-            for entry in self.files.storage.list(op.partition):
-                name = LogFileName.parse(entry.path.rpartition("/")[2])
-                if name is not None and name.instant == plan.instant and entry.path not in own:
-                    raise RefusedError(
-                        f"{entry.path} was written into the slice that the plan at {plan.instant} begins and would be lost "
-                        f"with it; end the plan with `compact --execute {plan.instant}` instead"
-                    )
+    def _judged(self, state: TableState, found: Instant) -> UndoneWrite:
+        return UndoneWrite(
+            instant=found,
+            metadata=state.commits[found.requested_time],
+            commits=state.commits,
+            timeline=state.timeline,
+            planned=self._planned(state),
+            merged_paths=self._merged_paths(state, found.requested_time),
+            listing=state.listing,
+            slices_by_completion_time=state.config.slices_by_completion_time,
+        )
+
+    def _planned(self, state: TableState) -> set[FileGroup]:
+        groups: set[FileGroup] = set()
+        for pending in state.timeline.pending_plans:
+            if pending.action is not Action.COMPACTION:
+                raise BusyError(
+                    f"a {pending.action} is pending at {pending.requested_time}; try again when it has ended"
+                )
+            plan = self.files.plan(state.config, pending.requested_time)
+            if isinstance(plan, CompactionPlan):
+                groups |= {(op.partition, op.file_id) for op in plan.operations}
+            else:
+                groups |= set(plan.file_groups)
+        return groups
+
+    def _merged_paths(self, state: TableState, instant: str) -> tuple[str, ...] | None:
+        """The files that the plan of a completed compaction says it found; None where there is no plan."""
+        try:
+            plan = self.files.plan(state.config, instant)
+        except InstantNotFoundError:
+            return None
+        if not isinstance(plan, CompactionPlan):
+            return plan.paths
+        logs = [log.path for op in plan.operations for log in (*op.compacted, *(left.log for left in op.remaining))]
+        return (*logs, *(op.base_path for op in plan.operations if op.base_path is not None))
+
+    def _is_own_plan(self, state: TableState, found: Instant | None) -> bool:
+        if found is None or found.is_completed or found.action is not Action.COMPACTION:
+            return False
+        return isinstance(self.files.plan(state.config, found.requested_time), CompactionPlan)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_trigger import check_pending_writes
+from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
 from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.config import Options, ParquetCodec
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
@@ -174,6 +174,7 @@ class CompactionRunner:
                 return
 
     def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
+        check_undoing(state.timeline)
         for other in state.timeline.pending_plans:
             if other.requested_time != plan.instant:
                 raise BusyError(
@@ -265,7 +266,10 @@ class CompactionRunner:
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
-        stats = state.commits[instant].stats
+        found = state.timeline.find(instant) or state.archive.find(instant)
+        if found is None:
+            raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
+        stats = state.commit(found).stats
         bases = [stat for stat in stats if stat.log_version is None]
         links = [stat for stat in stats if stat.log_version is not None]
         metrics = {

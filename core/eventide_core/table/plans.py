@@ -140,10 +140,14 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ForeignPlan:
-    """A plan that another engine scheduled: what eventide needs to know of it to stay out of its way."""
+    """A plan that another engine scheduled: what eventide needs to know of it to stay out of its way.
+
+    `paths` are the base and log files that it merges.
+    """
 
     instant: str
     file_groups: tuple[tuple[str, str], ...]
+    paths: tuple[str, ...] = ()
 
 
 def require_ours(plan: "CompactionPlan | ForeignPlan") -> CompactionPlan:

@@ -10,9 +10,10 @@ from eventide.cli.settings import Settings, common_options
 @click.argument("instant")
 @common_options
 def rollback(settings: Settings, table: str, instant: str) -> None:
-    """Undo a pending compaction.
+    """Undo a pending or completed action.
 
-    Removes what the compaction at INSTANT of TABLE has made, its links and copies too.
+    Removes what the action at INSTANT of TABLE has made, links and copies too. A write whose heartbeat is fresh is left
+    alone, and a completed action is undone only where nothing is lost with it.
     """
     with settings.table(table) as opened:
         deleted = opened.rollback(instant)

@@ -1,0 +1,155 @@
+"""Which files a rollback takes away, and whether anything would be lost with them.
+
+Plan, for an instant t that never completed or is undone:
+
+1. Every base file that bears t goes. So does every log that bears t: from version 8 on t wrote it; on version 6 t began
+   its slice.
+2. Version 6: a log of an older slice with blocks of t stays, as it may hold those of other writes. A command block in the
+   slice's next log takes t's blocks back. A log that t's writer left without one whole block goes: it holds no records.
+
+A completed write is undone only where nobody has built on it (`check_nothing_is_lost`).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.errors import BusyError, RefusedError
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_system_view import DataFile, FileGroup
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
+from eventide_core.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLogs:
+    """Version 6: of the logs that don't bear the instant, those with blocks of it, and those it left without a whole one."""
+
+    with_blocks: tuple[DataFile, ...] = ()
+    broken: tuple[DataFile, ...] = ()
+
+
+def plan_rollback(
+    instant: str, target: RollbackTarget, listing: Iterable[DataFile], shared: SharedLogs
+) -> RollbackPlan:
+    """The plan of a rollback requested at `instant`. Logs before base files, and those in reader order (protocol.md)."""
+    logs: dict[tuple[str, str, str], list[LogFileName]] = {}
+    bases: list[RollbackRequest] = []
+    for file in listing:
+        log = LogFileName.parse(file.name)
+        base = BaseFileName.parse(file.name)
+        if log is not None and log.instant == target.instant:
+            logs.setdefault((file.partition, log.file_id, log.instant), []).append(log)
+        elif base is not None and base.instant == target.instant:
+            bases.append(RollbackRequest(file.partition, base.file_id, base.instant, (file.name,)))
+    for file in shared.broken:
+        log = _log_name(file)
+        logs.setdefault((file.partition, log.file_id, log.instant), []).append(log)
+    blocks: dict[tuple[str, str, str], dict[str, int]] = {}
+    for file in shared.with_blocks:
+        log = _log_name(file)
+        blocks.setdefault((file.partition, log.file_id, log.instant), {})[file.name] = file.size
+    taken_back = [
+        RollbackRequest(*group, log_blocks=dict(sorted(found.items()))) for group, found in sorted(blocks.items())
+    ]
+    deleted = [
+        RollbackRequest(*group, tuple(map(str, sorted(names, key=lambda name: name.reader_order))))
+        for group, names in sorted(logs.items())
+    ]
+    return RollbackPlan(
+        instant, target, (*taken_back, *deleted, *sorted(bases, key=lambda r: (r.partition, r.deleted)))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneWrite:
+    """A completed write that is to be undone, and what a judge of it needs to know.
+
+    `planned` are the file groups of pending plans, `merged_paths` the files that a compaction's plan says it merged (None
+    where the plan is no longer known), `listing` what is there now.
+    """
+
+    instant: Instant
+    metadata: CommitMetadata
+    commits: Mapping[str, CommitMetadata]
+    timeline: Timeline
+    planned: Collection[FileGroup]
+    merged_paths: tuple[str, ...] | None
+    listing: tuple[DataFile, ...]
+    slices_by_completion_time: bool
+
+
+def check_nothing_is_lost(write: UndoneWrite) -> None:
+    """Raises RefusedError where undoing the completed write would lose or bring back anything but the write itself."""
+    time = write.instant.requested_time
+    for savepoint in write.timeline.instants:
+        if savepoint.action is Action.SAVEPOINT and savepoint.requested_time >= time:
+            raise RefusedError(
+                f"the savepoint at {savepoint.requested_time} keeps what {time} wrote; delete the savepoint first"
+            )
+    cleaning = next((i for i in write.timeline.pending if i.action is Action.CLEAN), None)
+    if cleaning is not None:
+        raise BusyError(f"a clean is pending at {cleaning.requested_time}; end it with `clean`, then try again")
+    if write.metadata.replaced_file_ids:
+        raise RefusedError(
+            f"{time} took the place of other file groups, which cleaning may have removed; restore the table to a savepoint "
+            "before it instead"
+        )
+    groups = {(stat.partition, stat.file_id) for stat in write.metadata.stats}
+    met = sorted(groups & set(write.planned))
+    if met:
+        raise RefusedError(
+            f"a pending plan covers {met[0][0]}/{met[0][1]}, which {time} wrote; run that plan or roll it back first"
+        )
+    if write.metadata.is_compacted:
+        _check_compaction(write, groups)
+    else:
+        _check_no_later_write(write, groups)
+
+
+def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:
+    own = _end(write.instant)
+    for later in write.timeline.writes:
+        if later.requested_time == write.instant.requested_time or _end(later) < own:
+            continue
+        for stat in write.commits[later.requested_time].stats:
+            if (stat.partition, stat.file_id) in groups:
+                raise RefusedError(
+                    f"{later.requested_time} has written into {stat.partition}/{stat.file_id} after "
+                    f"{write.instant.requested_time}, or merged its records into a base file; restore to a savepoint instead"
+                )
+
+
+def _check_compaction(write: UndoneWrite, groups: set[FileGroup]) -> None:
+    time = write.instant.requested_time
+    present = {file.path for file in write.listing}
+    missing = [path for path in write.merged_paths or () if path not in present]
+    if write.merged_paths is None or missing:
+        what = missing[0] if missing else "its plan"
+        raise RefusedError(
+            f"the compaction at {time} cannot be undone: {what} is gone, and only its result holds the rows"
+        )
+    own = {stat.path for stat in write.metadata.stats}
+    for file in write.listing:
+        log = LogFileName.parse(file.name)
+        base = BaseFileName.parse(file.name)
+        name = log or base
+        if name is None or (file.partition, name.file_id) not in groups or file.path in own:
+            continue
+        is_in_its_slice = log is not None and not write.slices_by_completion_time and log.instant == time
+        if is_in_its_slice or (base is not None and base.instant > time and write.timeline.is_completed(base.instant)):
+            raise RefusedError(
+                f"{file.path} was written on top of the compaction at {time} and would be lost with it; "
+                "restore to a savepoint instead"
+            )
+
+
+def _end(instant: Instant) -> str:
+    return instant.completion_time or instant.requested_time
+
+
+def _log_name(file: DataFile) -> LogFileName:
+    name = LogFileName.parse(file.name)
+    assert name is not None, f"{file.path} is no log"
+    return name

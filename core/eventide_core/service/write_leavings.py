@@ -1,0 +1,73 @@
+"""What a write of Hudi or eventide leaves beside its data files: a heartbeat while it lives, and the markers of its files.
+
+.hoodie/.heartbeat/<instant>                                  renewed by its modification time; lazy writers alone
+.hoodie/.temp/<instant>/<partition>/<file>.marker.<kind>      a marker a file
+.hoodie/.temp/<instant>/MARKERS<n>                            many in one file, `<partition>/<file>.marker.<kind>` a line
+"""
+
+from collections.abc import Iterator
+
+from eventide_core import config as keys
+from eventide_core.config import Options
+from eventide_core.ports import Storage
+
+HEARTBEAT_INTERVAL_MS_DEFAULT = 60_000  # Hudi's defaults of both options
+HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2
+
+_HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
+_MARKER = ".marker."
+_MARKERS_FILE = "MARKERS"
+
+
+def heartbeat_path(instant: str) -> str:
+    return f"{_HEARTBEAT_FOLDER}/{instant}"
+
+
+def heartbeat_age_ms(storage: Storage, instant: str, now_ms: int) -> int | None:
+    """How long ago a write was last heard of; None where it keeps no heartbeat (stock writers that clean eagerly)."""
+    found = storage.stat(heartbeat_path(instant))
+    return None if found is None else max(0, now_ms - found.modified_ms)
+
+
+def heartbeat_expiry_ms(options: Options) -> int:
+    """The age from which on a write counts as dead."""
+    interval = options.integer(keys.HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS_DEFAULT)
+    return interval * options.integer(keys.HEARTBEAT_TOLERABLE_MISSES, HEARTBEAT_TOLERABLE_MISSES_DEFAULT)
+
+
+def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
+    """The files that the write's markers name, relative to the table's root; some may never have been made."""
+    folder = f".hoodie/.temp/{instant}"
+    found: set[str] = set()
+    for path in _files_below(storage, folder):
+        name = path.rpartition("/")[2]
+        if name.startswith(_MARKERS_FILE):
+            lines = storage.read(path).decode(errors="replace").splitlines()
+            found.update(line.strip().rpartition(_MARKER)[0] for line in lines if _MARKER in line)
+        elif _MARKER in name:
+            found.add(path.removeprefix(f"{folder}/").rpartition(_MARKER)[0])
+    return frozenset(found)
+
+
+def remove_leavings(storage: Storage, instant: str) -> None:
+    """Removes the markers, then the heartbeat."""
+    remove_tree(storage, f".hoodie/.temp/{instant}")
+    storage.delete(heartbeat_path(instant))
+
+
+def remove_tree(storage: Storage, directory: str) -> None:
+    """Removes a folder and all that is in it."""
+    for entry in storage.list(directory):
+        if entry.is_directory:
+            remove_tree(storage, entry.path)
+        else:
+            storage.delete(entry.path)
+    storage.delete(directory)
+
+
+def _files_below(storage: Storage, directory: str) -> Iterator[str]:
+    for entry in storage.list(directory):
+        if entry.is_directory:
+            yield from _files_below(storage, entry.path)
+        else:
+            yield entry.path

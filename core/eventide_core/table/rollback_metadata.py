@@ -1,0 +1,66 @@
+"""What a rollback says of itself: before it begins which files it will take away, and afterwards what it took.
+
+A request is about one file group of one partition, and does one of two things: it deletes files, or (table version 6, where
+a log may hold blocks of several writes) it takes the blocks of the target instant back by a command block in a new log.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eventide_core.table.instant import Action
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTarget:
+    """The instant that is undone, and its action as it stood on the timeline."""
+
+    instant: str
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """`deleted` are names of files in the partition; `log_blocks` the logs whose blocks are taken back, with their sizes.
+
+    `base_instant` is that of the slice that the logs belong to: the command block goes into its next log.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str
+    deleted: tuple[str, ...] = ()
+    log_blocks: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def path_of(self, name: str) -> str:
+        return f"{self.partition}/{name}" if self.partition else name
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """What the rollback requested at `instant` does, in this order."""
+
+    instant: str
+    target: RollbackTarget
+    requests: tuple[RollbackRequest, ...]
+
+    @property
+    def deleted_paths(self) -> tuple[str, ...]:
+        return tuple(request.path_of(name) for request in self.requests for name in request.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBackPartition:
+    """`rollback_logs` are the logs that hold the command blocks, with their sizes; `failed_logs` those they are about."""
+
+    deleted: tuple[str, ...] = ()
+    rollback_logs: Mapping[str, int] = field(default_factory=dict[str, int])
+    failed_logs: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackMetadata:
+    """What a rollback did; names are those of files in the partition."""
+
+    instant: str
+    targets: tuple[RollbackTarget, ...]
+    partitions: Mapping[str, RolledBackPartition]
