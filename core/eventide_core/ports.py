@@ -313,9 +313,9 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def names(self, files: Iterable[AddedFile]) -> bool:
-        """Whether it names all these files. Asked after the table's commit: a compaction of the metadata table that ran
-        between the two has lost them, and then it must be dropped."""
+    def tells(self, changes: FileChanges) -> bool:
+        """Whether it names all files that were added, and none that was removed. Asked after the table's commit: a
+        compaction of the metadata table that ran between the two has lost them, and then it must be dropped."""
         ...
 
     def withdraw(self, instant: str) -> None:

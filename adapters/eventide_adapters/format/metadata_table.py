@@ -15,7 +15,7 @@ such a table is refused, and so is any partition that isn't in this list.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,12 +34,13 @@ from eventide_adapters.format.metadata_table_records import (
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
+    files_key,
     merged_files,
     partition_of,
 )
 from eventide_adapters.format.metadata_table_update import HudiMetadataUpdate
 from eventide_core.errors import BusyError, UnsupportedTableError
-from eventide_core.ports import AddedFile, FileChanges, MetadataUpdate, RowChange, Storage
+from eventide_core.ports import FileChanges, MetadataUpdate, RowChange, Storage
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 
@@ -83,9 +84,12 @@ class HudiMetadataTable:
     def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
         return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes)
 
-    def names(self, files: Iterable[AddedFile]) -> bool:
-        listed = self.read_files()
-        return all(listed.get(file.partition, {}).get(file.name) == file.size for file in files)
+    def tells(self, changes: FileChanges) -> bool:
+        keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}
+        listed = _read_files(MetadataTableReader.load(self.storage), keys)
+        return all(listed.get(file.partition, {}).get(file.name) == file.size for file in changes.added) and not any(
+            name in listed.get(partition, {}) for partition, names in changes.removed.items() for name in names
+        )
 
     def withdraw(self, instant: str) -> None:
         reader = MetadataTableReader.load(self.storage)
@@ -147,10 +151,10 @@ class HudiMetadataTable:
         return found
 
 
-def _read_files(reader: MetadataTableReader) -> dict[str, dict[str, int]]:
+def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None) -> dict[str, dict[str, int]]:
     listed: dict[str, dict[str, int]] = {}
     for file_slice in reader.slices(FILES):
-        for key, versions in reader.records(file_slice).items():
+        for key, versions in reader.records(file_slice, keys).items():
             if key != ALL_PARTITIONS_KEY:
                 listed[partition_of(key)] = merged_files(versions)
     return listed

@@ -43,7 +43,7 @@ class PendingUpdate:
 
     def settle(self, lease: Lease) -> None:
         """After the commit."""
-        if self.update is not None and not self.table.names(self.changes.added):
+        if self.update is not None and not self.table.tells(self.changes):
             lease.check()
             self.table.drop()
 

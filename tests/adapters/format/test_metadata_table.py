@@ -85,13 +85,15 @@ def test_it_lists_the_files_that_are_there(table: Path) -> None:
 def test_an_update_is_seen_from_the_tables_commit_on(table: Path) -> None:
     metadata = opened(table)
     before = metadata.read_files()
+    removed = {"part=c": tuple(before["part=c"])}
     begin(table)
-    write(metadata, {"part=c": tuple(before["part=c"])})
+    write(metadata, removed)
     assert metadata.read_files() == before
-    assert not metadata.names(ADDED)
+    assert not metadata.tells(FileChanges(RowChange.NONE, ADDED))
+    assert not metadata.tells(FileChanges(RowChange.NONE, removed=removed))
     commit(table)
     after = metadata.read_files()
-    assert metadata.names(ADDED)
+    assert metadata.tells(FileChanges(RowChange.NONE, ADDED, removed))
     assert after["part=a"] == {**before["part=a"], ADDED[0].name: 1234}
     assert after["part=b"] == {**before["part=b"], ADDED[1].name: 77}
     assert after["part=c"] == {}
@@ -188,7 +190,7 @@ def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> Non
     assert theirs.read_bytes() == data
     assert (folder / f"{name}.13_0-7-0").exists()
     commit(path)
-    assert opened(path).names(ADDED)
+    assert opened(path).tells(FileChanges(RowChange.NONE, ADDED))
 
 
 def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path) -> None:
@@ -200,7 +202,7 @@ def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path
     shutil.copy(base, folder / "files" / "files-0000-0_0-9-9_20261122000000200.hfile")
     (folder / ".hoodie" / "timeline" / "20261122000000200_20261122000000300.commit").write_bytes(b"")
     commit(path)
-    assert not opened(path).names(ADDED)
+    assert not opened(path).tells(FileChanges(RowChange.NONE, ADDED))
 
 
 def change_property(path: Path, key: str, value: str) -> None:
