@@ -194,7 +194,7 @@ class LogSummary:
     """What one log file holds, as far as a planner asks.
 
     `instants` are those of its blocks. `delete_count` counts deletes of either kind, `has_rollback_block` says that a
-    command block takes other blocks back. `records` is None where the source does not say.
+    command block takes other blocks back, `has_torn_block` that a write broke off in it (its instant is among `instants`).
     """
 
     path: str
@@ -202,6 +202,7 @@ class LogSummary:
     instants: frozenset[str]
     delete_count: int
     has_rollback_block: bool
+    has_torn_block: bool
 
 
 class LogContent(Protocol):
@@ -212,6 +213,14 @@ class LogContent(Protocol):
 
     def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
         """The summary of one log: by its block headers where they tell the range, else by one scan of its event times."""
+        ...
+
+    def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> None:
+        """Whether a merge could read all of a slice's logs, by their headers alone; else it raises what a merge would.
+
+        UnsupportedTableError: partial updates, change data, and what else eventide doesn't know. CorruptLogBlockError: a
+        torn block that would count.
+        """
         ...
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:

@@ -1,10 +1,12 @@
 """Which blocks of a slice's logs count, found by their headers alone.
 
-1. The headers of all logs are read in reader order. A torn block raises, or is passed over where the caller is not strict.
+1. The headers of all logs are read in reader order.
 2. A data or delete block counts if its instant is accepted.
 3. A rollback block takes back the blocks of its target instant that come before it, in this log and in earlier ones; a
    later write of the same instant stays.
 4. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates, log compactions.
+5. A torn block is what a write left that broke off, and readers pass over it. A strict caller passes over it only where it
+   would not count if it were whole, by the instant in its header; else records are lost that a commit promised.
 """
 
 import io
@@ -91,7 +93,7 @@ class _Window(io.RawIOBase):
 
 
 def read_headers(storage: Storage, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The blocks of one log up to `size`, contents left unread.
+    """The blocks of one log up to `size`, contents left unread; torn ones raise when strict, else come as CORRUPT.
 
     What lies behind `size` was appended after the listing and is not read. Raises MissingFileError, and
     CorruptLogBlockError where the file is shorter.
@@ -120,15 +122,35 @@ def counting_blocks(
     """The data and delete blocks that count, in reader order. `logs` are (path, size) in reader order."""
     counting: list[PlacedBlock] = []
     for number, (path, size) in enumerate(logs):
-        for block in read_headers(storage, path, size, is_strict=is_strict):
+        for block in read_headers(storage, path, size, is_strict=False):
             placed = PlacedBlock(path, number, block)
             if block.block_type is BlockType.COMMAND:
                 target = _rollback_target(placed)
                 counting = [earlier for earlier in counting if earlier.instant != target]
-            elif block.block_type is not BlockType.CORRUPT and blocks.accepts(placed.instant):
+            elif block.block_type is BlockType.CORRUPT:
+                if is_strict and blocks.accepts(instant_of_torn_block(placed)):
+                    counting.append(placed)
+            elif blocks.accepts(placed.instant):
                 refuse_unknown(placed)
                 counting.append(placed)
+    for placed in counting:
+        if placed.block.block_type is BlockType.CORRUPT:
+            raise CorruptLogBlockError(
+                f"{placed.place}: torn, though {placed.instant}, which wrote it, has completed: readers don't see its "
+                "records; restore the file from a copy"
+            )
     return tuple(counting)
+
+
+def instant_of_torn_block(placed: PlacedBlock) -> str:
+    """Raises CorruptLogBlockError where its header doesn't tell: then it may have held what a commit promised."""
+    instant = placed.block.instant_time
+    if instant is None:
+        raise CorruptLogBlockError(
+            f"{placed.place}: torn before it says which write it is of; restore the file from a copy, or compact the table "
+            "in full with Hudi, which passes over it"
+        )
+    return instant
 
 
 def refuse_unknown(placed: PlacedBlock) -> None:

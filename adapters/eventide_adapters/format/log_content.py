@@ -14,7 +14,13 @@ from eventide_adapters.format.base_parquet import read_base
 from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.event_time_properties import event_times_of_schema
 from eventide_adapters.format.key_versions import VersionColumns, common_keys, histories, versions_of_block
-from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks, read_headers, refuse_unknown
+from eventide_adapters.format.log_blocks import (
+    PlacedBlock,
+    counting_blocks,
+    instant_of_torn_block,
+    read_headers,
+    refuse_unknown,
+)
 from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge_arrow import merge_columns
 from eventide_adapters.format.ordering_values import ordering_of_fields, orderings_of
@@ -30,7 +36,7 @@ from eventide_core.table.slice_read import BlockFilter
 
 @dataclass(frozen=True, slots=True)
 class ArrowLogContent:
-    """ports.LogContent by columns. Torn blocks raise: a plan must never be made on less than what a log holds."""
+    """ports.LogContent by columns. A torn block that may count raises: no plan is made on less than a log should hold."""
 
     storage: Storage
 
@@ -41,12 +47,16 @@ class ArrowLogContent:
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
-        has_rollback = False
-        for block in read_headers(self.storage, log.path, log.size, is_strict=True):
+        has_rollback = has_torn_block = False
+        for block in read_headers(self.storage, log.path, log.size, is_strict=False):
+            placed = PlacedBlock(log.path, 0, block)
             if block.block_type is BlockType.COMMAND:
                 has_rollback = True
                 continue
-            placed = PlacedBlock(log.path, 0, block)
+            if block.block_type is BlockType.CORRUPT:
+                has_torn_block = True
+                instants.add(instant_of_torn_block(placed))
+                continue
             refuse_unknown(placed)
             instants.add(placed.instant)
             known = event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), shape.event_time_field)
@@ -55,7 +65,10 @@ class ArrowLogContent:
                 continue
             for part in reader.read(placed):
                 tally.add(_event_times(part, shape), is_delete=isinstance(part, DeleteBlock))
-        return LogSummary(log.path, tally.event_times, frozenset(instants), tally.deletes, has_rollback)
+        return LogSummary(log.path, tally.event_times, frozenset(instants), tally.deletes, has_rollback, has_torn_block)
+
+    def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> None:
+        counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
         """How many of its records and deletes have an event time before the threshold; unknown ones don't count."""

@@ -19,13 +19,17 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """A log file and what is known of its content."""
+    """A log file and what is known of its content.
+
+    `needs_check`: its headers weren't looked at, or one of its blocks is torn.
+    """
 
     log: LogFile
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
     has_rollback_block: bool
+    needs_check: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 
 
 @dataclass(slots=True)
@@ -25,6 +26,7 @@ class LogFactsReader:
     _known: dict[tuple[str, int, str | None], LogFacts] = field(
         default_factory=dict[tuple[str, int, str | None], LogFacts]
     )
+    _checked: set[tuple[LogFile, ...]] = field(default_factory=set[tuple[LogFile, ...]])
 
     def read(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
@@ -42,12 +44,37 @@ class LogFactsReader:
                 unknown.append(log)
         for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
             self._known[log.path, log.size, shape.event_time_field] = LogFacts(
-                log, summary.event_times, summary.instants, summary.delete_count, summary.has_rollback_block
+                log,
+                summary.event_times,
+                summary.instants,
+                summary.delete_count,
+                summary.has_rollback_block,
+                summary.has_torn_block,
             )
         return {log.path: self._known[log.path, log.size, shape.event_time_field] for log in wanted}
 
+    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
+        """Raises what a merge would raise for the blocks of these slices' logs, each asked at most once.
+
+        All logs of a slice go together, for a rollback block in one takes back blocks of another.
+        """
+        unchecked = [logs for logs in slices if logs not in self._checked]
+        self.engine.map(_CheckBlocks(self.content, blocks), unchecked)
+        self._checked.update(unchecked)
+
     def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary]:
         return self.engine.map(_Summarize(self.content, shape), logs)
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckBlocks:
+    """A picklable call of LogContent.check_blocks."""
+
+    content: LogContent
+    blocks: BlockFilter
+
+    def __call__(self, logs: tuple[LogFile, ...]) -> None:
+        self.content.check_blocks(logs, self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +108,4 @@ def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | Non
     # A delete is no record of the stat's range; and a left-over's stat, which we wrote, names the compaction.
     if event_times is None or stat.num_deletes or stat.num_writes == 0 or stat.file_size_bytes != log.size:
         return None
-    return LogFacts(log, event_times, frozenset({time}), 0, has_rollback_block=False)
+    return LogFacts(log, event_times, frozenset({time}), 0, has_rollback_block=False, needs_check=True)

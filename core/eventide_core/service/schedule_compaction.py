@@ -173,6 +173,8 @@ class CompactionScheduler:
         selections = [
             self._settled(by_group.pop(file_slice.file_group), rules, shape, state.blocks()) for file_slice in chosen
         ]
+        doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
+        self.facts.check((found.log_files for found in doubtful), state.blocks())
         cut_ms = publishable_cut(
             threshold_ms,
             [fact.event_times for left_out in by_group.values() for fact in left_out.facts.logs],
@@ -205,6 +207,7 @@ class CompactionScheduler:
         """The draft of a strategy that knows no event time: no cut is published, the one that is stays true."""
         slices = [s for s in state.view.latest_slices() if s.log_files]
         chosen = strategy.choose(_partitions(state), slices)
+        self.facts.check((found.log_files for found in chosen), state.blocks())
         check_pending_writes(state.timeline, now)
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
         terms = PlanTerms(None, Cut.FILE, None, state.schema, state.config.version, with_logs)

@@ -57,7 +57,7 @@ class LogBlock:
     """One block without its content: where it lies in its file, what it is, and its header.
 
     `offset` and `content_offset` are positions in the file, `end` the position after the block. A CORRUPT block covers
-    the torn bytes up to the next magic or the end of the file.
+    the torn bytes up to the next magic or the end of the file; it has a header where that is whole.
     """
 
     offset: int
@@ -104,7 +104,8 @@ def read_blocks(read: ReadRange, file_size: int, path: str, *, is_strict: bool) 
             if is_strict:
                 raise
             end = _next_magic(read, offset + 1, file_size)
-            block = LogBlock(offset, end, BlockType.CORRUPT, {}, offset, end - offset)
+            header = _header_of_torn_block(read, offset, end, path)
+            block = LogBlock(offset, end, BlockType.CORRUPT, header, offset, end - offset)
         yield block
         offset = block.end
 
@@ -185,6 +186,22 @@ def _read_header(
             raise torn(f"header {HeaderKey(key).name} is no UTF-8") from None
         position += length
     return header, position, probe
+
+
+def _header_of_torn_block(read: ReadRange, offset: int, end: int, path: str) -> dict[HeaderKey, str]:
+    """What a write wrote before it broke off: the header, or nothing where it doesn't end within the torn bytes."""
+    probe = read(offset, min(_HEADER_PROBE_BYTES, end - offset))
+    position = _PREFIX_LENGTH + 8
+    if len(probe) < position or not probe.startswith(MAGIC):
+        return {}
+    version, type_code = struct.unpack_from(">ii", probe, _PREFIX_LENGTH)
+    if version != FORMAT_VERSION or type_code not in _BLOCK_TYPES:
+        return {}
+    try:
+        header, _, _ = _read_header(read, offset, position, end, probe, path, CorruptLogBlockError)
+    except (CorruptLogBlockError, UnsupportedLogFormatError):
+        return {}
+    return header
 
 
 def _next_magic(read: ReadRange, offset: int, file_size: int) -> int:

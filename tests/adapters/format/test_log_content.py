@@ -32,6 +32,7 @@ from support.log_files import (
     DELETE,
     HFILE,
     INSTANT_TIME,
+    IS_PARTIAL,
     SCHEMA,
     avro_block,
     block,
@@ -138,10 +139,30 @@ class TestSummary:
     def test_an_empty_log_has_no_range(self, storage: Storage) -> None:
         assert ArrowLogContent(storage).summarize(_log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)
 
-    def test_a_torn_log_is_told(self, storage: Storage) -> None:
-        log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1])
-        with pytest.raises(CorruptLogBlockError):
+    def test_a_torn_block_is_told_by_its_instant(self, storage: Storage) -> None:
+        log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1] + _rows(T2, {"id": "b", "ts": 2}))
+        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        assert summary.has_torn_block
+        assert summary.instants == {T1, T2}
+        assert summary.event_times == EventTimeRange(2, 2)
+
+    def test_a_block_torn_before_it_tells_its_instant_raises(self, storage: Storage) -> None:
+        log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:30] + _rows(T2, {"id": "b", "ts": 2}))
+        with pytest.raises(CorruptLogBlockError, match="torn before it says"):
             ArrowLogContent(storage).summarize(log, SHAPE)
+
+    def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
+        content, schema = ArrowLogContent(storage), written_schema(SCHEMA_TEXT)
+        torn = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1])
+        rollback = _log(storage, 2, rollback_block(T3, T1))
+        strange = block(3, {INSTANT_TIME: T2, SCHEMA: schema, IS_PARTIAL: "true"}, b"no records at all")
+        partial = _log(storage, 3, strange)
+        content.check_blocks([torn], BlockFilter(frozenset({T2}), None))
+        content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T1}), None))
+        with pytest.raises(CorruptLogBlockError, match=f"torn, though {T1}, which wrote it, has completed"):
+            content.check_blocks([torn], BlockFilter(frozenset({T1}), None))
+        with pytest.raises(UnsupportedTableError, match="partial updates"):
+            content.check_blocks([partial], BlockFilter(frozenset({T2}), None))
 
     def test_an_unknown_kind_of_block_is_refused(self, storage: Storage) -> None:
         with pytest.raises(UnsupportedTableError):

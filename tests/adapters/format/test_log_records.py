@@ -176,9 +176,21 @@ class TestWhichBlocksCount:
     def test_torn_blocks_raise_or_are_passed_over(self, storage: Storage) -> None:
         torn = _rows(T2, ("b", 2, None))[:-30]
         logs = _put(storage, _rows(T1, ("a", 1, None)) + torn + _rows(T3, ("c", 3, None)))
-        with pytest.raises(CorruptLogBlockError):
+        with pytest.raises(CorruptLogBlockError, match=T2):
             _read(storage, logs)
         assert _read(storage, logs, is_strict=False) == [(T1, ("a", 1)), (T3, ("c", 3))]
+
+    def test_a_torn_block_of_a_write_that_never_completed_is_passed_over(self, storage: Storage) -> None:
+        torn = _rows(T2, ("b", 2, None))[:-30]
+        logs = _put(storage, _rows(T1, ("a", 1, None)) + torn + _rows(T3, ("c", 3, None)))
+        assert _read(storage, logs, BlockFilter(frozenset({T1, T3}), None)) == [(T1, ("a", 1)), (T3, ("c", 3))]
+        logs = _put(storage, torn + rollback_block(T4, T2), _rows(T3, ("c", 3, None)))
+        assert _read(storage, logs, BlockFilter(frozenset(), T4)) == [(T3, ("c", 3))]
+
+    def test_a_block_torn_before_its_instant_may_have_counted(self, storage: Storage) -> None:
+        logs = _put(storage, _rows(T1, ("a", 1, None))[:20] + _rows(T3, ("c", 3, None)))
+        with pytest.raises(CorruptLogBlockError, match="torn before it says"):
+            _read(storage, logs, BlockFilter(frozenset({T3}), None))
 
     def test_what_was_appended_after_the_listing_is_not_read(self, storage: Storage) -> None:
         (listed,) = _put(storage, _rows(T1, ("a", 1, None)))

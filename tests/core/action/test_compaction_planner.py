@@ -49,7 +49,7 @@ def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) ->
         instant = at(number)
         name = LogFileName("fg", instant, 1, "0-1-1") if version >= 8 else LogFileName("fg", T0, number, "0-1-1")
         log = LogFile(name, f"p/{name}", 100 * number)
-        logs.append(LogFacts(log, event_times, frozenset({instant}), 0, has_rollback_block=False))
+        logs.append(LogFacts(log, event_times, frozenset({instant}), 0, has_rollback_block=False, needs_check=False))
     logs[-1] = replace(logs[-1], **changes)  # type: ignore[arg-type]  # the test names the fields it changes
     base = BaseFile(BaseFileName("fg", "0-1-1", T0), "p/fg_0-1-1_20260101000000000.parquet", 1000)
     return SliceFacts(FileSlice("p", "fg", T0, base, tuple(fact.log for fact in logs)), tuple(logs))

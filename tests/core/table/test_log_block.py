@@ -122,7 +122,16 @@ def test_reading_goes_on_behind_torn_bytes_as_hudis_readers_do() -> None:
         BlockType.AVRO_DATA,
     ]
     assert (found[1].offset, found[1].end) == (len(first), len(first) + len(torn))
-    assert found[1].instant_time is None
+
+
+def test_a_torn_block_tells_its_write_only_where_its_header_is_whole() -> None:
+    whole, last = _block(b"torn"), _block(b"last")
+    header_end = whole.index(b"torn") - 8
+    for length in range(1, len(whole)):
+        torn, *_ = _File(whole[:length] + last).blocks(is_strict=False)
+        assert torn.block_type is BlockType.CORRUPT
+        assert torn.end == length
+        assert (torn.instant_time is not None) == (length >= header_end), length
 
 
 def test_a_magic_that_lies_across_two_reads_is_found() -> None:
