@@ -34,7 +34,11 @@ PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
 PARQUET_CODEC = "hoodie.parquet.compression.codec"
 HEARTBEAT_INTERVAL_MS = "hoodie.client.heartbeat.interval_in_ms"
 HEARTBEAT_TOLERABLE_MISSES = "hoodie.client.heartbeat.tolerable.misses"
-COMMITS_RETAINED = "hoodie.cleaner.commits.retained"
+COMMITS_RETAINED_KEYS = ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained")
+COMMITS_RETAINED_DEFAULT = 10  # Hudi's
+CLEANING_POLICIES = ("hoodie.clean.policy", "hoodie.cleaner.policy")
+FILE_VERSIONS_RETAINED_KEYS = ("hoodie.clean.fileversions.retained", "hoodie.cleaner.fileversions.retained")
+HOURS_RETAINED_KEYS = ("hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained")
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -85,6 +89,14 @@ class Options:
         if not value.isdecimal():
             raise ConfigError(f"option {key}={value!r} is not a whole number of 0 or more")
         return int(value)
+
+    def first(self, names: tuple[str, ...]) -> str | None:
+        """The first of these keys, Hudi's names of one option, that is given."""
+        return next((name for name in names if self.text(name) is not None), None)
+
+    def first_integer(self, names: tuple[str, ...], default: int) -> int:
+        named = self.first(names)
+        return default if named is None else self.integer(named, default)
 
     def flag(self, key: str) -> bool:
         value = (self.text(key) or "false").lower()

@@ -41,6 +41,12 @@ class InstantNotFoundError(EventideError, LookupError):
     exit_code = 2
 
 
+class CleanedHistoryError(EventideError, LookupError):
+    """A query asks for a time whose files have been cleaned."""
+
+    exit_code = 2
+
+
 class CorruptTimelineError(EventideError, ValueError):
     """A file of the timeline cannot be decoded."""
 

@@ -10,6 +10,7 @@ from enum import Enum, Flag, auto
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, Self, TypeVar, runtime_checkable
 
+from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
@@ -17,7 +18,9 @@ from eventide_core.table.instant import Instant
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 
 T = TypeVar("T")
@@ -162,6 +165,22 @@ class MetadataCodec(Protocol):
     def decode_rollback(self, data: bytes, path: str) -> RollbackMetadata: ...
 
     def encode_rollback(self, metadata: RollbackMetadata, root: str) -> bytes: ...
+
+    def decode_clean_plan(self, data: bytes, path: str, instant: str) -> CleanPlan: ...
+
+    def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes: ...
+
+    def encode_clean(self, metadata: CleanMetadata) -> bytes: ...
+
+    def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata: ...
+
+    def encode_savepoint(self, metadata: SavepointMetadata) -> bytes: ...
+
+    def decode_restore_plan(self, data: bytes, path: str, instant: str) -> RestorePlan: ...
+
+    def encode_restore_plan(self, plan: RestorePlan) -> bytes: ...
+
+    def encode_restore(self, metadata: RestoreMetadata, root: str) -> bytes: ...
 
 
 class ArchivedTimeline(Protocol):

@@ -21,13 +21,16 @@ from eventide_adapters.lock.open import open_lock
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.ports import Clock, Engine, Storage, TableLock
+from eventide_core.service.clean import Cleaner
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.read import QueryService
+from eventide_core.service.restore import Restorer
 from eventide_core.service.rollback import Rollback
 from eventide_core.service.run_compaction import CompactionRunner
+from eventide_core.service.savepoint import Savepoints
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableFiles, TableState
 
@@ -54,6 +57,9 @@ class Application:
     scheduler: CompactionScheduler
     runner: CompactionRunner
     rollback: Rollback
+    cleaner: Cleaner
+    savepoints: Savepoints
+    restorer: Restorer
     queries: QueryService
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
@@ -99,12 +105,16 @@ def assemble(
     scheduler = CompactionScheduler(files, content, facts, freshness, metadata, lock, clock, typed)
     merger = ArrowSliceMerger(storage)
     runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
+    rollback = Rollback(files, metadata, lock, clock, typed)
     return Application(
         storage=storage,
         files=files,
         scheduler=scheduler,
         runner=runner,
-        rollback=Rollback(files, metadata, lock, clock, typed),
+        rollback=rollback,
+        cleaner=Cleaner(files, metadata, rollback, lock, clock, typed),
+        savepoints=Savepoints(files, lock, clock),
+        restorer=Restorer(files, metadata, lock, clock, typed),
         queries=QueryService(files),
         freshness=freshness,
         metadata=metadata,

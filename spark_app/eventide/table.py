@@ -15,10 +15,12 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import ConfigError, NothingToDoError
 from eventide_core.ports import Engine, Progress
+from eventide_core.service.clean import CleanResult
 from eventide_core.service.run_compaction import CompactionResult
 from eventide_core.service.table import TableState
 from eventide_core.table.event_time import parse_threshold
 from eventide_core.table.plans import Cut
+from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import QueryPlan
 
 if TYPE_CHECKING:
@@ -105,6 +107,25 @@ class Table:
         A completed one only where nothing is lost with it: RefusedError says why not. BusyError while its writer is alive.
         """
         return self._application.rollback.undo(instant)
+
+    def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> CleanResult:
+        """Removes the files that no retained slice, pending plan, savepoint or link needs; with `dry_run` says which.
+
+        `retain_commits` goes before the options' policy (`hoodie.cleaner.policy` and its like).
+        """
+        cleaner = self._application.cleaner
+        return cleaner.plan(retain_commits) if dry_run else cleaner.clean(retain_commits)
+
+    def savepoint(self, instant: str, *, comments: str = "") -> SavepointMetadata:
+        """Keeps the table as of the completed write at an instant: nothing of it is cleaned until that is deleted."""
+        return self._application.savepoints.save(instant, comments=comments)
+
+    def delete_savepoint(self, instant: str) -> None:
+        self._application.savepoints.delete(instant)
+
+    def restore(self, savepoint: str) -> tuple[str, ...]:
+        """Undoes every write after a savepoint; returns their instants, newest first."""
+        return self._application.restorer.restore(savepoint)
 
     def snapshot(self) -> Rows:
         """Every row as of now."""

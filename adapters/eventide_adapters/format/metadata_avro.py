@@ -16,6 +16,7 @@ import fastavro
 from fastavro.types import Schema
 
 from eventide_adapters.format.avro_container import MAGIC, check_size, read_container, write_container
+from eventide_adapters.format.clean_avro import decode_clean_plan, encode_clean, encode_clean_plan
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.plan_avro import decode_plan, encode_plan
 from eventide_adapters.format.rollback_avro import (
@@ -24,9 +25,19 @@ from eventide_adapters.format.rollback_avro import (
     encode_rollback,
     encode_rollback_plan,
 )
+from eventide_adapters.format.savepoint_avro import (
+    decode_restore_plan,
+    decode_savepoint,
+    encode_restore,
+    encode_restore_plan,
+    encode_savepoint,
+)
+from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _COMMIT: dict[str, Any] = json.loads((_SCHEMAS / "commit_metadata.avsc").read_bytes())
@@ -79,6 +90,32 @@ class HudiMetadataCodec:
 
     def encode_rollback(self, metadata: RollbackMetadata, root: str) -> bytes:
         return encode_rollback(metadata, root)
+
+    def decode_clean_plan(self, data: bytes, path: str, instant: str) -> CleanPlan:
+        """The plan in `<instant>.clean.requested`; see `clean_avro`."""
+        return decode_clean_plan(data, path, instant)
+
+    def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes:
+        return encode_clean_plan(plan, root)
+
+    def encode_clean(self, metadata: CleanMetadata) -> bytes:
+        return encode_clean(metadata)
+
+    def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata:
+        """What a completed savepoint keeps; see `savepoint_avro`, as for restores."""
+        return decode_savepoint(data, path)
+
+    def encode_savepoint(self, metadata: SavepointMetadata) -> bytes:
+        return encode_savepoint(metadata)
+
+    def decode_restore_plan(self, data: bytes, path: str, instant: str) -> RestorePlan:
+        return decode_restore_plan(data, path, instant)
+
+    def encode_restore_plan(self, plan: RestorePlan) -> bytes:
+        return encode_restore_plan(plan)
+
+    def encode_restore(self, metadata: RestoreMetadata, root: str) -> bytes:
+        return encode_restore(metadata, root)
 
 
 def read_json(data: bytes, path: str) -> Document:

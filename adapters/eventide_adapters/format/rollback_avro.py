@@ -37,7 +37,7 @@ _VERSION = 1
 def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
     """The bytes of `<instant>.rollback.requested`; `root` is the table's URI."""
     record = {
-        "instantToRollback": _target(plan.target),
+        "instantToRollback": target_record(plan.target),
         "RollbackRequests": [
             {
                 "partitionPath": request.partition,
@@ -60,7 +60,7 @@ def decode_rollback_plan(data: bytes, path: str, instant: str) -> RollbackPlan:
     document = read_container(data, path)
     return RollbackPlan(
         instant,
-        _decode_target(document.document("instantToRollback")),
+        decode_target(document.document("instantToRollback")),
         tuple(_decode_request(request, path) for request in document.documents("RollbackRequests")),
     )
 
@@ -81,7 +81,7 @@ def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
             partition: _partition_record(partition, found, root) for partition, found in metadata.partitions.items()
         },
         "version": _VERSION,
-        "instantsRollback": [_target(target) for target in metadata.targets],
+        "instantsRollback": [target_record(target) for target in metadata.targets],
     }
 
 
@@ -93,7 +93,7 @@ def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
     partitions = document.document("partitionMetadata")
     return RollbackMetadata(
         document.required_text("startRollbackTime"),
-        tuple(_decode_target(target) for target in document.documents("instantsRollback")),
+        tuple(decode_target(target) for target in document.documents("instantsRollback")),
         {partition: _decode_partition(partitions.document(partition)) for partition in partitions.values},
     )
 
@@ -108,11 +108,12 @@ def name_in(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _target(target: RollbackTarget) -> dict[str, str]:
+def target_record(target: RollbackTarget) -> dict[str, str]:
+    """A HoodieInstantInfo."""
     return {"commitTime": target.instant, "action": str(target.action)}
 
 
-def _decode_target(document: Document) -> RollbackTarget:
+def decode_target(document: Document) -> RollbackTarget:
     action = document.required_text("action")
     if action not in [str(known) for known in Action]:
         raise document.wrong("action", "an action of a timeline")
@@ -125,12 +126,13 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
         partition=request.text("partitionPath") or "",
         file_id=request.text("fileId") or "",
         base_instant=request.text("latestBaseInstant") or "",
-        deleted=_names(request.texts("filesToBeDeleted"), path),
-        log_blocks={name: blocks.count(key) for key in blocks.values for name in _names((key,), path)},
+        deleted=data_file_names(request.texts("filesToBeDeleted"), path),
+        log_blocks={name: blocks.count(key) for key in blocks.values for name in data_file_names((key,), path)},
     )
 
 
-def _names(paths: Iterable[str], place: str) -> tuple[str, ...]:
+def data_file_names(paths: Iterable[str], place: str) -> tuple[str, ...]:
+    """The names in these paths. Raises UnsafePathError for one that is no base or log file."""
     names = tuple(name_in(path) for path in paths)
     for name in names:
         if BaseFileName.parse(name) is None and LogFileName.parse(name) is None:

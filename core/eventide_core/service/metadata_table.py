@@ -13,13 +13,16 @@ A crash between 3 and the commit leaves an update that nobody sees; going on wri
 calls `withdraw` before its instant leaves the timeline.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eventide_core.config import METADATA_TABLE as OPTION
 from eventide_core.config import MetadataTable as Choice
 from eventide_core.config import Options
 from eventide_core.errors import RefusedError
-from eventide_core.ports import FileChanges, Lease, MetadataTable, MetadataUpdate, RowChange
+from eventide_core.ports import AddedFile, FileChanges, Lease, MetadataTable, MetadataUpdate, RowChange
+from eventide_core.table.file_name import is_data_file
+from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.table_config import TableConfig
 
 
@@ -80,6 +83,23 @@ class MetadataTableUpkeep:
         is_updated = is_used and self._choice() is Choice.UPDATE
         update = self.table.prepare(instant, changes) if is_updated else None
         return PendingUpdate(self.table, changes, update, is_used and not is_updated)
+
+    def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
+        """What it has to be told to name just the data files that are there; nothing where it is not kept up to date."""
+        if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
+            return FileChanges(RowChange.NONE)
+        listed = self.table.listing(()) or {}
+        there = {(f.partition, f.name): f.size for f in present if is_data_file(f.name)}
+        added = tuple(
+            AddedFile(partition, name, size)
+            for (partition, name), size in there.items()
+            if listed.get(partition, {}).get(name) != size
+        )
+        removed = {
+            partition: tuple(name for name in names if (partition, name) not in there)
+            for partition, names in listed.items()
+        }
+        return FileChanges(RowChange.NONE, added, {partition: names for partition, names in removed.items() if names})
 
     def withdraw(self, config: TableConfig, lease: Lease, instant: str) -> None:
         """Takes back what an action that never committed, by whatever engine, had already made of it."""

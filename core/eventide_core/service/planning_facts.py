@@ -12,16 +12,16 @@ from eventide_core.service.table import TableState
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import instant_time, next_instant_time
 from eventide_core.table.plans import LinkMode
+from eventide_core.table.table_config import TableConfig
 
 BUCKET_NUMBERS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
-COMMITS_RETAINED_DEFAULT = 10  # Hudi's default of hoodie.cleaner.commits.retained
 
 
 def link_choice_facts(
     state: TableState, storage: Storage, options: Options, choice: LinkChoice, now: str
 ) -> LinkChoiceFacts:
     """What the choice of a link mode looks at; `now` is an unused instant."""
-    retained = options.integer(keys.COMMITS_RETAINED, COMMITS_RETAINED_DEFAULT)
+    retained = options.first_integer(keys.COMMITS_RETAINED_KEYS, keys.COMMITS_RETAINED_DEFAULT)
     writes = state.timeline.writes
     earliest = writes[-retained].requested_time if 0 < retained < len(writes) else None
     used = {time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time}
@@ -60,6 +60,10 @@ def unused_instant(state: TableState, clock: Clock) -> str:
     """
     times = (time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
     last = max((*times, *state.compactions), default="")
-    now_ms = clock.now_ms()
-    now = instant_time(now_ms if state.config.has_utc_instants else now_ms + clock.local_offset_ms())
+    now = local_instant_time(state.config, clock.now_ms(), clock)
     return now if now > last else next_instant_time(last)
+
+
+def local_instant_time(config: TableConfig, epoch_ms: int, clock: Clock) -> str:
+    """A moment as an instant time, in the time zone that the table's instants are in."""
+    return instant_time(epoch_ms if config.has_utc_instants else epoch_ms + clock.local_offset_ms())

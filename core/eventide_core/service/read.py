@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
+from eventide_core.service.history import check_history
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.instant import Instant
@@ -24,9 +25,13 @@ class QueryService:
         return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
 
     def as_of(self, instant: str) -> QueryPlan:
-        """Every row as of an instant, inclusive (requested time). Raises InstantNotFoundError for what is no time."""
+        """Every row as of an instant, inclusive (requested time).
+
+        Raises InstantNotFoundError for what is no time, CleanedHistoryError where files of that time have been cleaned.
+        """
         time = parse_instant_time(instant, is_end=True)
         state = TableState.load_committed(self.files)
+        check_history(state, time)
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None))
 
     def incremental(self, begin: str, end: str | None) -> QueryPlan:

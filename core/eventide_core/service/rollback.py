@@ -14,6 +14,7 @@ from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.metadata_table import MetadataTableUpkeep
+from eventide_core.service.needed_files import merged_paths
 from eventide_core.service.outcome import is_rolled_back
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.rollback_compaction import CompactionRollback
@@ -24,6 +25,7 @@ from eventide_core.service.write_leavings import heartbeat_age_ms, heartbeat_exp
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.timeline import Timeline
 
 _UNDOABLE = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
 
@@ -44,6 +46,7 @@ class Rollback:
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
+            self._check_restoring(state.timeline)
             found = state.timeline.find(instant)
             begun = self._begun(state, instant)
             if begun is not None:
@@ -69,6 +72,7 @@ class Rollback:
         undone: list[str] = []
         while (failed := self._next_failed()) is not None:
             state = TableState.load(self.files)
+            self._check_restoring(state.timeline)
             if failed.action is Action.ROLLBACK:
                 undone.append(self._runner.pending_plan(state.config, failed).target.instant)
                 self._end(state, failed, lease)
@@ -92,6 +96,11 @@ class Rollback:
             return False
         age_ms = heartbeat_age_ms(self.files.storage, pending.requested_time, self.clock.now_ms())
         return age_ms is not None and age_ms > heartbeat_expiry_ms(self.options)
+
+    def _check_restoring(self, timeline: Timeline) -> None:
+        for pending in timeline.pending:
+            if pending.action is Action.RESTORE:
+                raise BusyError(f"a restore is under way at {pending.requested_time}; run it again to end it")
 
     def _begun(self, state: TableState, instant: str) -> Instant | None:
         """The pending rollback of that instant, or at it."""
@@ -137,7 +146,7 @@ class Rollback:
             commits=state.commits,
             timeline=state.timeline,
             planned=self._planned(state),
-            merged_paths=self._merged_paths(state, found.requested_time),
+            merged_paths=self._merged_paths(state, found),
             listing=state.listing,
             slices_by_completion_time=state.config.slices_by_completion_time,
         )
@@ -156,16 +165,12 @@ class Rollback:
                 groups |= set(plan.file_groups)
         return groups
 
-    def _merged_paths(self, state: TableState, instant: str) -> tuple[str, ...] | None:
+    def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:
         """The files that the plan of a completed compaction says it found; None where there is no plan."""
         try:
-            plan = self.files.plan(state.config, instant)
+            return merged_paths(self.files, state, found)
         except InstantNotFoundError:
             return None
-        if not isinstance(plan, CompactionPlan):
-            return plan.paths
-        logs = [log.path for op in plan.operations for log in (*op.compacted, *(left.log for left in op.remaining))]
-        return (*logs, *(op.base_path for op in plan.operations if op.base_path is not None))
 
     def _is_own_plan(self, state: TableState, found: Instant | None) -> bool:
         if found is None or found.is_completed or found.action is not Action.COMPACTION:

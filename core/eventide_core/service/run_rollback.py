@@ -69,17 +69,12 @@ class RollbackRunner:
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
         lease.check()
         storage.put_if_absent(f"{timeline}/{inflight.file_name}", b"")
-        states = self._states(config, target)
-        removed = self._delete([path for path, found in states if found.is_completed], lease)
-        removed += self._delete(plan.deleted_paths, lease)
-        partitions = self._take_back(plan, lease)
+        removed, metadata = self.take_away(config, plan, lease)
         completion = next_instant_time(plan.instant)
         self.metadata.withdraw(config, lease, target)
-        update = self.metadata.prepare(config, plan.instant, self._changes(partitions))
+        update = self.metadata.prepare(config, plan.instant, self._changes(metadata.partitions))
         update.write(lease, completion)
-        for state in (State.INFLIGHT, State.REQUESTED):
-            removed += self._delete([path for path, found in states if found.state is state], lease)
-        metadata = RollbackMetadata(plan.instant, (plan.target,), partitions)
+        removed += self.forget(config, target, lease)
         recorded = completion if config.slices_by_completion_time else None
         completed = Instant(plan.instant, Action.ROLLBACK, State.COMPLETED, recorded)
         lease.check()
@@ -89,6 +84,21 @@ class RollbackRunner:
         update.settle(lease)
         remove_leavings(storage, target)
         return tuple(removed)
+
+    def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
+        """Steps 3 and 4; the paths that were removed, and what it comes to, the same in every run."""
+        completed = [path for path, found in self._states(config, plan.target.instant) if found.is_completed]
+        removed = self._delete(completed, lease)
+        removed += self._delete(plan.deleted_paths, lease)
+        return removed, RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
+
+    def forget(self, config: TableConfig, target: str, lease: Lease) -> list[str]:
+        """Step 6: the pending states, the latest first."""
+        states = self._states(config, target)
+        removed: list[str] = []
+        for state in (State.INFLIGHT, State.REQUESTED):
+            removed += self._delete([path for path, found in states if found.state is state], lease)
+        return removed
 
     def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
         """The timeline's files of an instant. Its savepoint bears the same time, but is an instant of its own."""

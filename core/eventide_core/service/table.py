@@ -18,12 +18,15 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import ArchivedTimeline, MetadataCodec, MetadataTable, Storage
 from eventide_core.service.outcome import instants_with_outcome
+from eventide_core.table.clean_metadata import CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
-from eventide_core.table.instant import Action, Instant
+from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.restore_metadata import RestorePlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import PROPERTIES_PATH, TableConfig
 from eventide_core.table.timeline import Timeline
@@ -95,6 +98,21 @@ class TableFiles:
             raise InstantNotFoundError(f"{self.storage.root}: no compaction was scheduled at {instant}") from None
         return self.codec.decode_plan(data, path, instant)
 
+    def clean_plan(self, config: TableConfig, instant: str) -> CleanPlan:
+        """The plan of a clean that was begun."""
+        path = f"{config.timeline_path}/{Instant(instant, Action.CLEAN, State.REQUESTED).file_name}"
+        return self.codec.decode_clean_plan(self.storage.read(path), path, instant)
+
+    def restore_plan(self, config: TableConfig, instant: str) -> RestorePlan:
+        """The plan of a restore that was begun."""
+        path = f"{config.timeline_path}/{Instant(instant, Action.RESTORE, State.REQUESTED).file_name}"
+        return self.codec.decode_restore_plan(self.storage.read(path), path, instant)
+
+    def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
+        """What a completed savepoint keeps."""
+        path = f"{config.timeline_path}/{instant.file_name}"
+        return self.codec.decode_savepoint(self.storage.read(path), path)
+
     def partitions(self) -> tuple[str, ...]:
         """Every partition path, sorted: the folders that hold Hudi's partition mark, at any depth."""
         found: list[str] = []
@@ -133,7 +151,7 @@ class TableFiles:
     def data_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
         """The base and log files of these partitions, by path."""
         return tuple(
-            DataFile(partition, entry.path, entry.size)
+            DataFile(partition, entry.path, entry.size, entry.link_target)
             for partition in partitions
             for entry in self.storage.list(partition)
             if not entry.is_directory
@@ -159,14 +177,17 @@ class TableState:
     compactions: frozenset[str]
 
     @classmethod
-    def load(cls, files: TableFiles) -> "TableState":
-        """Reads the table as it is. The listing is held against what the commits say they wrote.
+    def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
+        """Reads the table as it is. The listing is held against what the commits say they wrote, unless not asked for.
 
         Raises MissingFileError for a file that a live slice needs and the listing lacks.
         """
         config = files.config()
         timeline = files.timeline(config)
-        return cls._of(files, config, timeline, files.data_files(files.partitions()))
+        state = cls._of(files, config, timeline, files.data_files(files.partitions()))
+        if requires_files:
+            state.require_files()
+        return state
 
     @classmethod
     def load_committed(cls, files: TableFiles) -> "TableState":
@@ -176,7 +197,9 @@ class TableState:
         listing = files.committed_files(config, timeline)
         if listing is not None:
             with suppress(MissingFileError):  # then the folders have the last word
-                return cls._of(files, config, timeline, listing)
+                state = cls._of(files, config, timeline, listing)
+                state.require_files()
+                return state
         return cls.load(files)
 
     @classmethod
@@ -198,9 +221,7 @@ class TableState:
             replaced_at=replaced_at,
         )
         compactions = instants_with_outcome(files.storage)
-        state = cls(config, timeline, archive, commits, listing, replaced_at, view, compactions)
-        state.require_files()
-        return state
+        return cls(config, timeline, archive, commits, listing, replaced_at, view, compactions)
 
     def require_files(self) -> None:
         """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""

@@ -66,3 +66,8 @@ class LogFileName:
     def reader_order(self) -> tuple[str, int, str, str]:
         """The key by which readers sort the logs of a slice: instant, version, then token and suffix as strings."""
         return (self.instant, self.version, self.write_token, self.suffix)
+
+
+def is_data_file(name: str) -> bool:
+    """Whether it is the name of a base or log file."""
+    return LogFileName.parse(name) is not None or BaseFileName.parse(name) is not None

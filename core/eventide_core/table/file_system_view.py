@@ -21,11 +21,15 @@ FileGroup = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of a partition's listing; `path` relative to the table's root, `size` in bytes (a link's target's)."""
+    """One file of a partition's listing; `path` relative to the table's root, `size` in bytes (a link's target's).
+
+    `link_target` is where a link leads, one hop.
+    """
 
     partition: str
     path: str
     size: int
+    link_target: str | None = None
 
     @property
     def name(self) -> str:

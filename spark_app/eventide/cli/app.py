@@ -2,6 +2,7 @@
 
 import click
 
+from eventide.cli.clean import clean
 from eventide.cli.compact import compact
 from eventide.cli.demo import demo
 from eventide.cli.errors import GroupWithExitCodes
@@ -9,6 +10,7 @@ from eventide.cli.freshness import freshness
 from eventide.cli.plan import plan
 from eventide.cli.read import read
 from eventide.cli.rollback import rollback
+from eventide.cli.savepoint import restore, savepoint
 from eventide.cli.show import show
 
 
@@ -25,5 +27,5 @@ def eventide() -> None:
     """
 
 
-for verb in (demo, show, read, plan, compact, rollback, freshness):
+for verb in (demo, show, read, plan, compact, clean, rollback, savepoint, restore, freshness):
     eventide.add_command(verb)

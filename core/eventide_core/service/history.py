@@ -1,0 +1,49 @@
+"""Whether the table as of an instant can still be told: cleaning removes old slices."""
+
+from eventide_core.errors import CleanedHistoryError
+from eventide_core.service.table import TableState
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import FileGroup
+from eventide_core.table.instant import Instant
+
+_NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first of its file group
+
+
+def check_history(state: TableState, instant: str) -> None:
+    """Raises CleanedHistoryError where a file group's slice as of `instant` is gone, or a part of it.
+
+    1. The slice above the instant, if there is one, says in its write stat which slice it was made of.
+    2. If that is the first of its file group, nothing was there before. Else the slice below must be that very one, with its
+       base file: what has been cleaned away, and all below it, is gone.
+    3. A file group without any file was cleaned whole after it was replaced.
+    """
+    for group, replaced_at in state.replaced_at.items():
+        if replaced_at > instant and group not in state.view.slices:
+            raise _gone(group, instant)
+    for group, slices in state.view.slices.items():
+        below = [found for found in slices if found.base_instant <= instant]
+        above = next((found for found in slices if found.base_instant > instant), None)
+        if above is not None and above.base_file is not None:
+            _check_slice(state, group, instant, below[-1] if below else None, above)
+
+
+def _check_slice(state: TableState, group: FileGroup, instant: str, below: FileSlice | None, above: FileSlice) -> None:
+    assert above.base_file is not None
+    write: Instant | None = state.timeline.find(above.base_instant) or state.archive.find(above.base_instant)
+    if write is None:
+        return
+    stat = next((s for s in state.commit(write).stats if s.path == above.base_file.path), None)
+    if stat is None or stat.prev_commit in _NO_COMMIT:
+        return
+    is_whole = below is not None and below.base_instant == stat.prev_commit
+    if is_whole and below is not None and stat.prev_base_file:
+        is_whole = below.base_file is not None
+    if not is_whole:
+        raise _gone(group, instant)
+
+
+def _gone(group: FileGroup, instant: str) -> CleanedHistoryError:
+    return CleanedHistoryError(
+        f"the table as of {instant} can no longer be told: files of {group[0]}/{group[1]} of that time have been cleaned; "
+        "ask for a later instant, and keep more with hoodie.cleaner.commits.retained or a savepoint"
+    )

@@ -1,0 +1,66 @@
+"""Which files of a table something needs that is no file slice, and which nothing needs any more."""
+
+from collections.abc import Mapping
+
+from eventide_core.service.outcome import is_rolled_back
+from eventide_core.service.table import TableFiles, TableState
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+_LEFT_OVER_VERSION = 0  # of the logs that a compaction of eventide makes on version 6, where Hudi begins at 1
+
+
+def savepoints_of(files: TableFiles, state: TableState) -> Mapping[str, SavepointMetadata]:
+    """What each savepoint keeps, by the requested time of its commit. Raises CorruptTimelineError."""
+    return {
+        instant.requested_time: files.savepoint(state.config, instant)
+        for instant in state.timeline.completed
+        if instant.action is Action.SAVEPOINT
+    }
+
+
+def needed_paths(files: TableFiles, state: TableState) -> frozenset[str]:
+    """The files that savepoints keep and that pending compactions merge."""
+    needed = {path for savepoint in savepoints_of(files, state).values() for path in savepoint.paths}
+    for pending in state.timeline.pending_plans:
+        if pending.action is Action.COMPACTION:
+            needed.update(merged_paths(files, state, pending))
+    return frozenset(needed)
+
+
+def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> tuple[str, ...]:
+    """The files that a compaction's plan says it found. Raises InstantNotFoundError where there is no plan."""
+    plan = files.plan(state.config, compaction.requested_time)
+    if not isinstance(plan, CompactionPlan):
+        return plan.paths
+    logs = [log.path for op in plan.operations for log in (*op.compacted, *(left.log for left in op.remaining))]
+    return (*logs, *(op.base_path for op in plan.operations if op.base_path is not None))
+
+
+def links_of(state: TableState) -> Mapping[str, str]:
+    """The links among the data files, and where each leads, one hop."""
+    return {file.path: file.link_target for file in state.listing if file.link_target is not None}
+
+
+def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
+    """The left-overs of compactions that were rolled back, which Hudi's own rollback leaves behind.
+
+    Of an instant before the active timeline only eventide's own note tells: it may have been archived and forgotten.
+    """
+    start = state.timeline.start
+    gone = {
+        instant
+        for instant in state.compactions
+        if state.timeline.find(instant) is None
+        and ((start is not None and instant > start) or is_rolled_back(files.storage, instant))
+    }
+    found: list[str] = []
+    for file in state.listing:
+        log = LogFileName.parse(file.name)
+        if log is None or log.instant not in gone:
+            continue
+        if state.config.slices_by_completion_time or log.version == _LEFT_OVER_VERSION:
+            found.append(file.path)
+    return tuple(found)

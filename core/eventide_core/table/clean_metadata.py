@@ -1,0 +1,52 @@
+"""What a clean says of itself: before it begins which files go, and afterwards which went."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.table.instant import Instant
+
+
+class CleaningPolicy(StrEnum):
+    """Which old file slices stay, as Hudi has it."""
+
+    COMMITS = "KEEP_LATEST_COMMITS"
+    FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """What the clean requested at `instant` removes: names of files by partition, sorted.
+
+    `earliest_to_retain` is the first write whose slices stay; None where the policy does not go by time, or keeps all.
+    `last_completed` is the requested time of the last write that had completed, empty where none had. `savepoints` are those
+    there were: an engine that cleans what is new alone looks anew where one of them is gone.
+    """
+
+    instant: str
+    policy: CleaningPolicy
+    earliest_to_retain: Instant | None
+    last_completed: str
+    deleted: Mapping[str, tuple[str, ...]]
+    savepoints: tuple[str, ...] = ()
+
+    @property
+    def deleted_paths(self) -> tuple[str, ...]:
+        return tuple(path_in(partition, name) for partition, names in self.deleted.items() for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanMetadata:
+    """What a clean did. `earliest_to_retain` is a requested time, empty where the policy does not go by time."""
+
+    instant: str
+    policy: CleaningPolicy
+    earliest_to_retain: str
+    last_completed: str
+    deleted: Mapping[str, tuple[str, ...]]
+    savepoints: tuple[str, ...] = ()
+
+
+def path_in(partition: str, name: str) -> str:
+    return f"{partition}/{name}" if partition else name

@@ -1,0 +1,37 @@
+"""`eventide savepoint` and `eventide restore`: keep a table as of a commit, and go back to it."""
+
+import click
+
+from eventide.cli.settings import Settings, common_options
+
+
+@click.command()
+@click.argument("table")
+@click.argument("instant")
+@click.option("--delete", is_flag=True, help="Keep it no longer.")
+@common_options
+def savepoint(settings: Settings, table: str, instant: str, delete: bool) -> None:
+    """Keep the table as of a commit.
+
+    Nothing of TABLE as of the completed write at INSTANT is cleaned, rolled back or archived, until it is deleted.
+    """
+    with settings.table(table) as opened:
+        if delete:
+            opened.delete_savepoint(instant)
+        else:
+            opened.savepoint(instant)
+    settings.console.result({"instant": instant}, f"savepoint {instant} {'deleted' if delete else 'kept'}")
+
+
+@click.command()
+@click.argument("table")
+@click.argument("instant")
+@common_options
+def restore(settings: Settings, table: str, instant: str) -> None:
+    """Undo every write after a savepoint.
+
+    TABLE is as it was at the savepoint INSTANT. Stop its writers first.
+    """
+    with settings.table(table) as opened:
+        undone = opened.restore(instant)
+    settings.console.result({"instant": instant, "rolled_back": list(undone)}, *(f"undid {time}" for time in undone))

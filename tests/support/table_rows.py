@@ -1,0 +1,15 @@
+"""The rows that a query of eventide answers, as values that can be compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from eventide.reader import Rows
+
+
+def rows(found: Rows) -> Counter[tuple[tuple[str, str], ...]]:
+    """Each row by its columns, meta columns that name files left out."""
+    return Counter(
+        tuple(sorted((name, repr(value)) for name, value in row.items() if name != "_hoodie_file_name"))
+        for row in found.to_arrow().to_pylist()
+    )
