@@ -7,6 +7,9 @@ EVENT_TIME_ORDERING: only what follows the key's last natural delete counts; the
 the last position on a tie; where nothing follows it, the natural delete itself is the winner.
 HUDI_0X_OVERWRITE_WITH_LATEST: the same, but the few keys with an ordered delete are folded one by one.
 
+Memory holds the winners and some more: whenever the versions outgrow twice the winners before, only the winners stay. Not
+under HUDI_0X_OVERWRITE_WITH_LATEST, where a version that has lost may still decide.
+
 How ordering values compare, `ordering_values` says; without an ordering field all records are level.
 """
 
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +31,8 @@ from eventide_core.table.record_order import MergeRule, Version, fold
 from eventide_core.table.record_shape import RecordShape
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
+
+HELD_BYTES: Final = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +58,50 @@ class FoldedLogs:
         return self.row_of < 0
 
     @classmethod
-    def of(cls, blocks: Iterable[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> FoldedLogs:
-        """Folds blocks in reader order; data blocks have exactly the columns of `schema`."""
-        log = _Log.of(tuple(blocks), schema, shape)
-        encoded = log.keys.dictionary_encode()
-        if encoded.null_count:
-            raise RecordDecodeError(
-                f"a log record of instants {min(log.instants)} to {max(log.instants)} has no {RECORD_KEY}; "
-                "roll back the write that made it"
-            )
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        winner = _winners(codes, len(encoded.dictionary), log, shape.merge_rule)
+    def of(
+        cls,
+        blocks: Iterable[DataBlock | DeleteBlock],
+        schema: pa.Schema,
+        shape: RecordShape,
+        *,
+        held_bytes: int = HELD_BYTES,
+    ) -> FoldedLogs:
+        """Folds blocks in reader order; data blocks have exactly the columns of `schema`.
+
+        At least `held_bytes` of versions are held before they are reduced to winners.
+        """
+        log, waiting, size, limit = _Log.of((), schema, shape), list[DataBlock | DeleteBlock](), 0, held_bytes
+        record_count = block_count = 0
+        for block in blocks:
+            waiting.append(block)
+            record_count += _row_count(block)
+            block_count += block.is_first
+            size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
+            if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
+                log = log.followed_by(_Log.of(waiting, schema, shape)).reduced(shape.merge_rule)
+                waiting, size = [], log.data.nbytes + log.keys.nbytes
+                limit = max(held_bytes, 2 * size)
+        log = log.followed_by(_Log.of(waiting, schema, shape))
+        keys, winner = log.winners(shape.merge_rule)
         rows, row_of = log.take_rows(winner)
         return cls(
-            keys=encoded.dictionary,
+            keys=keys,
             orderings=log.orderings.take(winner),
             is_natural_delete=log.is_natural_delete[winner],
             row_of=row_of,
             rows=rows,
             instants=log.instants,
             instant_of=log.block_of[winner],
-            record_count=len(codes),
-            block_count=log.block_count,
+            record_count=record_count,
+            block_count=block_count,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """All records of the logs in reader order, deletes among them; arrays count records, `tables` are the data blocks.
+    """Records of the logs, deletes among them, in reader order as far as one key goes; arrays count records.
 
-    `row` is a record's place in the data blocks laid end to end, -1 for a delete. A block may come in several parts, which
-    count as one in `block_count`.
+    `row` is a record's place in `data`, -1 for a delete.
     """
 
     keys: pa.Array[Any]
@@ -93,7 +111,6 @@ class _Log:
     block_of: Numbers
     instants: tuple[str, ...]
     data: pa.Table
-    block_count: int
 
     @classmethod
     def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
@@ -127,7 +144,43 @@ class _Log:
             block_of=np.repeat(np.arange(len(blocks)), [len(part) for part in rows[1:]]),
             instants=tuple(block.instant for block in blocks),
             data=pa.Table.from_batches(data, schema),
-            block_count=sum(block.is_first for block in blocks),
+        )
+
+    def followed_by(self, later: _Log) -> _Log:
+        row = np.where(later.row < 0, -1, later.row + len(self.data))
+        return _Log(
+            keys=pa.concat_arrays([self.keys, later.keys]),
+            orderings=pa.concat_arrays([self.orderings, later.orderings]),
+            is_natural_delete=np.concatenate([self.is_natural_delete, later.is_natural_delete]),
+            row=np.concatenate([self.row, row]),
+            block_of=np.concatenate([self.block_of, later.block_of + len(self.instants)]),
+            instants=(*self.instants, *later.instants),
+            data=pa.concat_tables([self.data, later.data]),
+        )
+
+    def winners(self, rule: MergeRule) -> tuple[pa.Array[Any], Numbers]:
+        """The keys in order of their first appearance, and the position of each one's winner."""
+        encoded = self.keys.dictionary_encode()
+        if encoded.null_count:
+            raise RecordDecodeError(
+                f"a log record of instants {min(self.instants)} to {max(self.instants)} has no {RECORD_KEY}; "
+                "roll back the write that made it"
+            )
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return encoded.dictionary, _winners(codes, len(encoded.dictionary), self, rule)
+
+    def reduced(self, rule: MergeRule) -> _Log:
+        """The winners alone, in order of their keys' first appearance."""
+        keys, winner = self.winners(rule)
+        rows, row_of = self.take_rows(winner)
+        return _Log(
+            keys=keys,
+            orderings=self.orderings.take(winner),
+            is_natural_delete=self.is_natural_delete[winner],
+            row=row_of,
+            block_of=self.block_of[winner],
+            instants=self.instants,
+            data=rows,
         )
 
     def take_rows(self, winner: Numbers) -> tuple[pa.Table, Numbers]:
@@ -183,3 +236,7 @@ def _fold_one_by_one(codes: Numbers, winner: Numbers, order: Numbers, log: _Log,
         if last is not None:
             winner[codes[last.position]] = last.position
     return winner
+
+
+def _row_count(block: DataBlock | DeleteBlock) -> int:
+    return len(block.keys) if isinstance(block, DeleteBlock) else block.records.num_rows

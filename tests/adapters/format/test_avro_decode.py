@@ -18,7 +18,7 @@ from eventide_adapters.format.avro_decode import avro_record_bounds, iter_avro_b
 from eventide_adapters.format.avro_records import decode_records
 from eventide_adapters.format.avro_schema import AvroField, arrow_schema, record_fields
 from eventide_adapters.format.avro_vectors import decode_vectors
-from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
+from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
 from support.avro_types import DECIMALS, FLAT, TEXT, TypedValues, avro_types, logical
 from support.log_files import avro_content, table_schema
 
@@ -238,3 +238,41 @@ class TestBytesThatDoNotFit:
         schema = table_schema({"name": "x", "type": {"type": "array", "items": "long"}})
         for record in (b"\x02\x02", b"\x02\x02\x00\x00", b"\xfe\xff\xff\xff\x0f\x02\x00"):
             self._refuses(self._block(record), schema)
+
+
+class TestCollectionsThatStepsDoNotSuit:
+    SCHEMA = table_schema({"name": "x", "type": {"type": "array", "items": "long"}}, {"name": "z", "type": "string"})
+
+    def _rows(self, *records: bytes) -> list[Any]:
+        content = struct.pack(">ii", 3, len(records)) + b"".join(struct.pack(">i", len(r)) + r for r in records)
+        return _read(content, self.SCHEMA, record_fields(self.SCHEMA), "block 7").to_pylist()
+
+    @pytest.mark.parametrize(
+        "items",
+        [
+            pytest.param(b"\x04\x02\x04\x02\x06\x00", id="two and one"),
+            pytest.param(b"\x03\x04\x02\x04\x02\x06\x00", id="two with their size in bytes, and one"),
+            pytest.param(b"\x05\x06\x02\x04\x06\x00", id="three with their size in bytes"),
+        ],
+    )
+    def test_an_array_in_several_blocks_has_the_items_of_all(self, items: bytes) -> None:
+        assert self._rows(b"\x00\x02a", items + b"\x02b") == [{"x": [], "z": "a"}, {"x": [1, 2, 3], "z": "b"}]
+
+    def test_one_array_may_be_far_longer_than_the_others(self) -> None:
+        records = [{"x": list(range(n)), "z": "z"} for n in (0, 3, 5000, 1)]
+        assert _decode(self.SCHEMA, records).to_pylist() == records
+
+    def test_long_arrays_in_all_records_keep_their_order(self) -> None:
+        records = [{"x": list(range(n, n + 100 + n % 3)), "z": "z"} for n in range(50)]
+        assert _decode(self.SCHEMA, records).to_pylist() == records
+
+    @pytest.mark.parametrize("count", [b"\x80\x01", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x02"])
+    def test_a_count_over_the_end_of_its_record_is_told(self, count: bytes) -> None:
+        with pytest.raises(RecordDecodeError, match="block 7"):
+            self._rows(count + b"\x02\x00")
+
+
+@pytest.mark.parametrize("items", [{"type": "record", "name": "r", "fields": [{"name": "n", "type": "null"}]}, "null"])
+def test_items_that_take_no_bytes_are_refused(items: Any) -> None:
+    with pytest.raises(UnsupportedTableError, match="an Avro array of nulls"):
+        record_fields(table_schema({"name": "x", "type": {"type": "array", "items": items}}))

@@ -6,7 +6,7 @@ import io
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,7 @@ from eventide_adapters.format.avro_schema import arrow_schema, record_fields, ta
 from eventide_adapters.format.base_parquet import (
     BaseFileWriter,
     bloom_parameters,
+    codec_of,
     read_base,
     read_footer,
 )
@@ -197,6 +198,18 @@ def test_a_column_that_the_file_lacks_is_null_and_a_narrower_one_is_widened(stor
     write(storage, [table], schema=old)
     (row,) = read_all(storage, new)
     assert (row["n"], row["r"], row["extra"]) == (1, {"x": 2, "y": None}, None)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy", "brotli", "lz4", "none"])
+def test_every_codec_of_parquet_is_read_and_one_that_we_write_is_kept(
+    storage: MemoryStorage, codec: Literal["gzip", "zstd", "snappy", "brotli", "lz4", "none"]
+) -> None:
+    sink = io.BytesIO()
+    pq.write_table(rows(["a", "b"]), sink, compression=codec)
+    storage.put(PATH, sink.getvalue())
+    assert [row["id"] for row in read_all(storage)] == ["a", "b"]
+    kept = {"none": "uncompressed", "brotli": "gzip", "lz4": "gzip"}
+    assert codec_of(storage, PATH) == kept.get(codec, codec)
 
 
 @pytest.mark.parametrize("element", ["array", "element", "bag"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide_adapters.format.log_fold import FoldedLogs
+from eventide_adapters.format.log_fold import HELD_BYTES, FoldedLogs
 from eventide_adapters.format.log_records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge_arrow import SliceMerge
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
@@ -87,8 +87,9 @@ def merged(
     blocks: Sequence[DataBlock | DeleteBlock],
     schema: pa.Schema,
     shape: RecordShape,
+    held_bytes: int = HELD_BYTES,
 ) -> tuple[list[dict[str, Any]], SliceMerge]:
-    merge = SliceMerge(FoldedLogs.of(blocks, schema, shape), shape)
+    merge = SliceMerge(FoldedLogs.of(blocks, schema, shape, held_bytes=held_bytes), shape)
     return pa.concat_tables(merge.batches(base)).to_pylist(), merge
 
 
@@ -137,16 +138,17 @@ def as_blocks(
     base=st.dictionaries(st.sampled_from("abcd"), st.integers(0, 4)),
     log=st.lists(st.lists(changes(), max_size=6), max_size=5),
     batch_size=st.integers(1, 4),
+    held_bytes=st.sampled_from([0, 100, HELD_BYTES]),
 )
 def test_a_merged_slice_holds_the_latest_version_of_every_key(
-    kind: str, rule: MergeRule, base: dict[str, int], log: list[list[Change]], batch_size: int
+    kind: str, rule: MergeRule, base: dict[str, int], log: list[list[Change]], batch_size: int, held_bytes: int
 ) -> None:
     ordering_type, values = ORDERINGS[kind]
     schema = schema_of(ordering_type)
     base_rows = [(key, values[ordering], -1 - i) for i, (key, ordering) in enumerate(base.items())]
     batches = [records(schema, base_rows[i : i + batch_size]) for i in range(0, len(base_rows), batch_size)]
     shape = shape_of(rule, tuple(schema.names[1:-1]))
-    rows, merge = merged(batches, as_blocks(log, schema, values), schema, shape)
+    rows, merge = merged(batches, as_blocks(log, schema, values), schema, shape, held_bytes)
 
     flat = [change for part in log for change in part]
     keys = list(dict.fromkeys([*base, *(change.key for change in flat)]))
@@ -271,3 +273,23 @@ def test_a_log_record_without_key_is_refused() -> None:
 def test_an_ordering_field_that_is_no_column_is_refused() -> None:
     with pytest.raises(UnsupportedTableError, match="ordering field when"):
         FoldedLogs.of([], schema_of(pa.int64()), shape_of(EVENT_TIME, ("when",)))
+
+
+@pytest.mark.parametrize("rule", [EVENT_TIME, COMMIT_TIME])
+def test_versions_that_have_lost_leave_the_memory(rule: MergeRule) -> None:
+    """A hundred blocks of a megabyte change the same keys again and again."""
+    schema = schema_of(pa.int64()).append(pa.field("payload", pa.binary()))
+    before, most = pa.total_allocated_bytes(), 0
+
+    def blocks() -> Iterator[DataBlock]:
+        nonlocal most
+        for number in range(100):
+            columns: list[Any] = [[f"k{n}" for n in range(100)], [number] * 100, [number] * 100, [bytes(10_000)] * 100]
+            arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
+            yield DataBlock("1", pa.RecordBatch.from_arrays(arrays, schema=schema))
+            most = max(most, pa.total_allocated_bytes() - before)
+
+    logs = FoldedLogs.of(blocks(), schema, shape_of(rule), held_bytes=4_000_000)
+    assert logs.rows.column("position").to_pylist() == [99] * 100
+    assert logs.record_count == 10_000
+    assert most < 20_000_000
