@@ -21,7 +21,7 @@ class LinkChoiceFacts:
     """What the choice of a link mode looks at.
 
     `now` is an unused instant above every time of the timeline. `earliest_retained` is the earliest commit that cleaning
-    keeps, None where it keeps all.
+    keeps, None where it keeps all. `schema_since`: every write from there on has the table's schema.
     """
 
     choice: LinkChoice
@@ -30,6 +30,7 @@ class LinkChoiceFacts:
     now: str
     earliest_retained: str | None
     used_times: frozenset[str]
+    schema_since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
         return None, f"a merged log completed at {after}, but a left-over was requested at {before}"
     if timeline.start is not None and instant < timeline.start:
         return None, f"instants later than {instant} have been archived"
+    if instant < facts.schema_since:
+        return None, f"the schema changed at {facts.schema_since}, and time travel reads by the one that the table had then"
     if facts.earliest_retained is not None and instant < facts.earliest_retained:
         return (
             None,

@@ -7,6 +7,7 @@ from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY, LATE_R
 from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import LogFileName
+from eventide_core.table.internal_schema import LATEST_SCHEMA_KEY
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
 
 LINKS_KEY = "eventide.symlink.operations"
@@ -14,10 +15,13 @@ LINK_MODE_KEY = "eventide.link.mode"
 FALLBACKS_KEY = "eventide.fallbacks"
 
 
-def commit_metadata(plan: CompactionPlan, results: Sequence[MergeResult], fresh: Freshness) -> CommitMetadata:
+def commit_metadata(
+    plan: CompactionPlan, results: Sequence[MergeResult], fresh: Freshness, internal_schema: str | None = None
+) -> CommitMetadata:
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
-    Readers build the incremental view from write stats alone, so a link that is not among them would be lost to it.
+    Readers build the incremental view from write stats alone, so a link that is not among them would be lost to it. The
+    `internal_schema` goes on from commit to commit: Hudi takes the last one's, or else none.
     """
     by_base = {result.new_base_path: result for result in results}
     stats: dict[str, tuple[WriteStat, ...]] = {}
@@ -37,6 +41,8 @@ def commit_metadata(plan: CompactionPlan, results: Sequence[MergeResult], fresh:
         LINKS_KEY: json.dumps(links, sort_keys=True),
         FALLBACKS_KEY: json.dumps(dict(plan.fallbacks), sort_keys=True),
     }
+    if internal_schema is not None:
+        extra[LATEST_SCHEMA_KEY] = internal_schema
     return CommitMetadata(stats, extra, "COMPACT", is_compacted=True)
 
 

@@ -25,14 +25,14 @@ class QueryService:
         return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
 
     def as_of(self, instant: str) -> QueryPlan:
-        """Every row as of an instant, inclusive (requested time).
+        """Every row as of an instant, inclusive (requested time), with the columns that the table had then.
 
         Raises InstantNotFoundError for what is no time, CleanedHistoryError where files of that time have been cleaned.
         """
         time = parse_instant_time(instant, is_end=True)
         state = TableState.load_committed(self.files)
         check_history(state, time)
-        return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None))
+        return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
 
     def incremental(self, begin: str, end: str | None) -> QueryPlan:
         """The latest state of the rows that commits in (begin, end] changed.

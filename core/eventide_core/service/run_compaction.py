@@ -12,7 +12,7 @@ The steps of the protocol, and what a crash after each leaves:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
@@ -189,7 +189,8 @@ class CompactionRunner:
 
     def _tasks(self, plan: CompactionPlan) -> tuple[MergeTask, ...]:
         state = TableState.load(self.files)
-        shape = state.shape(plan.event_time_field)
+        # The plan's, for that is what the commit says; a write since then may have changed the table's.
+        shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
         blocks = state.blocks()
         codec = self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
         return tuple(
@@ -246,7 +247,8 @@ class CompactionRunner:
                 State.COMPLETED,
                 outcome.completion_time if state.config.slices_by_completion_time else None,
             )
-            data = self.files.codec.encode_commit(commit_metadata(plan, results, fresh), state.config.version)
+            metadata_of_commit = commit_metadata(plan, results, fresh, state.internal_schema)
+            data = self.files.codec.encode_commit(metadata_of_commit, state.config.version)
             metadata.write(lease, outcome.completion_time)
             lease.check()
             storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)

@@ -126,7 +126,7 @@ class CompactionScheduler:
             plan.cut_ms,
             plan.cut,
             plan.event_time_field,
-            plan.schema,
+            state.schema,
             state.config.version,
             plan.partitions_with_logs,
         )

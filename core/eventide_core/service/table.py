@@ -1,6 +1,6 @@
 """What a table is at this moment: its settings, timeline, commits and file slices, read through the storage port."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,6 +23,15 @@ from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.internal_schema import (
+    LATEST_SCHEMA_KEY,
+    SCHEMA_COMMIT_SUFFIX,
+    SCHEMA_FOLDER,
+    SchemaVersion,
+    parse_version,
+    parse_versions,
+    require_stable_names,
+)
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.restore_metadata import RestorePlan
@@ -113,6 +122,19 @@ class TableFiles:
         path = f"{config.timeline_path}/{instant.file_name}"
         return self.codec.decode_savepoint(self.storage.read(path), path)
 
+    def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
+        """Hudi's internal schemas of the table, where its writes say one: those of the commits and of the history."""
+        said = {
+            m.extra_metadata[LATEST_SCHEMA_KEY] for m in commits.values() if m.extra_metadata.get(LATEST_SCHEMA_KEY)
+        }
+        if not said:
+            return ()
+        versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(said)]
+        history = [e.path for e in self.storage.list(SCHEMA_FOLDER) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
+        if history:
+            versions += parse_versions(self.storage.read(max(history)).decode(errors="replace"), max(history))
+        return tuple(versions)
+
     def partitions(self) -> tuple[str, ...]:
         """Every partition path, sorted: the folders that hold Hudi's partition mark, at any depth."""
         found: list[str] = []
@@ -164,7 +186,7 @@ class TableState:
 
     `commits` are the metadata of the completed writes, by requested time; `listing` all base and log files, committed or
     not; `replaced_at` says when a replacecommit took a file group's place. `compactions` are the instants that an
-    event-time compaction has ever used.
+    event-time compaction has ever used. `schema_versions` are there where the schema evolves on read.
     """
 
     config: TableConfig
@@ -175,6 +197,7 @@ class TableState:
     replaced_at: dict[FileGroup, str]
     view: FileSystemView
     compactions: frozenset[str]
+    schema_versions: tuple[SchemaVersion, ...] = ()
 
     @classmethod
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
@@ -221,7 +244,8 @@ class TableState:
             replaced_at=replaced_at,
         )
         compactions = instants_with_outcome(files.storage)
-        return cls(config, timeline, archive, commits, listing, replaced_at, view, compactions)
+        versions = files.schema_versions(commits)
+        return cls(config, timeline, archive, commits, listing, replaced_at, view, compactions, versions)
 
     def require_files(self) -> None:
         """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
@@ -251,17 +275,32 @@ class TableState:
 
     @property
     def schema(self) -> str:
-        """The table's Avro schema, without meta fields, as the last write that says one left it."""
+        """The table's Avro schema, without meta fields, as the last write that says one left it.
+
+        Raises UnsupportedTableError where there is none, or where names don't tell its fields in every file.
+        """
+        return self.schema_as_of(None)
+
+    def schema_as_of(self, time: str | None) -> str:
+        """The same as of an instant, inclusive: what time travel sees. None: now."""
+        require_stable_names(self.schema_versions, (file.name for file in self.listing))
         for instant in chain(reversed(self.timeline.writes), self.archived_writes()):
-            schema = self.commit(instant).schema
-            if schema is not None:
-                return schema
+            if time is None or instant.requested_time <= time:
+                schema = self.commit(instant).schema
+                if schema is not None:
+                    return schema
         created = self.config.properties.get("hoodie.table.create.schema")
         if created:
             return created
         raise UnsupportedTableError(
             "no commit on the timeline says the table's schema; write to the table once with Hudi, then try again"
         )
+
+    @property
+    def internal_schema(self) -> str | None:
+        """What the next commit has to say as Hudi's internal schema; None where the schema doesn't evolve on read."""
+        said = (self.commits[i.requested_time].extra_metadata.get(LATEST_SCHEMA_KEY) for i in self.timeline.writes)
+        return next((text for text in reversed(list(said)) if text), None)
 
     def archived_writes(self, begin: str = "") -> Iterator[Instant]:
         """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""
@@ -276,11 +315,9 @@ class TableState:
             )
         return found
 
-    def shape(self, event_time_field: str | None) -> RecordShape:
-        config = self.config
-        return RecordShape(
-            self.schema, config.merge_rule, config.ordering_fields, event_time_field, config.delete_marker
-        )
+    def shape(self, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
+        schema, config = self.schema_as_of(as_of), self.config
+        return RecordShape(schema, config.merge_rule, config.ordering_fields, event_time_field, config.delete_marker)
 
     def blocks(self, until: str | None = None) -> BlockFilter:
         """Which log blocks count now, or counted as of `until`."""

@@ -137,6 +137,7 @@ def test_a_back_dated_instant_is_never_one_that_was_used() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
+        ({"schema_since": at(3)}, "the schema changed at"),
         ({"slices_by_completion_time": False}, "by name"),
         ({"earliest_retained": at(3)}, "next clean"),
         ({"timeline": Timeline.of([*TIMELINE.instants[3:]])}, "archived"),
