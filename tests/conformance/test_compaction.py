@@ -15,7 +15,7 @@ import pytest
 from eventide import Table
 from eventide_core.errors import RefusedError
 from eventide_core.table.plans import LinkMode
-from golden.readings import as_json
+from golden.readings import as_values
 from support import golden
 from support.judge import HudiJudge, hudi_rs
 from support.reach import reached
@@ -65,7 +65,7 @@ class Readers:
 
 
 def rows(found: pa.Table, columns: tuple[str, ...]) -> Counter[Row]:
-    return Counter(tuple(repr(as_json(row[name])) for name in columns) for row in found.to_pylist())
+    return Counter(tuple(map(repr, as_values(row, columns))) for row in found.to_pylist())
 
 
 def recorded(reading: golden.Reading) -> Counter[Row]:
@@ -121,6 +121,8 @@ def test_every_reader_sees_what_it_saw_before(
         else:  # late losers may vanish; no true change is lost, none is doubled
             assert after <= before, where
             assert before & snapshot <= after, where
+        if reading.judge == "hudi-rs" and reading.as_of is not None:
+            continue  # by the latest schema, where Hudi and eventide go by the one of then
         ours = ask(table, reading)
         if reading.query == "snapshot":
             assert ours == before, ("eventide", where)

@@ -7,7 +7,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.table.record_order import MergeRule
-from golden.readings import as_json
+from golden.readings import as_values
 from support import golden
 
 
@@ -19,7 +19,7 @@ def judge_of(table: golden.GoldenTable, rule: MergeRule) -> str:
 
 
 def rows(found: pa.Table, columns: tuple[str, ...]) -> list[str]:
-    return sorted(repr([as_json(row[name]) for name in columns]) for row in found.to_pylist())
+    return sorted(repr(as_values(row, columns)) for row in found.to_pylist())
 
 
 @pytest.mark.parametrize("name", golden.names())

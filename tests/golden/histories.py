@@ -7,8 +7,8 @@ Event times are milliseconds. Batch `b` of a history spans the seconds [1000 b, 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -55,11 +55,16 @@ SEQUENCED = PLAIN.append(pa.field("seq", pa.int64()))
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action on the table: an `operation` of Hudi with its rows, or `compact`; or a write that fails."""
+    """One action on the table: an `operation` of Hudi with its rows, or `compact`; or a write that fails.
+
+    `schema` and `options` are this write's own, where they differ from the table's.
+    """
 
     operation: str
     rows: tuple[Row, ...] = ()
     must_fail: bool = False
+    schema: pa.Schema | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def changes_and_natural_deletes(*, compact_after: int | None = None, rich: bool = False) -> Iterator[Step]:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from golden.histories import Step
 from golden.readings import Readings, as_json
 from golden.recipes import Recipe, recipes
 from support.golden import FOLDER, unpack
@@ -43,37 +44,27 @@ def build(judge: HudiJudge, recipe: Recipe, path: Path) -> list[Document]:
             judge.schedule_compaction(path)
             judge.run_compaction(path, {key: recipe.options[key] for key in ORDERING})
         else:
-            _write(judge, recipe, path, step.operation, list(step.rows), fails=step.must_fail, first=nth == 0)
+            _write(judge, recipe, path, step, first=nth == 0)
         rows = [[as_json(row.get(name)) for name in recipe.schema.names] for row in step.rows]
         steps.append({"operation": step.operation, "failed": step.must_fail, "rows": rows})
     return steps
 
 
-def _write(
-    judge: HudiJudge,
-    recipe: Recipe,
-    path: Path,
-    operation: str,
-    rows: list[dict[str, object]],
-    *,
-    fails: bool,
-    first: bool,
-) -> None:
-    options = {**recipe.options, **(FAILING_VALIDATOR if fails else {})}
+def _write(judge: HudiJudge, recipe: Recipe, path: Path, step: Step, *, first: bool) -> None:
     try:
         judge.write(
             path,
-            rows,
-            recipe.schema,
-            options=options,
-            operation=operation,
+            list(step.rows),
+            step.schema or recipe.schema,
+            options={**recipe.options, **step.options, **(FAILING_VALIDATOR if step.must_fail else {})},
+            operation=step.operation,
             mode="overwrite" if first else "append",
         )
     except JudgeError:
-        if not fails:
+        if not step.must_fail:
             raise
     else:
-        assert not fails, f"{recipe.name}: a write that was to fail went through"
+        assert not step.must_fail, f"{recipe.name}: a write that was to fail went through"
 
 
 def pack(path: Path, archive: Path) -> None:

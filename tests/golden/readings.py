@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ Read: TypeAlias = Callable[..., pa.Table]
 Question: TypeAlias = dict[str, str]
 
 COMMIT_TIME = "_hoodie_commit_time"
+ABSENT = "(no such column)"
 
 
 class Readings:
@@ -37,7 +38,7 @@ class Readings:
             except Exception as refusal:
                 self._reads.append({"judge": judge, **question, "error": str(refusal)[:200]})
                 continue
-            numbers = sorted(map(self._number, rows.select(self._columns).to_pylist()))
+            numbers = sorted(map(self._number, rows.to_pylist()))
             self._reads.append({"judge": judge, **question, "rows": numbers})
 
     def document(self) -> dict[str, object]:
@@ -63,14 +64,19 @@ class Readings:
                 yield {"query": "incremental", "begin": completion or instant.requested_time}
 
     def _number(self, row: dict[str, Any]) -> int:
-        values = [as_json(row[name]) for name in self._columns]
+        values = as_values(row, self._columns)
         number = self._numbers.setdefault(repr(values), len(self._rows))
         if number == len(self._rows):
             self._rows.append(values)
         return number
 
 
-def as_json(value: object) -> object:
+def as_values(row: dict[str, Any], columns: Sequence[str]) -> list[object]:
+    """A row as it stands in JSON. A column that an earlier schema of the table did not have is told apart from a null."""
+    return [as_json(row[name]) if name in row else ABSENT for name in columns]
+
+
+def as_json(value: Any) -> object:
     """A column value as `support.golden` reads it back by the column's type."""
     match value:
         case datetime() | date():
@@ -79,5 +85,11 @@ def as_json(value: object) -> object:
             return str(value)
         case bytes():
             return value.hex()
+        case dict():
+            return {name: as_json(inner) for name, inner in value.items()}
+        case [tuple(), *_]:  # a map, whose entries have no order
+            return sorted([entry[0], as_json(entry[1])] for entry in value)
+        case list():
+            return [as_json(inner) for inner in value]
         case _:
             return value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from golden.evolution import LAST_STAGE, a_schema_that_grows, grown
 from golden.histories import (
     ORDERED_DELETES,
     PLAIN,
@@ -34,6 +35,9 @@ from support.judge.options import (
     OVERWRITE_WITH_LATEST,
     PARQUET_LOG_BLOCKS,
     SIMPLE_INDEX,
+    SNAPPY,
+    UNCOMPRESSED,
+    ZSTD,
     table_name,
     table_version,
 )
@@ -41,7 +45,7 @@ from support.judge.options import (
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`name` begins with the table version."""
+    """`name` begins with the table version; `schema` is the one that the table ends with."""
 
     name: str
     bundle: str
@@ -92,6 +96,17 @@ def recipes() -> tuple[Recipe, ...]:
         _v9("v9_rolled_back", v9, a_writer_dies(work_goes_on=True)),
         _v9("v9_inflight", v9, a_writer_dies(work_goes_on=False)),
         _v9("v9_archived", v9 | ARCHIVED_EARLY, changes_and_natural_deletes()),
+        _v6("v6_grown", v6 | SNAPPY, a_schema_that_grows(), grown(LAST_STAGE)),
+        _v9("v9_grown_parquet", v9 | PARQUET_LOG_BLOCKS | ZSTD, a_schema_that_grows(), grown(LAST_STAGE)),
+        _named(
+            "v9_120_grown",
+            "1.2.0",
+            v9 | UNCOMPRESSED,
+            a_schema_that_grows(promotes=False),
+            grown(LAST_STAGE, promotes=False),
+        ),
+        _v6("v6_grown_nested", v6, a_schema_that_grows(nested=True), grown(LAST_STAGE, nested=True)),
+        _v9("v9_grown_nested", v9, a_schema_that_grows(nested=True), grown(LAST_STAGE, nested=True)),
         _v9("v9_mdt", v9 | METADATA_TABLE, changes_and_natural_deletes()),
     )
 

@@ -92,7 +92,10 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
     if timeline.start is not None and instant < timeline.start:
         return None, f"instants later than {instant} have been archived"
     if instant < facts.schema_since:
-        return None, f"the schema changed at {facts.schema_since}, and time travel reads by the one that the table had then"
+        return (
+            None,
+            f"the schema changed at {facts.schema_since}, and time travel reads by the one that the table had then",
+        )
     if facts.earliest_retained is not None and instant < facts.earliest_retained:
         return (
             None,

@@ -68,6 +68,14 @@ ARCHIVED_EARLY = {
 AVRO_LOG_BLOCKS = {"hoodie.logfile.data.block.format": "avro"}
 PARQUET_LOG_BLOCKS = {"hoodie.logfile.data.block.format": "parquet"}
 
+SNAPPY = {"hoodie.parquet.compression.codec": "snappy"}
+ZSTD = {"hoodie.parquet.compression.codec": "zstd"}
+UNCOMPRESSED = {"hoodie.parquet.compression.codec": "uncompressed"}
+"""Of base files and Parquet log blocks; Hudi's default is gzip."""
+
+COLUMNS_MAY_GO = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+"""A column that a write lacks leaves the table's schema; else Hudi refuses the write."""
+
 PAYLOADS = "org.apache.hudi.common.model"
 DEFAULT_PAYLOAD = {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.DefaultHoodieRecordPayload"}
 OVERWRITE_WITH_LATEST = {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.OverwriteWithLatestAvroPayload"}
