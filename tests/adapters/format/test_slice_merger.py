@@ -18,6 +18,7 @@ from eventide_core.ports import MergeTask
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
+from support import log_files
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2, D3 = (f"2026010100000000{i}" for i in range(4))
@@ -106,6 +107,22 @@ def test_tombstones_of_several_instants_are_carried_in_a_block_each(storage: Mem
     merged = ((LOGS[0], len(storage.read(LOGS[0]))),)
     ArrowSliceMerger(storage)(task(merged=merged))
     assert storage.read(CARRIED) == delete_block(D1, [("a", 30)]) + delete_block(D2, [("b", 60)])
+
+
+def test_a_tombstone_of_several_ordering_fields_is_carried_where_any_of_them_decides(storage: MemoryStorage) -> None:
+    def ordering(ts: int, val: str) -> tuple[str, Any]:
+        values = (("LongWrapper", ts), ("StringWrapper", val))
+        return ("ArrayWrapper", [(f"org.apache.hudi.avro.model.{name}", {"value": value}) for name, value in values])
+
+    # The left-overs hold a@(20, late), b@(40, second) and d@(50, third).
+    contradicted = [("a", ordering(20, "m")), ("d", ordering(50, "third "))]
+    deletes = [*contradicted, ("b", ordering(40, "a"))]
+    storage.put(LOGS[0], log_files.delete_block(D1, deletes))
+    shape = RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts", "val"), "ts")
+    merged = ((LOGS[0], len(storage.read(LOGS[0]))),)
+    result = ArrowSliceMerger(storage)(task(merged=merged, shape=shape))
+    assert result.carried_tombstones == 2
+    assert storage.read(CARRIED) == log_files.delete_block(D1, contradicted)
 
 
 def test_nothing_is_carried_where_no_left_over_contradicts(storage: MemoryStorage) -> None:
