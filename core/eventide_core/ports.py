@@ -213,7 +213,8 @@ class LogSummary:
     """What one log file holds, as far as a planner asks.
 
     `instants` are those of its blocks. `delete_count` counts deletes of either kind, `has_rollback_block` says that a
-    command block takes other blocks back, `has_torn_block` that a write broke off in it (its instant is among `instants`).
+    command block takes other blocks back, `has_torn_block` that a write broke off in it (its instant is among `instants`),
+    `has_merged_block` that a log compaction wrote one.
     """
 
     path: str
@@ -222,6 +223,7 @@ class LogSummary:
     delete_count: int
     has_rollback_block: bool
     has_torn_block: bool
+    has_merged_block: bool
 
 
 class LogContent(Protocol):

@@ -4,8 +4,9 @@
 2. A data or delete block counts if its instant is accepted.
 3. A rollback block takes back the blocks of its target instant that come before it, in this log and in earlier ones; a
    later write of the same instant stays.
-4. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates, log compactions.
-5. A torn block is what a write left that broke off, and readers pass over it. A strict caller passes over it only where it
+4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
+5. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates.
+6. A torn block is what a write left that broke off, and readers pass over it. A strict caller passes over it only where it
    would not count if it were whole, by the instant in its header; else records are lost that a commit promised.
 """
 
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, ReadRange, read_blocks
+from eventide_core.table.log_compaction import counting_instants
 from eventide_core.table.slice_read import BlockFilter
 
 _ROLLBACK = "0"
@@ -44,6 +46,12 @@ class PlacedBlock:
         if instant is None:
             raise CorruptLogBlockError(f"{self.place}: has no instant in its header")
         return instant
+
+    @property
+    def merged_instants(self) -> tuple[str, ...]:
+        """The instants whose blocks a log compaction merged into this one; none for any other block."""
+        times = self.block.header.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
+        return tuple(time.strip() for time in times.split(",") if time.strip())
 
     def read_content(self, storage: Storage) -> bytes:
         return self.read_range(storage, 0, self.block.content_length)
@@ -139,7 +147,13 @@ def counting_blocks(
                 f"{placed.place}: torn, though {placed.instant}, which wrote it, has completed: readers don't see its "
                 "records; restore the file from a copy"
             )
-    return tuple(counting)
+    merged = {placed.instant: placed.merged_instants for placed in counting if placed.merged_instants}
+    if not merged:
+        return tuple(counting)
+    of_instant: dict[str, list[PlacedBlock]] = {}
+    for placed in counting:
+        of_instant.setdefault(placed.instant, []).append(placed)
+    return tuple(placed for instant in counting_instants(tuple(of_instant), merged) for placed in of_instant[instant])
 
 
 def instant_of_torn_block(placed: PlacedBlock) -> str:
@@ -160,10 +174,6 @@ def refuse_unknown(placed: PlacedBlock) -> None:
         raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")
     if header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
         raise UnsupportedTableError(f"{placed.place}: partial updates (records of some columns) are not supported")
-    if HeaderKey.COMPACTED_BLOCK_TIMES in header:
-        raise UnsupportedTableError(
-            f"{placed.place}: log compaction is not supported; run a full compaction with Hudi first"
-        )
 
 
 def _rollback_target(placed: PlacedBlock) -> str:

@@ -47,7 +47,7 @@ class ArrowLogContent:
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
-        has_rollback = has_torn_block = False
+        has_rollback = has_torn_block = has_merged = False
         for block in read_headers(self.storage, log.path, log.size, is_strict=False):
             placed = PlacedBlock(log.path, 0, block)
             if block.block_type is BlockType.COMMAND:
@@ -59,13 +59,16 @@ class ArrowLogContent:
                 continue
             refuse_unknown(placed)
             instants.add(placed.instant)
+            has_merged = has_merged or bool(placed.merged_instants)
             known = event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), shape.event_time_field)
             if known is not None and block.block_type is not BlockType.DELETE:
                 tally.add_range(known)
                 continue
             for part in reader.read(placed):
                 tally.add(_event_times(part, shape), is_delete=isinstance(part, DeleteBlock))
-        return LogSummary(log.path, tally.event_times, frozenset(instants), tally.deletes, has_rollback, has_torn_block)
+        return LogSummary(
+            log.path, tally.event_times, frozenset(instants), tally.deletes, has_rollback, has_torn_block, has_merged
+        )
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> None:
         counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)

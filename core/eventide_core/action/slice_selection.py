@@ -1,7 +1,8 @@
 """What an event-time compaction takes of each slice.
 
 1. `select` splits each slice's logs by the strategy. A slice with nothing before T is left alone. A rollback block, or a
-   block of an instant that never completed, anywhere in the slice: full compaction.
+   block of an instant that never completed, anywhere in the slice, or a log compaction's block among the left-overs: full
+   compaction.
 2. `needed_histories` says which keys' histories algebra does not answer for (action/slice_split.py); the service fetches
    them, `settle` falls back to full compaction where they say so, or notes that tombstones are to be carried.
 """
@@ -30,6 +31,7 @@ class LogFacts:
     delete_count: int
     has_rollback_block: bool
     needs_check: bool
+    has_merged_block: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,12 @@ def select(facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeli
                     FallbackReason.UNCOMMITTED_BLOCK,
                     f"{fact.log.name} holds a block of {block_instant}, which never completed",
                 )
+    for fact in chosen.remaining:
+        if fact.has_merged_block:
+            return chosen.in_full(
+                FallbackReason.LOG_COMPACTION,
+                f"{fact.log.name} holds what a log compaction merged of the logs before it",
+            )
     return chosen
 
 

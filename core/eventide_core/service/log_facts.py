@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.table import TableState
-from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.commit_metadata import LOG_COMPACT, WriteStat
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
@@ -50,6 +50,7 @@ class LogFactsReader:
                 summary.delete_count,
                 summary.has_rollback_block,
                 summary.has_torn_block,
+                summary.has_merged_block,
             )
         return {log.path: self._known[log.path, log.size, shape.event_time_field] for log in wanted}
 
@@ -89,10 +90,15 @@ class _Summarize:
 
 
 def _single_stats(state: TableState) -> dict[str, tuple[str, WriteStat]]:
-    """The write stats of files that one commit alone wrote, with that commit's requested time, by path."""
+    """The write stats of files that one commit alone wrote, with that commit's requested time, by path.
+
+    Not those of log compactions: their logs hold blocks that stand for others, which only the logs themselves say.
+    """
     found: dict[str, tuple[str, WriteStat]] = {}
     several: set[str] = set()
     for time, metadata in state.commits.items():
+        if metadata.operation_type == LOG_COMPACT:
+            continue
         for stat in metadata.stats:
             if stat.path in found:
                 several.add(stat.path)
@@ -108,4 +114,12 @@ def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | Non
     # A delete is no record of the stat's range; and a left-over's stat, which we wrote, names the compaction.
     if event_times is None or stat.num_deletes or stat.num_writes == 0 or stat.file_size_bytes != log.size:
         return None
-    return LogFacts(log, event_times, frozenset({time}), 0, has_rollback_block=False, needs_check=True)
+    return LogFacts(
+        log,
+        event_times,
+        frozenset({time}),
+        0,
+        has_rollback_block=False,
+        needs_check=True,
+        has_merged_block=False,
+    )

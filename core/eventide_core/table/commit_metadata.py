@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 from eventide_core.table.event_time import EventTimeRange
 
+LOG_COMPACT = "LOG_COMPACT"
+"""The operation type of a log compaction's delta commit."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:

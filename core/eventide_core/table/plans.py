@@ -34,6 +34,7 @@ class FallbackReason(StrEnum):
 
     ROLLBACK_BLOCK = "rollback-block"
     UNCOMMITTED_BLOCK = "uncommitted-block"
+    LOG_COMPACTION = "log-compaction"
     DELETE_REORDERED = "delete-reordered"
     LATE_RECORD_REORDERED = "late-record-reordered"
     KEY_LEAVES_BASE_INDEX = "key-leaves-base-index"

@@ -16,9 +16,15 @@ class Timeline:
     A pending action and what completed it share a requested time, and are one instant. A savepoint bears the time of
     the commit it keeps, and is an instant of its own: `_by_time` leaves it out. `_archived` are instants that have left
     the active timeline; of these only the completion times are known here.
+
+    `start` is the earliest requested time of a write; any before it has been archived, hence ended. None when empty.
+    Cleans, rollbacks and savepoints keep their places while the writes around them are archived: they don't count. Nor
+    does a write that a savepoint keeps, which may stay behind the archived ones (`hoodie.archive.beyond.savepoint`),
+    unless there is no other.
     """
 
     instants: tuple[Instant, ...]
+    start: str | None
     _by_time: dict[str, Instant] = field(repr=False, compare=False)
     _archived: Mapping[str, Instant] = field(default_factory=dict[str, Instant], repr=False, compare=False)
 
@@ -32,20 +38,15 @@ class Timeline:
             if known is None or _STATE_RANK[instant.state] > _STATE_RANK[known.state]:
                 latest[key] = instant
         by_time = {time: found for (time, is_savepoint), found in latest.items() if not is_savepoint}
-        return cls(tuple(latest[key] for key in sorted(latest)), by_time)
+        kept = {time for time, is_savepoint in latest if is_savepoint}
+        writes = sorted(time for time, found in by_time.items() if found.action in _WRITES)
+        start = next((time for time in writes if time not in kept), writes[0] if writes else None)
+        return cls(tuple(latest[key] for key in sorted(latest)), start, by_time)
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
         """The timeline that a listing of the timeline folder says; files of other kinds are passed over."""
         return cls.of(instant for instant in map(Instant.parse, names) if instant is not None)
-
-    @property
-    def start(self) -> str | None:
-        """The earliest requested time of a write; any before it has been archived, hence ended. None when empty.
-
-        Cleans, rollbacks and savepoints keep their places while the writes around them are archived: they don't count.
-        """
-        return next((i.requested_time for i in self.instants if i.action in _WRITES), None)
 
     @property
     def completed(self) -> tuple[Instant, ...]:

@@ -62,6 +62,14 @@ def _rows(instant: str, *rows: tuple[str, int | None, bool | None], schema: str 
     return avro_block(instant, written_schema(schema), records)
 
 
+def _merged(instant: str, originals: tuple[str, ...], *rows: tuple[str, int | None, bool | None]) -> bytes:
+    """The block of a log compaction at `instant`; its records keep the commits that they came from."""
+    schema = written_schema(SCHEMA_TEXT)
+    records = [with_meta({"id": k, "ts": ts, "_hoodie_is_deleted": d}, k, originals[-1]) for k, ts, d in rows]
+    header = {INSTANT_TIME: instant, SCHEMA: schema, COMPACTED_BLOCK_TIMES: ",".join(originals)}
+    return block(3, header, avro_content(schema, records))
+
+
 def _put(storage: Storage, *contents: bytes) -> list[tuple[str, int]]:
     """One log file for each content."""
     logs = []
@@ -239,6 +247,41 @@ class TestADeleteMarker:
             self._read(storage, "rate", "1.0", None)
 
 
+class TestLogCompaction:
+    def test_the_merged_block_stands_for_its_originals_where_the_newest_of_them_stood(self, storage: Storage) -> None:
+        """T3 was written while the log compaction ran: it stays the newer one, though the merged block lies behind it."""
+        logs = _put(
+            storage,
+            _rows(T1, ("a", 1, None), ("b", 1, None)) + delete_block(T2, [("b", None)]),
+            _rows(T3, ("a", 3, None)),
+            _merged(T4, (T1, T2), ("a", 1, None), ("b", 1, True)),
+        )
+        assert _read(storage, logs) == [(T4, ("a", 1)), (T4, ("-b", 1)), (T3, ("a", 3))]
+
+    def test_the_merged_block_of_a_merged_block_stands_for_them_all(self, storage: Storage) -> None:
+        logs = _put(
+            storage,
+            _rows(T1, ("a", 1, None)) + _merged(T2, (T1,), ("a", 2, None)),
+            _rows(T3, ("a", 3, None)) + _merged(T4, (T2, T3), ("a", 4, None)),
+        )
+        assert _read(storage, logs) == [(T4, ("a", 4))]
+
+    def test_the_originals_count_where_the_log_compaction_does_not(self, storage: Storage) -> None:
+        logs = _put(
+            storage, _rows(T1, ("a", 1, None)), _rows(T2, ("a", 2, None)), _merged(T3, (T1, T2), ("a", 9, None))
+        )
+        originals = [(T1, ("a", 1)), (T2, ("a", 2))]
+        assert _read(storage, logs, BlockFilter(frozenset({T1, T2, T3}), None, until=T2)) == originals
+        assert _read(storage, logs, BlockFilter(frozenset({T1, T2}), None)) == originals
+        rolled_back = [*logs, (f"part=a/.f_{T1}.log.9_0-0-1", len(rollback_block(T4, T3)))]
+        storage.put(rolled_back[-1][0], rollback_block(T4, T3))
+        assert _read(storage, rolled_back) == originals
+
+    def test_a_merged_block_without_any_of_its_originals_does_not_count(self, storage: Storage) -> None:
+        logs = _put(storage, _rows(T1, ("a", 1, None)), _merged(T3, (T1,), ("a", 1, None)), _rows(T4, ("b", 4, None)))
+        assert _read(storage, logs, BlockFilter(frozenset({T3, T4}), None)) == [(T4, ("b", 4))]
+
+
 class TestWhatCannotBeRead:
     @pytest.mark.parametrize("is_strict", [True, False])
     def test_a_missing_log_is_told(self, storage: Storage, *, is_strict: bool) -> None:
@@ -254,7 +297,7 @@ class TestWhatCannotBeRead:
 
     @pytest.mark.parametrize(
         ("kind", "header"),
-        [(HFILE, {}), (CDC, {}), (3, {IS_PARTIAL: "true"}), (3, {COMPACTED_BLOCK_TIMES: f"{T1},{T2}"})],
+        [(HFILE, {}), (CDC, {}), (3, {IS_PARTIAL: "true"})],
     )
     def test_kinds_of_blocks_that_would_be_read_wrongly_are_refused(
         self, storage: Storage, kind: int, header: dict[int, str]

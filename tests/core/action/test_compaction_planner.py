@@ -49,7 +49,17 @@ def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) ->
         instant = at(number)
         name = LogFileName("fg", instant, 1, "0-1-1") if version >= 8 else LogFileName("fg", T0, number, "0-1-1")
         log = LogFile(name, f"p/{name}", 100 * number)
-        logs.append(LogFacts(log, event_times, frozenset({instant}), 0, has_rollback_block=False, needs_check=False))
+        logs.append(
+            LogFacts(
+                log,
+                event_times,
+                frozenset({instant}),
+                0,
+                has_rollback_block=False,
+                needs_check=False,
+                has_merged_block=False,
+            )
+        )
     logs[-1] = replace(logs[-1], **changes)  # type: ignore[arg-type]  # the test names the fields it changes
     base = BaseFile(BaseFileName("fg", "0-1-1", T0), "p/fg_0-1-1_20260101000000000.parquet", 1000)
     return SliceFacts(FileSlice("p", "fg", T0, base, tuple(fact.log for fact in logs)), tuple(logs))
@@ -86,6 +96,15 @@ def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
 def test_the_logs_before_t_are_compacted_and_the_rest_remains() -> None:
     found = selection()
     assert (len(found.compacted), len(found.remaining), found.fallback) == (2, 2, None)
+
+
+def test_a_log_compaction_is_never_parted_from_what_it_merged() -> None:
+    found = selection(has_merged_block=True)
+    assert found.fallback is FallbackReason.LOG_COMPACTION
+    assert not found.remaining
+    among_the_merged = selected(slice_facts(*FOUR[:2], EventTimeRange(30, 40), has_merged_block=True), 100)
+    assert among_the_merged is not None
+    assert among_the_merged.fallback is None
 
 
 def test_a_rollback_block_anywhere_in_the_slice_forces_a_full_compaction() -> None:
@@ -150,8 +169,7 @@ def test_a_back_dated_instant_is_never_one_that_was_used() -> None:
 def test_auto_copies_where_back_dating_is_not_safe(changes: dict[str, object], why: str) -> None:
     facts = link_facts(LinkChoice.AUTO, **changes)
     if "archived" in why:  # the archived commits still have their completion times, or the view would refuse
-        merged = Timeline.of([*TIMELINE.instants[:1], *TIMELINE.instants[3:]])
-        facts = replace(facts, timeline=Timeline(merged.instants[1:], TIMELINE._by_time))
+        facts = replace(facts, timeline=facts.timeline.with_archived(TIMELINE.instants[:3]))
     decision = choose_link([selection()], facts)
     assert decision.mode is LinkMode.COPY
     assert decision.instant == at(9)

@@ -71,6 +71,16 @@ def test_a_pending_write_holds_archival_back() -> None:
     assert not timeline.is_completed(_time(3))
 
 
+def test_a_commit_that_a_savepoint_keeps_may_stay_behind_archived_ones() -> None:
+    """hoodie.archive.beyond.savepoint leaves a hole: what lies in it has been archived, not rolled back."""
+    kept = [f"{_time(2)}_{_time(3)}.deltacommit", f"{_time(2)}_{_time(4)}.savepoint"]
+    timeline = Timeline.of_file_names([*kept, f"{_time(8)}_{_time(9)}.deltacommit"])
+    assert timeline.start == _time(8)
+    assert timeline.is_archived(_time(5))
+    assert timeline.completion_time(_time(2)) == _time(3)
+    assert Timeline.of_file_names(kept).start == _time(2)
+
+
 def test_an_empty_timeline_knows_of_nothing() -> None:
     timeline = Timeline.of([])
     assert timeline.start is None
