@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine_spark import ship_packages
-from eventide_adapters.format.avro_schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro_schema import query_schema
 from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Engine
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of one query, not read yet. Hudi's five meta columns come first, then the table's own."""
+    """The rows of one query, not read yet. Hudi's five meta columns come first, if the table has them, then its own."""
 
     plan: QueryPlan
     reader: ArrowSliceReader
@@ -29,7 +29,7 @@ class Rows:
 
     @property
     def schema(self) -> pa.Schema:
-        return arrow_schema(with_meta_fields(self.plan.shape.schema))
+        return query_schema(self.plan.shape)
 
     def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of these columns, of all of them for None. Raises InvalidFilterError."""

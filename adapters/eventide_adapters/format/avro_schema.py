@@ -24,6 +24,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.record_shape import RecordShape
 
 META_FIELDS: Final = (
     "_hoodie_commit_time",
@@ -128,6 +129,11 @@ def with_meta_fields(schema: str) -> str:
 def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
     """The fields of a table's records, meta fields in front, in that order; of `names` alone where given."""
     return tuple(f for f in record_fields(with_meta_fields(schema)) if names is None or f.name in names)
+
+
+def query_schema(shape: RecordShape) -> pa.Schema:
+    """The Arrow schema of a query's rows: Hudi's meta fields first, where the table has them."""
+    return arrow_schema(shape.schema if shape.key_fields else with_meta_fields(shape.schema))
 
 
 def arrow_schema(schema: str) -> pa.Schema:

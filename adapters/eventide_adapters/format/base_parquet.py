@@ -94,14 +94,17 @@ class BaseFileWriter:
     Without `close` the end of the `with` block leaves the output unfinished.
     """
 
-    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomParameters) -> None:
-        """`schema` is the table's Avro schema. Raises ConfigError for an unknown codec."""
+    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomParameters | None) -> None:
+        """`schema` is the table's Avro schema; `bloom` is None where the files hold no record keys to be found by.
+
+        Raises ConfigError for an unknown codec.
+        """
         if codec.lower() not in _LEVELS:
             raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(_LEVELS)}")
         self._schema = schema
         self._sink = _Sink(output)
         self._bloom_parameters = bloom
-        self._bloom = BloomFilterBuilder(bloom)
+        self._bloom = None if bloom is None else BloomFilterBuilder(bloom)
         self._keys: tuple[str, str] | None = None
         self._pending: list[pa.Table] = []
         self.row_count = 0
@@ -125,9 +128,10 @@ class BaseFileWriter:
 
     def write(self, records: pa.Table) -> None:
         """Adds records, which have all columns of the table."""
-        keys = records.column(RECORD_KEY)
-        self._bloom.add(keys)
-        self._widen_key_range(keys)
+        if self._bloom is not None:
+            keys = records.column(RECORD_KEY)
+            self._bloom.add(keys)
+            self._widen_key_range(keys)
         self.row_count += len(records)
         self._pending.append(records)
         if (
@@ -139,9 +143,11 @@ class BaseFileWriter:
     def close(self, footer: Mapping[str, str]) -> int:
         """Writes the footer, Hudi's keys and those of `footer`; the file's size in bytes."""
         self._flush()
-        pairs = {FOOTER_KEY: self._bloom.text()}
-        if self._bloom_parameters.type_code != SIMPLE:
-            pairs[TYPE_FOOTER_KEY] = self._bloom_parameters.type_code
+        pairs: dict[str, str] = {}
+        if self._bloom is not None and self._bloom_parameters is not None:
+            pairs[FOOTER_KEY] = self._bloom.text()
+            if self._bloom_parameters.type_code != SIMPLE:
+                pairs[TYPE_FOOTER_KEY] = self._bloom_parameters.type_code
         if self._keys is not None:
             pairs["hoodie_min_record_key"], pairs["hoodie_max_record_key"] = self._keys
         pairs["parquet.avro.schema"] = with_meta_fields(self._schema)

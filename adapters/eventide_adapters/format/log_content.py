@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_parquet import read_base
 from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.event_time_properties import event_times_of_schema
 from eventide_adapters.format.key_versions import VersionColumns, common_keys, histories, versions_of_block
@@ -24,6 +23,7 @@ from eventide_adapters.format.log_blocks import (
 from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge_arrow import merge_columns
 from eventide_adapters.format.ordering_values import ordering_of_fields, orderings_of
+from eventide_adapters.format.virtual_key import read_keyed_base
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.event_time import EventTimeRange
@@ -115,7 +115,7 @@ class ArrowLogContent:
     def _base_versions(self, path: str | None, shape: RecordShape, keys: Any) -> Iterator[VersionColumns]:
         if path is None:
             return
-        for batch in read_base(self.storage, path, table_fields(shape.schema, merge_columns(shape))):
+        for batch in read_keyed_base(self.storage, path, table_fields(shape.schema, merge_columns(shape)), shape):
             orderings = orderings_of(batch, shape.ordering_fields)
             yield VersionColumns.of_keys(batch.column(RECORD_KEY), orderings, is_delete=False).of(keys)
 

@@ -25,6 +25,7 @@ from eventide_adapters.format.column_resolution import check_columns, resolve_co
 from eventide_adapters.format.delete_block import decode_delete_block
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.ordering_values import ordering_type, orderings_of
+from eventide_adapters.format.virtual_key import with_record_keys
 from eventide_core.errors import (
     CorruptLogBlockError,
     EventideError,
@@ -96,9 +97,10 @@ class BlockReader:
         self.ordering_type = ordering_type(self._ordering, {name: field.type.arrow for name, field in fields.items()})
         # A block in which rows may be deletes is read with what tells them, too.
         self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
-        extra = dict.fromkeys([*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering])
-        wider = [*self._columns, *(name for name in extra if name not in self._columns)]
-        self._read_fields = tuple(fields[name] for name in (wider if self._marks else self._columns))
+        extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
+        self._key_fields = shape.key_fields
+        wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
+        self._read_fields = tuple(fields[name] for name in wider)
 
     def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
         """The records of a block that counts, in one part or several."""
@@ -152,6 +154,7 @@ class BlockReader:
 
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
         """Records and deletes apart."""
+        records = with_record_keys(records, self._key_fields)
         is_deleted = np.zeros(records.num_rows, np.bool_)
         for mark in self._marks:
             is_deleted |= mark.rows(records)

@@ -27,7 +27,6 @@ from eventide_adapters.format.base_parquet import (
     BaseFileWriter,
     bloom_parameters,
     codec_of,
-    read_base,
     read_footer,
 )
 from eventide_adapters.format.delete_block import encode_delete_block
@@ -35,6 +34,7 @@ from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import DataBlock, iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
 from eventide_adapters.format.ordering_values import common_ranks, orderings_of
+from eventide_adapters.format.virtual_key import read_keyed_base
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, Storage
@@ -67,14 +67,14 @@ class ArrowSliceMerger:
             task.shape,
         )
         merge = SliceMerge(logs, task.shape)
-        base = iter(()) if task.base_path is None else read_base(self.storage, task.base_path, fields)
+        base = iter(()) if task.base_path is None else read_keyed_base(self.storage, task.base_path, fields, task.shape)
         footer = {} if task.base_path is None else read_footer(self.storage, task.base_path)
-        bloom = bloom_parameters(footer, task.base_path or task.new_base_path)
+        bloom = None if task.shape.key_fields else bloom_parameters(footer, task.base_path or task.new_base_path)
         output = self.storage.open_output(task.new_base_path)
         try:
             with BaseFileWriter(output, task.shape.schema, codec=_codec(self.storage, task), bloom=bloom) as writer:
                 for table in merge.batches(base):
-                    writer.write(_with_file_name(table, task.new_base_path.rpartition("/")[2]))
+                    writer.write(_as_written(table, task))
                 carried = contradicted(self.storage, task, merge.tombstones)
                 result = MergeResult(
                     new_base_path=task.new_base_path,
@@ -199,9 +199,15 @@ def _check_size(storage: Storage, path: str, size: int) -> None:
         )
 
 
-def _with_file_name(table: pa.Table, name: str) -> pa.Table:
-    place = table.schema.get_field_index(_FILE_NAME)
-    return table.set_column(place, table.schema.field(place), pa.repeat(name, len(table)))
+def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
+    """With the new file's name in every row, and the keys taken out again that were made of the columns."""
+    columns: dict[str, Any] = {_FILE_NAME: pa.repeat(task.new_base_path.rpartition("/")[2], len(table))}
+    if task.shape.key_fields:
+        columns[RECORD_KEY] = pa.nulls(len(table), pa.string())
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), values)
+    return table
 
 
 def _merged_names(task: MergeTask) -> list[str]:

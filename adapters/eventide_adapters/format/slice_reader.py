@@ -13,11 +13,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro_schema import AvroField, table_fields
-from eventide_adapters.format.base_parquet import read_base
+from eventide_adapters.format.avro_schema import AvroField, query_schema, table_fields
 from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, merge_columns
+from eventide_adapters.format.virtual_key import read_keyed_base
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
 from eventide_core.table.record_shape import RecordShape
@@ -37,11 +37,12 @@ class ArrowSliceReader:
     ) -> Iterator[pa.RecordBatch]:
         """The slice's records with the chosen columns, all of them for None, in the order of the table's schema.
 
-        Meta columns come first. `_hoodie_file_name` of a record from a log is the file id, as Hudi shows it. Raises
-        InvalidFilterError for a column that the table doesn't have.
+        Meta columns come first, where the table has them. `_hoodie_file_name` of a record from a log is the file id, as
+        Hudi shows it. Raises InvalidFilterError for a column that the table doesn't have.
         """
         table_names = [field.name for field in table_fields(shape.schema)]
-        wanted = table_names if columns is None else _known(columns, table_names)
+        visible = query_schema(shape).names
+        wanted = visible if columns is None else _known(columns, visible)
         names = set(wanted)
         if slice_read.commit_times is not None:
             names.add(_COMMIT_TIME)
@@ -61,7 +62,7 @@ class ArrowSliceReader:
         # As Hudi's incremental readers have it: a version of another commit takes no part in the merge either.
         base = (
             _of_commits(batch, slice_read.commit_times)
-            for batch in (() if path is None else read_base(self.storage, path, fields))
+            for batch in (() if path is None else read_keyed_base(self.storage, path, fields, shape))
         )
         if not slice_read.log_paths:
             yield from base

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.history import check_history
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_system_view import DataFile, FileSystemView
@@ -37,9 +38,16 @@ class QueryService:
     def incremental(self, begin: str, end: str | None) -> QueryPlan:
         """The latest state of the rows that commits in (begin, end] changed.
 
-        Where cleaning has removed files of that span, the rows come from the slices as they are now.
+        Where cleaning has removed files of that span, the rows come from the slices as they are now. Raises
+        UnsupportedTableError for a table without meta fields, as Hudi does.
         """
         state = TableState.load_committed(self.files)
+        if state.config.virtual_key_fields:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: records of a table without meta fields don't say which commit wrote them, so "
+                "there are no incremental queries; compare two time travels, or rewrite it with "
+                "hoodie.populate.meta.fields=true"
+            )
         after = parse_instant_time(begin)
         instants = span(_writes_since(state, after), after, parse_instant_time(end) if end else None)
         present = {file.path: file for file in state.listing}

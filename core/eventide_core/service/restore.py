@@ -89,7 +89,7 @@ class Restorer:
         later = [time for time in saved if time > savepoint]
         if later:
             raise RefusedError(f"the savepoint at {max(later)} keeps what would be undone; delete it first")
-        if (state.timeline.start or "") > savepoint:
+        if _has_archived_writes_after(savepoint, state):
             raise RefusedError(f"writes after {savepoint} have been archived, and cannot be undone")
         missing = sorted(saved[savepoint].paths - {file.path for file in state.listing})
         if missing:
@@ -161,3 +161,11 @@ def _end(state: TableState, instant: Instant) -> str:
     if not instant.is_completed and state.config.slices_by_completion_time:
         return "9"
     return instant.completion_time or instant.requested_time
+
+
+def _has_archived_writes_after(savepoint: str, state: TableState) -> bool:
+    """Whether archival has gone on behind the savepoint; the archive is asked only where the timeline leaves room for it."""
+    start = state.timeline.start
+    if start is None or start <= savepoint:
+        return False
+    return any(instant.requested_time > savepoint for instant in state.archive.writes(savepoint, start))

@@ -317,7 +317,14 @@ class TableState:
 
     def shape(self, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
         schema, config = self.schema_as_of(as_of), self.config
-        return RecordShape(schema, config.merge_rule, config.ordering_fields, event_time_field, config.delete_marker)
+        return RecordShape(
+            schema,
+            config.merge_rule,
+            config.ordering_fields,
+            event_time_field,
+            config.delete_marker,
+            config.virtual_key_fields,
+        )
 
     def blocks(self, until: str | None = None) -> BlockFilter:
         """Which log blocks count now, or counted as of `until`."""

@@ -17,7 +17,8 @@ class DeleteMarker:
 class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.
 
-    Several ordering fields are compared one after another.
+    Several ordering fields are compared one after another. `key_fields` make up a record's key where the table has no
+    meta fields; none where the meta field has it.
     """
 
     schema: str
@@ -25,3 +26,4 @@ class RecordShape:
     ordering_fields: tuple[str, ...]
     event_time_field: str | None
     delete_marker: DeleteMarker | None = None
+    key_fields: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
+from eventide_core.table.key_config import virtual_key_fields
 from eventide_core.table.merge_config import MergeConfig
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker
@@ -26,7 +27,8 @@ class TableConfig:
 
     `reader_rules` are the rules by which the engines that can read the table merge it, `merge_rule` among them: Hudi 0.x
     has rules of its own for a version 6 table that it wrote (one that Hudi 1.x wrote names its ordering field under a key
-    that 0.x does not know, so 0.x cannot be said to read it).
+    that 0.x does not know, so 0.x cannot be said to read it). `virtual_key_fields` make up a record's key where the files
+    have no meta fields; there are none where they have.
     """
 
     name: str
@@ -35,6 +37,7 @@ class TableConfig:
     reader_rules: tuple[MergeRule, ...]
     payload_class: str | None
     record_key_fields: tuple[str, ...]
+    virtual_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
     ordering_fields: tuple[str, ...]
     delete_marker: DeleteMarker | None
@@ -93,6 +96,7 @@ class TableConfig:
             reader_rules=merge.reader_rules,
             payload_class=merge.payload_class,
             record_key_fields=names("hoodie.table.recordkey.fields"),
+            virtual_key_fields=virtual_key_fields(properties, root),
             # A field may carry its key generator's kind behind a colon, as in `ts:TIMESTAMP`.
             partition_fields=tuple(field.split(":")[0] for field in names("hoodie.table.partition.fields")),
             ordering_fields=merge.ordering_fields,
@@ -152,8 +156,6 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     for key, why in refused.items():
         if properties.get(key, "false").lower() == "true":
             raise UnsupportedTableError(f"{root}: {key}=true: {why}")
-    if properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
-        raise UnsupportedTableError(f"{root}: a table without meta fields is not supported yet")
     if properties.get("hoodie.bootstrap.base.path"):
         raise UnsupportedTableError(
             f"{root}: a bootstrapped table keeps columns outside of it, in {properties['hoodie.bootstrap.base.path']}, "

@@ -153,7 +153,7 @@ REFUSED = {
     ("hoodie.table.cdc.enabled", "true"): "must write change data",
     ("hoodie.table.multiple.base.file.formats.enable", "true"): "other formats than PARQUET",
     ("hoodie.datasource.write.drop.partition.columns", "true"): "partition columns are left out",
-    ("hoodie.populate.meta.fields", "false"): "without meta fields",
+    ("hoodie.populate.meta.fields", "false"): "neither meta fields nor",
     ("hoodie.bootstrap.base.path", "/old"): "keeps columns outside of it, in /old",
     ("hoodie.record.merge.mode", "CUSTOM"): "by code that only its owner's engine has",
     ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"): "columns come from several of its versions",
@@ -235,3 +235,37 @@ def test_a_payload_of_ones_own_is_refused() -> None:
 )
 def test_the_archived_timeline_lies_where_the_table_says(properties: dict[str, str], folder: str) -> None:
     assert _config(properties).archive_path == folder
+
+
+WITHOUT_META_FIELDS = {"hoodie.populate.meta.fields": "false"}
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [
+        {"hoodie.table.keygenerator.type": "COMPLEX"},
+        {"hoodie.table.keygenerator.type": "NON_PARTITION"},
+        {"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.CustomAvroKeyGenerator"},
+        {"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator"},
+        {},
+    ],
+)
+def test_without_meta_fields_the_record_key_fields_make_up_the_keys(generator: dict[str, str]) -> None:
+    assert _config(V9 | generator).virtual_key_fields == ()
+    config = _config(V9 | {"hoodie.table.recordkey.fields": "a,b"} | WITHOUT_META_FIELDS | generator)
+    assert config.virtual_key_fields == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"hoodie.table.keygenerator.type": "COMPLEX", "hoodie.table.recordkey.fields": "a"}, "no certain form"),
+        (
+            {"hoodie.table.keygenerator.class": "com.example.Ours", "hoodie.table.recordkey.fields": "a"},
+            r"com\.example",
+        ),
+    ],
+)
+def test_without_meta_fields_keys_of_uncertain_form_are_refused(properties: dict[str, str], why: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=why):
+        _config(V9 | WITHOUT_META_FIELDS | properties)

@@ -1,0 +1,36 @@
+"""Where a record's key stands: in a meta field, or, in a table without meta fields, in columns of its own."""
+
+import re
+from collections.abc import Mapping
+
+from eventide_core.errors import UnsupportedTableError
+
+_KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
+"""The key generators, by type or by class, that make keys of the record key fields alone."""
+
+
+def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, ...]:
+    """The columns that make up a record's key where the files have no meta fields; none where they have.
+
+    Raises UnsupportedTableError where the key can't be told from the columns as Hudi's readers tell it.
+    """
+    if properties.get("hoodie.populate.meta.fields", "true").lower() == "true":
+        return ()
+    fields = tuple(
+        part.strip() for part in properties.get("hoodie.table.recordkey.fields", "").split(",") if part.strip()
+    )
+    generator = properties.get("hoodie.table.keygenerator.type") or properties.get(
+        "hoodie.table.keygenerator.class", ""
+    )
+    kind = re.sub(r"(_AVRO|Avro)?(KeyGenerator)?$", "", generator.rpartition(".")[2]).replace("_", "").upper()
+    cure = "write it anew with hoodie.populate.meta.fields=true"
+    if not fields:
+        raise UnsupportedTableError(f"{root}: a table with neither meta fields nor record key fields; {cure}")
+    if kind not in _KEY_GENERATORS:
+        raise UnsupportedTableError(f"{root}: without meta fields the keys of {generator} are not known; {cure}")
+    if kind == "COMPLEX" and len(fields) == 1:
+        # Its writers say `id:k1` or `k1`, by an option of each write; Hudi's readers take the latter for granted.
+        raise UnsupportedTableError(
+            f"{root}: without meta fields the ComplexKeyGenerator's keys of one field have no certain form; {cure}"
+        )
+    return fields
