@@ -10,9 +10,18 @@ from eventide_core.table.record_order import MergeRule
 from golden.readings import as_values
 from support import golden
 
+BY_ANOTHER_JUDGE = {
+    "v6_encoded": "0.15.0",  # Hudi 1.x shows a partition column in an increment as the path has it, encoded
+    # Hudi 0.15 and 1.1.1 show what a log compaction merged in an increment that begins after what it merged.
+    "v6_log_compacted": "1.2.0",
+    "v9_log_compacted": "1.2.0",
+}
+
 
 def judge_of(table: golden.GoldenTable, rule: MergeRule) -> str:
     """Whose readings ours must equal: Hudi 1.x's, but for a table that merges by a rule which only 0.x has."""
+    if table.name in BY_ANOTHER_JUDGE:
+        return BY_ANOTHER_JUDGE[table.name]
     if rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
         return "0.15.0"
     return "1.2.0" if table.bundle == "1.2.0" else "1.1.1"
@@ -45,4 +54,4 @@ def test_each_query_returns_what_hudi_returns(name: str, tmp_path: Path) -> None
                 raise AssertionError(reading)
         wanted = sorted(repr(list(row)) for row in reading.rows)
         assert rows(found.to_arrow(), expected.columns) == wanted, (reading.query, reading.as_of, reading.begin)
-    assert asked >= 2 + 2  # snapshot and read-optimized, and at least one instant's time travel and increment
+    assert asked >= 2 + 2  # snapshot and read-optimized, and at least two instants' time travel or increment

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from support.judge.options import LOG_COMPACTION
+
 EPOCH_MS = 1_700_000_000_000
 KEYS_IN_BASE = 120
 UPDATES = 18
@@ -50,14 +52,16 @@ RICH_COLUMNS: list[pa.Field[Any]] = [
 PLAIN = pa.schema(PLAIN_COLUMNS)
 RICH = pa.schema(RICH_COLUMNS)
 ORDERED_DELETES = PLAIN.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+REGIONAL = PLAIN.append(pa.field("region", pa.string()))
 SEQUENCED = PLAIN.append(pa.field("seq", pa.int64()))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action on the table: an `operation` of Hudi with its rows, or `compact`; or a write that fails.
+    """One action on the table: an `operation` of Hudi with its rows, a write that fails, or a table service.
 
-    `schema` and `options` are this write's own, where they differ from the table's.
+    Services: `compact`, `cluster` and `plan_clustering`, `savepoint` of the latest commit and `restore` to it,
+    `roll_back` of the latest commit. `schema` and `options` are this write's own, where they differ from the table's.
     """
 
     operation: str
@@ -125,6 +129,67 @@ def a_writer_dies(*, work_goes_on: bool) -> Iterator[Step]:
     for batch in range(1, UPSERTS + 1):
         dies = batch == (3 if work_goes_on else UPSERTS)
         yield Step("upsert", keys.changes(batch, late_share=0.1, tie_share=0.0), must_fail=dies)
+
+
+def partitions_are_replaced(*, plan_only: bool = False) -> Iterator[Step]:
+    """Upserts between an insert overwrite of partition `a`, a clustering, and a deletion of partition `c`.
+
+    `plan_only`: the upserts end before the clustering, which is planned and never run.
+    """
+    keys = _Keys(seed=78)
+    yield Step("bulk_insert", keys.base())
+    for batch in range(1, UPSERTS + 1):
+        if batch == 3:
+            instead = keys.changes(batch, late_share=0.0, tie_share=0.0)
+            yield Step("insert_overwrite", tuple(row for row in instead if row["part"] == "a"))
+        elif batch == 5 and plan_only:
+            yield Step("compact")
+            yield Step("plan_clustering")
+            return
+        elif batch == 5:
+            yield Step("cluster")
+            yield Step("delete_partition", tuple(row for row in keys.base() if row["part"] == "c")[:1])
+        yield Step("upsert", keys.changes(batch, late_share=0.1, tie_share=0.1))
+
+
+def logs_are_merged() -> Iterator[Step]:
+    """Two log compactions among upserts and deletes, the second over the block of the first."""
+    keys = _Keys(seed=79)
+    yield Step("bulk_insert", keys.base())
+    for batch in range(1, UPSERTS + 1):
+        options = LOG_COMPACTION if batch in (3, 5) else {}
+        yield Step("upsert", keys.changes(batch, late_share=0.15, tie_share=0.1), options=options)
+        if batch in (2, 4):
+            yield Step("delete", keys.deleted(batch))
+
+
+def the_table_goes_back() -> Iterator[Step]:
+    """Two upserts are undone by a restore to a savepoint, one by a rollback of its completed commit; work goes on."""
+    keys = _Keys(seed=80)
+    yield Step("bulk_insert", keys.base())
+    for batch in range(1, UPSERTS + 1):
+        yield Step("upsert", keys.changes(batch, late_share=0.1, tie_share=0.1))
+        if batch == 2:
+            yield Step("savepoint")
+        elif batch == 4:
+            yield Step("restore")
+        elif batch == 5:
+            yield Step("roll_back")
+
+
+def in_odd_partitions() -> Iterator[Step]:
+    """Partition values that a path cannot show as they are, and null; `region` partitions, too."""
+    odd = {"a": "2026/11/21 a", "b": "é%=b", "c": None}
+    for step in changes_and_natural_deletes():
+        rows = tuple(row | {"part": odd[row["part"]], "region": "xy"[row["part"] == "b"]} for row in step.rows)
+        yield Step(step.operation, rows)
+
+
+def in_partitions_of_days() -> Iterator[Step]:
+    """`part` is a date, of which the key generator makes a path of three folders."""
+    days = {"a": "2026-11-20", "b": "2026-11-21", "c": "2026-12-01"}
+    for step in changes_and_natural_deletes():
+        yield Step(step.operation, tuple(row | {"part": days[row["part"]]} for row in step.rows))
 
 
 class _Keys:

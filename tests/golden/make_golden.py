@@ -32,6 +32,7 @@ FAILING_VALIDATOR = {
     "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
     "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME>#-1",
 }
+CLUSTERING = "hoodie.clustering.plan.strategy.small.file.limit=100000000"
 # Hudi 0.15 loses the order of late rows in a compaction that isn't told this.
 ORDERING = ("hoodie.payload.ordering.field", "hoodie.payload.event.time.field")
 
@@ -40,14 +41,38 @@ def build(judge: HudiJudge, recipe: Recipe, path: Path) -> list[Document]:
     """Writes the table at `path`, and returns the steps as JSON values."""
     steps: list[Document] = []
     for nth, step in enumerate(recipe.history):
-        if step.operation == "compact":
-            judge.schedule_compaction(path)
-            judge.run_compaction(path, {key: recipe.options[key] for key in ORDERING})
-        else:
-            _write(judge, recipe, path, step, first=nth == 0)
+        match step.operation:
+            case "compact":
+                judge.schedule_compaction(path)
+                judge.run_compaction(path, {key: recipe.options[key] for key in ORDERING})
+            case "plan_clustering" | "cluster":
+                op = "schedule" if step.operation == "plan_clustering" else "scheduleAndExecute"
+                judge.call("run_clustering", path=path, op=op, options=CLUSTERING)
+            case "savepoint":
+                judge.call("create_savepoint", path=path, commit_time=_latest(judge, path))
+            case "restore" | "roll_back":
+                _go_back(judge, recipe.name, path, step.operation)
+            case _:
+                _write(judge, recipe, path, step, first=nth == 0)
         rows = [[as_json(row.get(name)) for name in recipe.schema.names] for row in step.rows]
         steps.append({"operation": step.operation, "failed": step.must_fail, "rows": rows})
     return steps
+
+
+def _latest(judge: HudiJudge, path: Path) -> str:
+    return judge.timeline(path)[-1].requested_time
+
+
+def _go_back(judge: HudiJudge, name: str, path: Path, operation: str) -> None:
+    # Unasked, both of Hudi 0.15's would look for a metadata table.
+    judge.sql("set hoodie.metadata.enable=false")
+    if operation == "restore":
+        savepoint = next(i for i in judge.timeline(path) if i.action == "savepoint")
+        judge.call("rollback_to_savepoint", path=path, instant_time=savepoint.requested_time)
+    else:
+        judge.sql(f"create table if not exists {name} using hudi location '{path}'")
+        judge.call("rollback_to_instant", table=name, instant_time=_latest(judge, path))
+    judge.sql("reset hoodie.metadata.enable")
 
 
 def _write(judge: HudiJudge, recipe: Recipe, path: Path, step: Step, *, first: bool) -> None:

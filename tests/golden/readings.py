@@ -58,7 +58,7 @@ class Readings:
         yield {"query": "snapshot"}
         yield {"query": "read_optimized"}
         for instant in self._instants:
-            if instant.state == "COMPLETED" and instant.action in ("commit", "deltacommit"):
+            if instant.state == "COMPLETED" and instant.action in ("commit", "deltacommit", "replacecommit"):
                 yield {"query": "snapshot", "as_of": instant.requested_time}
                 completion = instant.completion_time if self._begins_at_completion else None
                 yield {"query": "incremental", "begin": completion or instant.requested_time}

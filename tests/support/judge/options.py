@@ -53,6 +53,32 @@ METADATA_TABLE = {
 }
 """A metadata table that has the partition `files` alone."""
 
+KEY_GENERATORS = "org.apache.hudi.keygen"
+URL_ENCODED_REGIONS = {
+    "hoodie.datasource.write.keygenerator.class": f"{KEY_GENERATORS}.ComplexKeyGenerator",
+    "hoodie.datasource.write.recordkey.field": "id,region",
+    "hoodie.datasource.write.partitionpath.field": "part,region",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+}
+NOT_PARTITIONED = {
+    "hoodie.datasource.write.keygenerator.class": f"{KEY_GENERATORS}.NonpartitionedKeyGenerator",
+    "hoodie.datasource.write.partitionpath.field": "",
+}
+FOLDERS_OF_DATES = {
+    "hoodie.datasource.write.keygenerator.class": f"{KEY_GENERATORS}.TimestampBasedKeyGenerator",
+    "hoodie.datasource.write.hive_style_partitioning": "false",
+    "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+    "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    "hoodie.keygen.timebased.timezone": "UTC",
+}
+"""A date becomes a path of three folders, as in `2026/11/21`."""
+LOG_COMPACTION = {"hoodie.log.compaction.inline": "true", "hoodie.log.compaction.blocks.threshold": "3"}
+"""A log compaction follows the write wherever a slice has three log blocks."""
+
+DELETED_PARTITION = {"hoodie.datasource.write.partitions.to.delete": "part=c"}
+"""What the operation `delete_partition` deletes; other operations pass over it."""
+
 ARCHIVED_EARLY = {
     "hoodie.archive.automatic": "true",
     "hoodie.keep.min.commits": "2",
