@@ -170,6 +170,8 @@ class MetadataCodec(Protocol):
 
     def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes: ...
 
+    def decode_clean(self, data: bytes, path: str) -> CleanMetadata: ...
+
     def encode_clean(self, metadata: CleanMetadata) -> bytes: ...
 
     def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata: ...
@@ -181,6 +183,23 @@ class MetadataCodec(Protocol):
     def encode_restore_plan(self, plan: RestorePlan) -> bytes: ...
 
     def encode_restore(self, metadata: RestoreMetadata, root: str) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFile:
+    """One file of the active timeline: what it says, when it was written, and its content."""
+
+    instant: Instant
+    data: bytes
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedAction:
+    """A completed instant with all its files: requested, inflight, completed."""
+
+    completed: Instant
+    files: tuple[ArchivedFile, ...]
 
 
 class ArchivedTimeline(Protocol):
@@ -204,6 +223,13 @@ class ArchivedTimeline(Protocol):
         """The metadata of the archived write of that requested time; None where there is none.
 
         Version 6 does not archive everything: of a log's write stat, its version and its slice's files are missing.
+        """
+        ...
+
+    def append(self, actions: Sequence[ArchivedAction]) -> None:
+        """Adds completed instants, all of them or none, under the table lock; what it has already it does not add twice.
+
+        Raises CorruptTimelineError for content that is none.
         """
         ...
 

@@ -21,6 +21,7 @@ from eventide_adapters.lock.open import open_lock
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.ports import Clock, Engine, Storage, TableLock
+from eventide_core.service.archive import Archiver
 from eventide_core.service.clean import Cleaner
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
@@ -58,6 +59,7 @@ class Application:
     runner: CompactionRunner
     rollback: Rollback
     cleaner: Cleaner
+    archiver: Archiver
     savepoints: Savepoints
     restorer: Restorer
     queries: QueryService
@@ -106,13 +108,15 @@ def assemble(
     merger = ArrowSliceMerger(storage)
     runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
     rollback = Rollback(files, metadata, lock, clock, typed)
+    cleaner = Cleaner(files, metadata, rollback, lock, clock, typed)
     return Application(
         storage=storage,
         files=files,
         scheduler=scheduler,
         runner=runner,
         rollback=rollback,
-        cleaner=Cleaner(files, metadata, rollback, lock, clock, typed),
+        cleaner=cleaner,
+        archiver=Archiver(files, cleaner, lock, typed),
         savepoints=Savepoints(files, lock, clock),
         restorer=Restorer(files, metadata, lock, clock, typed),
         queries=QueryService(files),

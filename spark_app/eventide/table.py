@@ -116,6 +116,14 @@ class Table:
         cleaner = self._application.cleaner
         return cleaner.plan(retain_commits) if dry_run else cleaner.clean(retain_commits)
 
+    def archive(self) -> tuple[str, ...]:
+        """Moves old instants to the archived timeline; their requested times, oldest first.
+
+        By `hoodie.keep.min.commits` and `hoodie.keep.max.commits`; never one that cleaning, a savepoint or something pending
+        still needs.
+        """
+        return self._application.archiver.archive()
+
     def savepoint(self, instant: str, *, comments: str = "") -> SavepointMetadata:
         """Keeps the table as of the completed write at an instant: nothing of it is cleaned until that is deleted."""
         return self._application.savepoints.save(instant, comments=comments)

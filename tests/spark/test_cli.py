@@ -286,7 +286,8 @@ def test_quiet_says_the_result_and_nothing_else(table_9: Path) -> None:
 
 
 def test_every_verb_explains_itself() -> None:
-    for verb in ("demo", "show", "read", "plan", "compact", "clean", "rollback", "savepoint", "restore", "freshness"):
+    services = ("clean", "rollback", "savepoint", "restore", "archive")
+    for verb in ("demo", "show", "read", "plan", "compact", *services, "freshness"):
         answer = run(verb, "-h")
         assert answer.exit_code == 0
         for option in ("--config", "--option", "--engine", "--master", "--output", "--quiet", "--debug"):

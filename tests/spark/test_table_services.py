@@ -139,3 +139,41 @@ def check_metadata_table(path: Path) -> None:
         if ".log." in file.name or file.name.endswith(".parquet"):
             present[file.partition][file.name] = file.size
     assert {partition: dict(found) for partition, found in listed.items()} == present
+
+
+ARCHIVED_EARLY = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+
+
+@pytest.mark.parametrize(("name", "mode"), TABLES[:3])
+def test_no_query_notices_an_archival(name: str, mode: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(str(path), ARCHIVED_EARLY)
+    table.compact(dividing_plan(table, "event_ts", mode))
+    writes = [instant.requested_time for instant in table.state().timeline.writes]
+    begin = table.state().timeline.writes[1]
+    as_of = {time: rows(table.as_of(time)) for time in writes}
+    before = (rows(table.snapshot()), rows(table.read_optimized()), table.freshness())
+    since = rows(table.incremental(begin.completion_time or begin.requested_time))
+    options = [word for key, value in ARCHIVED_EARLY.items() for word in ("--option", f"{key}={value}")]
+    document = run_json("archive", path, *options)
+    assert document["archived"]
+    assert document["instant"] == document["archived"][-1]
+    state = table.state()
+    assert [i.requested_time for i in state.timeline.writes] == writes[len(document["archived"]) :]
+    assert all(state.archive.find(time) is not None for time in document["archived"])
+    assert (rows(table.snapshot()), rows(table.read_optimized()), table.freshness()) == before
+    assert {time: rows(table.as_of(time)) for time in writes} == as_of
+    assert rows(table.incremental(begin.completion_time or begin.requested_time)) == since
+    assert run_json("archive", path, *options) == {"instant": None, "archived": []}
+
+
+def test_options_that_would_archive_everything_are_refused(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    for least, most in ((0, 3), (3, 3)):
+        words = ("--option", f"hoodie.keep.min.commits={least}", "--option", f"hoodie.keep.max.commits={most}")
+        assert run("archive", path, *words).exit_code == 2

@@ -9,7 +9,7 @@ it, in large pieces; of the records, commit time, action and state alone are dec
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -17,19 +17,21 @@ from typing import Any, Final
 import fastavro
 from fastavro.types import Schema
 
+from eventide_adapters.format.archived_log_writer import encode_archive_log
 from eventide_adapters.format.avro_container import checked_schema, read_container
 from eventide_adapters.format.avro_decode import avro_record_bounds
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.metadata_avro import commit_of
 from eventide_core.errors import (
+    BusyError,
     CorruptLogBlockError,
     CorruptTimelineError,
     MissingFileError,
     RecordDecodeError,
     UnsupportedLogFormatError,
 )
-from eventide_core.ports import Storage
-from eventide_core.table.archived_timeline import archive_log_number
+from eventide_core.ports import ArchivedAction, FileInfo, Storage
+from eventide_core.table.archived_timeline import archive_log_name, archive_log_number
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.log_block import BlockType, HeaderKey, ReadRange, read_blocks
@@ -89,6 +91,25 @@ class LogArchivedTimeline:
             raise corrupt(entry.path, f"has no metadata of the {entry.instant.action} at {requested_time}")
         return commit_of(record.document(name))
 
+    def append(self, actions: Sequence[ArchivedAction]) -> None:
+        self.refresh()
+        numbered = ((archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.folder))
+        logs = sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
+        # An archival that died before the instants left the active timeline has put all of them in the last log.
+        there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
+        new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
+        if not new:
+            return
+        path = f"{self.folder}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
+        if not self.storage.put_if_absent(path, encode_archive_log(new)):
+            raise BusyError(f"{path} was written by somebody else meanwhile; try again")
+        self.refresh()
+
+    def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
+        """The completed instants in one log, each with its action."""
+        records = _records(_in_pieces(self.storage, info.path), info.path, info.size)
+        return {(found.time, found.action) for found in records if found.is_completed}
+
     def _loaded(self) -> dict[str, _Entry]:
         if self._entries is None:
             found: dict[str, _Entry] = {}
@@ -119,7 +140,26 @@ class LogArchivedTimeline:
         return plan.text("mergedArchiveFileName") == path.rpartition("/")[2]
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One record of a log: whose it is, and where it lies."""
+
+    time: str
+    action: str
+    is_completed: bool
+    schema: str
+    start: int
+    end: int
+
+
 def _entries(read: ReadRange, path: str, size: int) -> Iterator[_Entry]:
+    for found in _records(read, path, size):
+        if found.action in _WRITES and found.is_completed:
+            instant = Instant(found.time, Action(found.action), State.COMPLETED)
+            yield _Entry(instant, path, found.schema, found.start, found.end)
+
+
+def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
     try:
         for block in read_blocks(read, size, path, is_strict=True):
             if block.block_type is not BlockType.AVRO_DATA:
@@ -130,9 +170,14 @@ def _entries(read: ReadRange, path: str, size: int) -> Iterator[_Entry]:
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
                 record = Document.of(_decode(content[start:end], schema, _TIMES, path), path, "a record")
                 action, state = record.text("actionType"), record.text("actionState")
-                if action in _WRITES and state in (None, "COMPLETED"):
-                    instant = Instant(record.required_text("commitTime"), Action(action), State.COMPLETED)
-                    yield _Entry(instant, path, schema, block.content_offset + start, block.content_offset + end)
+                yield _Record(
+                    record.required_text("commitTime"),
+                    action or "",
+                    state in (None, "COMPLETED"),
+                    schema,
+                    block.content_offset + start,
+                    block.content_offset + end,
+                )
     except (CorruptLogBlockError, RecordDecodeError, UnsupportedLogFormatError) as error:
         raise corrupt(path, f"is no whole log of archived instants ({error})") from error
 

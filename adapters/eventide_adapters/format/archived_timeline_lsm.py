@@ -10,7 +10,7 @@
 2. Metadata are read one row group at a time, and the last group is kept: who asks for one commit asks for its neighbours.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,10 +18,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventide_adapters.format.archived_lsm_writer import append_actions
 from eventide_adapters.format.document import corrupt
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec, read_json
 from eventide_core.errors import EventideError, MissingFileError
-from eventide_core.ports import Storage
+from eventide_core.ports import ArchivedAction, Storage
 from eventide_core.table.archived_timeline import VERSION_NAME, HistoryFileName, manifest_name, manifest_version
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
@@ -75,6 +76,26 @@ class LsmArchivedTimeline:
                     path = f"{self.folder}/{file.name}"
                     return _CODEC.decode_commit(self._metadata(path, group)[requested_time] or b"", path)
         return None
+
+    def append(self, actions: Sequence[ArchivedAction]) -> None:
+        self.refresh()
+        files = self._manifest()
+        times = [action.completed.requested_time for action in actions]
+        there = {
+            (row["instantTime"], row["action"])
+            for file in files
+            if times and file.may_hold(min(times), max(times))
+            for row in self._instants(f"{self.folder}/{file.name}")
+        }
+        new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
+        if new:
+            # In the order of a manifest of Hudi: the oldest first.
+            append_actions(self.storage, self.folder, new, [file.name for file in reversed(files)], self._version())
+            self.refresh()
+
+    def _instants(self, path: str) -> list[dict[str, Any]]:
+        with _open(self.storage, path) as file:
+            return [row for group in range(file.metadata.num_row_groups) for row in _rows(file, group, _TIMES, path)]
 
     def _manifest(self) -> tuple[HistoryFileName, ...]:
         """The files that count, by their last instants, the newest first."""

@@ -16,7 +16,7 @@ import fastavro
 from fastavro.types import Schema
 
 from eventide_adapters.format.avro_container import MAGIC, check_size, read_container, write_container
-from eventide_adapters.format.clean_avro import decode_clean_plan, encode_clean, encode_clean_plan
+from eventide_adapters.format.clean_avro import decode_clean, decode_clean_plan, encode_clean, encode_clean_plan
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.plan_avro import decode_plan, encode_plan
 from eventide_adapters.format.rollback_avro import (
@@ -97,6 +97,9 @@ class HudiMetadataCodec:
 
     def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes:
         return encode_clean_plan(plan, root)
+
+    def decode_clean(self, data: bytes, path: str) -> CleanMetadata:
+        return decode_clean(data, path)
 
     def encode_clean(self, metadata: CleanMetadata) -> bytes:
         return encode_clean(metadata)

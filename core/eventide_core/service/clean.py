@@ -14,7 +14,14 @@ A clean that another engine has planned may name what only a link of eventide's 
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
-from eventide_core.action.clean_planner import CleanDecision, CleanFacts, CleanTerms, decide_clean, linked_targets
+from eventide_core.action.clean_planner import (
+    CleanDecision,
+    CleanFacts,
+    CleanTerms,
+    decide_clean,
+    earliest_to_retain,
+    linked_targets,
+)
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, ConfigError
@@ -78,6 +85,20 @@ class Cleaner:
         if plan is not None:
             deleted += self._end(Instant(plan.instant, Action.CLEAN, State.REQUESTED))
         return CleanResult(None if plan is None else plan.instant, tuple(sorted(deleted)), decision.kept_targets)
+
+    def earliest_retained(self, state: TableState) -> list[str]:
+        """The requested time of the earliest write whose slices a clean now would keep; nothing where it goes by versions.
+
+        Where there are too few writes to give one up, that is the first.
+        """
+        terms = self._terms(None)
+        if terms.policy is CleaningPolicy.FILE_VERSIONS:
+            return []
+        earliest = earliest_to_retain(state.timeline, terms)
+        writes = state.timeline.writes
+        if earliest is None and terms.policy is CleaningPolicy.HOURS:
+            earliest = writes[-1] if writes else None
+        return [found.requested_time for found in (earliest or next(iter(writes), None),) if found is not None]
 
     def _begun(self) -> tuple[Instant, ...]:
         timeline = self.files.timeline(self.files.config())

@@ -18,7 +18,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import ArchivedTimeline, MetadataCodec, MetadataTable, Storage
 from eventide_core.service.outcome import instants_with_outcome
-from eventide_core.table.clean_metadata import CleanPlan
+from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
@@ -111,6 +111,11 @@ class TableFiles:
         """The plan of a clean that was begun."""
         path = f"{config.timeline_path}/{Instant(instant, Action.CLEAN, State.REQUESTED).file_name}"
         return self.codec.decode_clean_plan(self.storage.read(path), path, instant)
+
+    def clean(self, config: TableConfig, instant: Instant) -> CleanMetadata:
+        """What a completed clean did."""
+        path = f"{config.timeline_path}/{instant.file_name}"
+        return self.codec.decode_clean(self.storage.read(path), path)
 
     def restore_plan(self, config: TableConfig, instant: str) -> RestorePlan:
         """The plan of a restore that was begun."""

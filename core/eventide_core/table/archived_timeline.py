@@ -50,3 +50,8 @@ def archive_log_number(name: str) -> int | None:
     """The place of a version 6 archive log among the others; None for any other name."""
     match = _ARCHIVE_LOG.fullmatch(name)
     return None if match is None else int(match["number"])
+
+
+def archive_log_name(number: int) -> str:
+    """The name of a version 6 archive log, with the write token that Hudi's have."""
+    return f".commits_.archive.{number}_1-0-1"

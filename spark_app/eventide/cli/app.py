@@ -2,6 +2,7 @@
 
 import click
 
+from eventide.cli.archive import archive
 from eventide.cli.clean import clean
 from eventide.cli.compact import compact
 from eventide.cli.demo import demo
@@ -27,5 +28,5 @@ def eventide() -> None:
     """
 
 
-for verb in (demo, show, read, plan, compact, clean, rollback, savepoint, restore, freshness):
+for verb in (demo, show, read, plan, compact, clean, rollback, savepoint, restore, archive, freshness):
     eventide.add_command(verb)

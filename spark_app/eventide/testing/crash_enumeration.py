@@ -16,7 +16,7 @@ that a run which reaches nothing can be told from one that finds nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -101,6 +101,7 @@ class Bench:
     """One storage in memory on which every run of a campaign takes place, one after the other."""
 
     name: str
+    options: Mapping[str, str] = field(default_factory=lambda: OPTIONS)
     storage: MemoryStorage = field(init=False)
     clock: ManualClock = field(init=False)
 
@@ -117,7 +118,7 @@ class Bench:
     def process(self, storage: Storage | None = None) -> Application:
         """A process that works on the table as it is."""
         used = storage or self.storage
-        return assemble(used.root, OPTIONS, engine=LocalEngine(1), storage=used, clock=self.clock)
+        return assemble(used.root, self.options, engine=LocalEngine(1), storage=used, clock=self.clock)
 
     def run(self, moment: Moment, protocol: Protocol) -> Moment:
         """What the protocol leaves of the table as it was at that moment."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
 from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
+from eventide_core.ports import ArchivedAction
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_system_view import FileSystemView
@@ -53,6 +54,9 @@ class Archive:
             if begin <= instant.requested_time <= end:
                 self.asked.append(instant.requested_time)
                 yield instant
+
+    def append(self, actions: Sequence[ArchivedAction]) -> None:
+        raise AssertionError(f"a state stays as it is, without {actions}")
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
         return next((m for i, m in self.held.items() if i.requested_time == requested_time), None)

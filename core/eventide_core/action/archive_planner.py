@@ -1,0 +1,71 @@
+"""Which instants leave the active timeline: Hudi's rule, and what left-overs need.
+
+1. Nothing while there are at most `max_commits` completed writes. Else all but the last `min_commits` may go, oldest first.
+2. Of these only the ones before every bound: the first pending instant; the first savepoint (unless told otherwise); the
+   earliest write that cleaning retains, as the last clean said and as its options say; the delta commits that Hudi's trigger
+   still counts; the last compaction of Hudi's metadata table; the first replacecommit whose file groups have not been
+   cleaned; the instant of a compaction that was rolled back and left left-overs (on version 6 they would count once the
+   timeline starts after it).
+3. Cleans and rollbacks before the first write that stays go with them, but the last clean. Restores and savepoints stay.
+
+The oldest go first and none is left out in between: whatever lies before the first write of the active timeline has ended.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveTerms:
+    """How many writes stay. `max_delta_commits` is what Hudi's compaction trigger counts to."""
+
+    min_commits: int
+    max_commits: int
+    is_beyond_savepoint: bool
+    max_delta_commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFacts:
+    """`bounds` are requested times that stay, with all after them; `compactions` those of completed compactions."""
+
+    timeline: Timeline
+    bounds: Collection[str]
+    compactions: Collection[str]
+
+
+def instants_to_archive(facts: ArchiveFacts, terms: ArchiveTerms) -> tuple[Instant, ...]:
+    """The completed instants to archive, by requested time."""
+    writes = facts.timeline.writes
+    if len(writes) <= terms.max_commits:
+        return ()
+    bound = min((*facts.bounds, *_bounds(facts, terms)), default="9")
+    archived = [i for i in writes[: len(writes) - terms.min_commits] if i.requested_time < bound]
+    if not archived:
+        return ()
+    first_kept = next(i.requested_time for i in writes if i not in archived)
+    cleans = [i for i in facts.timeline.completed if i.action is Action.CLEAN]
+    others = [i for i in facts.timeline.completed if i.action is Action.ROLLBACK] + cleans[:-1]
+    return tuple(sorted([*archived, *(i for i in others if i.requested_time < first_kept)]))
+
+
+def _bounds(facts: ArchiveFacts, terms: ArchiveTerms) -> list[str]:
+    bounds = [i.requested_time for i in facts.timeline.pending if i.action is not Action.SAVEPOINT]
+    if not terms.is_beyond_savepoint:
+        bounds += [i.requested_time for i in facts.timeline.completed if i.action is Action.SAVEPOINT]
+    bounds += _counted_by_trigger(facts, terms)
+    return bounds
+
+
+def _counted_by_trigger(facts: ArchiveFacts, terms: ArchiveTerms) -> list[str]:
+    """The first delta commit that Hudi's next compaction counts from, or the compaction before it."""
+    last = max((time for time in facts.compactions), default="")
+    since = [
+        i.requested_time for i in facts.timeline.writes if i.action is Action.DELTA_COMMIT and i.requested_time > last
+    ]
+    if len(since) >= terms.max_delta_commits:
+        return [since[len(since) - terms.max_delta_commits]]
+    return [last] if last else since[:1]

@@ -1,0 +1,22 @@
+"""`eventide archive`: shortens a table's active timeline."""
+
+import click
+
+from eventide.cli.settings import Settings, common_options
+
+
+@click.command()
+@click.argument("table")
+@common_options
+def archive(settings: Settings, table: str) -> None:
+    """Move old instants to the archive.
+
+    When TABLE has more than hoodie.keep.max.commits completed writes, all but the last hoodie.keep.min.commits, as far as
+    nothing needs them: cleaning, a savepoint, anything pending.
+    """
+    with settings.table(table) as opened:
+        archived = opened.archive()
+    settings.console.result(
+        {"instant": archived[-1] if archived else None, "archived": list(archived)},
+        *(f"archived {time}" for time in archived),
+    )

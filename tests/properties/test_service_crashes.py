@@ -1,0 +1,230 @@
+"""Rollback, clean, savepoint, restore and archival broken off at every write: the same again ends them, and no row is lost.
+
+Each is begun on a table with a past: commits, a partial compaction, left-overs, a full compaction, later commits, a write
+whose writer died. Whatever a process leaves that dies, whose write fails, or whose reply is lost, is recovered from by
+running the same again, also after another write, and must then be what the undisturbed run leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.progress import NoProgress
+from eventide.reader import Rows as RowReader
+from eventide.testing.crash_enumeration import (
+    OPTIONS,
+    Bench,
+    Moment,
+    Protocol,
+    crash_states,
+    faults,
+    interludes,
+    pending_plan,
+)
+from eventide.testing.histories import EPOCH_MS, Layout, Story, put
+from eventide.testing.observation import OUTCOMES_PREFIX
+from eventide.testing.oracle import Oracle, Order, Rows
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.errors import EventideError
+
+EARLY = {
+    **OPTIONS,
+    "hoodie.keep.min.commits": "1",
+    "hoodie.keep.max.commits": "2",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))
+COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A table, what a service does to it, and the rows that a snapshot shows before and after.
+
+    `is_seamless`: no reader notices the service, at any moment of it.
+    """
+
+    bench: Bench
+    layout: Layout
+    start: Moment
+    run: Protocol
+    before: Oracle
+    after: Oracle
+
+    @property
+    def is_seamless(self) -> bool:
+        return self.before is self.after
+
+
+def undo_failed(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
+    failed = story.begin_commit((put("k0", 50, "never"), put("k7", 51, "never")))
+    return lambda application: _ignored(application.rollback.undo(failed.instant)), story.oracle
+
+
+def undo_completed(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
+    before = story.oracle.copy()
+    last = story.commit((put("k0", 50, "taken back"), put("k8", 51, "taken back")))
+    return lambda application: _ignored(application.rollback.undo(last)), before
+
+
+def undo_compaction(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
+    instant = compact(bench, 16)
+    return lambda application: _ignored(application.rollback.undo(instant)), story.oracle
+
+
+def clean(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
+    return lambda application: _ignored(application.cleaner.clean(1)), story.oracle
+
+
+def save(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
+    saved = bench.process().state().timeline.writes[-1].requested_time
+    return lambda application: _ignored(application.savepoints.save(saved)), story.oracle
+
+
+def restore(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
+    saved = bench.process().state().timeline.writes[-1].requested_time
+    bench.process().savepoints.save(saved)
+    before = story.oracle.copy()
+    story.commit((put("k0", 60, "after the savepoint"), put("k9", 61, "after the savepoint")))
+    compact(bench, 55)
+    story.begin_commit((put("k1", 70, "never"),))
+    return lambda application: _ignored(application.restorer.restore(saved)), before
+
+
+def archive(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
+    bench.process().cleaner.clean(1)
+    return lambda application: _ignored(application.archiver.archive()), story.oracle
+
+
+SERVICES: tuple[Callable[[Story, Bench], tuple[Protocol, Oracle]], ...] = (
+    undo_failed,
+    undo_completed,
+    undo_compaction,
+    clean,
+    save,
+    restore,
+    archive,
+)
+
+
+def _ignored(_: object) -> None:
+    """A protocol answers nothing."""
+
+
+def compact(bench: Bench, before_ms: int) -> str:
+    """Compacts what lies before T; the instant."""
+    application = bench.process()
+    application.scheduler.schedule(CompactionRequest(EPOCH_MS + before_ms, None, LinkChoice.COPY))
+    instant = pending_plan(application).instant
+    application.runner.execute(instant, NoProgress())
+    return instant
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(service, layout) for service in SERVICES for layout in LAYOUTS],
+    ids=[f"{service.__name__}-v{layout.version}" for service in SERVICES for layout in LAYOUTS],
+)
+def past(request: pytest.FixtureRequest) -> Past:
+    service, layout = request.param
+    bench = Bench("service-crashes", EARLY)
+    story = Story.begin(layout, bench.storage, bench.clock)
+    story.commit((put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base", partition="b")))
+    story.commit((put("k0", 5, "early"), put("k2", 6, "early", partition="b")))
+    story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))
+    compact(bench, 10)
+    compact(bench, 14)
+    story.commit((put("k0", 20, "later"), put("k2", 21, "later", partition="b")))
+    run, after = service(story, bench)
+    return Past(bench, layout, bench.moment(), run, story.oracle, after)
+
+
+def test_a_service_that_dies_at_any_write_is_ended_by_the_same_again(past: Past) -> None:
+    undisturbed = past.bench.run(past.start, past.run)
+    check(past, undisturbed, past.after.snapshot())
+    assert undisturbed.visible != past.start.visible
+    count = 0
+    for number, left in crash_states(past.bench, past.start, past.run):
+        count += 1
+        if past.is_seamless:
+            check_rows(past, left, past.after.snapshot())
+        again, failure = past.bench.attempt(left.after_the_lock_expired(), past.run)
+        # A failure says that it had come to its end before it died: there was nothing left to undo.
+        assert data_files(again) == data_files(undisturbed), f"write {number}: {failure!r}"
+        check(past, again, past.after.snapshot())
+    assert count >= 3
+
+
+def test_a_writer_goes_on_whatever_a_service_left(past: Past) -> None:
+    if not past.is_seamless:
+        pytest.skip("what is being undone is nobody's ground to build on")
+    for _, left in crash_states(past.bench, past.start, past.run):
+        later = left.after_the_lock_expired()
+        past.bench.load(later)
+        oracle = past.after.copy()
+        Story(past.layout, past.bench.storage, past.bench.clock, oracle, 7).commit((put("k1", 90, "meanwhile"),))
+        written = past.bench.moment()
+        check_rows(past, written, oracle.snapshot())
+        again, _ = past.bench.attempt(written, past.run)
+        check_rows(past, again, oracle.snapshot())
+
+
+def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no_harm(past: Past) -> None:
+    undisturbed = past.bench.run(past.start, past.run)
+    for fault, operation, left, failure in faults(past.bench, past.start, past.run):
+        if past.is_seamless:
+            check_rows(past, left, past.after.snapshot())
+        if failure is None:
+            assert data_files(left) == data_files(undisturbed), f"{fault} at {operation} was not noticed"
+        again, _ = past.bench.attempt(left.after_the_lock_expired(), past.run)
+        assert data_files(again) == data_files(undisturbed), f"{fault} at {operation}"
+        check(past, again, past.after.snapshot())
+
+
+def test_two_processes_at_the_same_service_do_it_once(past: Past) -> None:
+    undisturbed = past.bench.run(past.start, past.run)
+    for operation, left, failure, others_failure in interludes(past.bench, past.start, past.run, past.run):
+        assert failure is None or others_failure is None or isinstance(failure, EventideError), operation
+        again, _ = past.bench.attempt(left.after_the_lock_expired(), past.run)
+        assert data_files(again) == data_files(undisturbed), f"{operation}: {failure!r} and {others_failure!r}"
+        check(past, again, past.after.snapshot())
+
+
+def check(past: Past, moment: Moment, expected: Rows) -> None:
+    """The rows, and that nothing is left half done but a write that the service has nothing to do with."""
+    check_rows(past, moment, expected)
+    past.bench.load(moment)
+    pending = [i for i in past.bench.process().state().timeline.pending if i.action not in ("deltacommit", "commit")]
+    assert pending == []
+    completed: dict[tuple[str, str], int] = {}
+    for instant in past.bench.process().files.timeline(past.bench.process().files.config()).completed:
+        key = (instant.requested_time, str(instant.action))
+        completed[key] = completed.get(key, 0) + 1
+    assert set(completed.values()) == {1}
+
+
+def check_rows(past: Past, moment: Moment, expected: Rows) -> None:
+    past.bench.load(moment)
+    application = past.bench.process()
+    assert rows(application) == expected
+
+
+def rows(application: Application) -> Rows:
+    reader = RowReader(application.queries.snapshot(), application.reader, application.engine)
+    found = [
+        row
+        for batch in reader.to_batches(columns=COLUMNS)
+        for row in zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
+    ]
+    assert len({row[:2] for row in found}) == len(found), f"a key is there twice: {sorted(found)}"
+    return frozenset(found)
+
+
+def data_files(moment: Moment) -> frozenset[str]:
+    return frozenset(path for path in moment.files if path.startswith("part=") and not path.startswith(OUTCOMES_PREFIX))
