@@ -23,7 +23,7 @@ from golden.readings import Readings, as_json
 from golden.recipes import Recipe, recipes
 from support.golden import FOLDER, unpack
 from support.judge import HudiJudge, JudgeError, hudi_rs
-from support.judge.jars import BUNDLE_SHA256
+from support.judge.jars import BUNDLES
 
 Document: TypeAlias = dict[str, object]
 
@@ -139,10 +139,10 @@ def main(names: list[str]) -> None:
     chosen = [recipe for recipe in recipes() if not names or recipe.name in names]
     documents: dict[str, Document] = {}
     readings: dict[str, Readings] = {}
-    for version in BUNDLE_SHA256:
+    for version in BUNDLES:
         for recipe, document, answers in write_all(version, chosen):
             documents[recipe.name], readings[recipe.name] = document, answers
-    for version in BUNDLE_SHA256:
+    for version in BUNDLES:
         read_all(version, readings)
     with tempfile.TemporaryDirectory() as folder:
         for name, table in readings.items():

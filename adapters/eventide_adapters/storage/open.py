@@ -7,7 +7,7 @@ import re
 
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_adapters.storage.paths import checked_path
+from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Storage
@@ -18,7 +18,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 _S3_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
-_KNOWN = "folders (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://) and memory://trips"
+_KNOWN = (
+    "folders (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), hdfs://namenode:8020/trips (or webhdfs://, "
+    "swebhdfs://) and memory://trips"
+)
 
 
 def open_storage(uri: str, options: Options) -> Storage:
@@ -40,6 +43,8 @@ def open_storage(uri: str, options: Options) -> Storage:
                 return MemoryStorage(name)
             case "s3" | "s3a" as kind if _S3_BUCKET.fullmatch(authority):
                 return _open_s3(kind, authority, path, options)
+            case "hdfs" | "webhdfs" | "swebhdfs" as kind if authority:
+                return _open_hdfs(kind, authority, path, options)
             case "file" if _FILE.match(uri):
                 pass
             case _:
@@ -56,3 +61,10 @@ def _open_s3(scheme: str, bucket: str, path: str, options: Options) -> Storage:
             f"a table on S3 needs the package {missing.name}: run `pip install 'eventide[s3]'`"
         ) from missing
     return S3Storage(scheme, bucket, f"{checked_path(path)}/" if path else "", S3Config.of(options))
+
+
+def _open_hdfs(scheme: str, authority: str, path: str, options: Options) -> Storage:
+    from eventide_adapters.storage.hdfs import HdfsStorage
+    from eventide_adapters.storage.hdfs_config import HdfsConfig
+
+    return HdfsStorage(scheme, authority, checked_directory(path), HdfsConfig.of(scheme, authority, options))

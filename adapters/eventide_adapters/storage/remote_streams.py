@@ -50,6 +50,14 @@ class _RangeInput(io.RawIOBase):
         self._position += len(data)
         return len(data)
 
+    def readall(self) -> bytes:
+        """The rest in one request, where the inherited method asks for some kilobytes at a time."""
+        if self._position >= self._size:
+            return b""
+        data = self._read_range(self._position, self._size - self._position)
+        self._position += len(data)
+        return data
+
 
 class SpooledOutput:
     """ports.OutputFile: what is written waits here until `publish` takes the whole of it, and its size.

@@ -1,7 +1,9 @@
 """How the left-overs of a plan stay visible, and the compaction's instant.
 
-Back-dated below the left-overs where the whole plan allows it (protocol: `prefix`), so that no file is needed; else a new
-instant and a file for each left-over.
+1. Back-dated below the left-overs where the whole plan allows it (protocol: `prefix`), so that no file is needed.
+2. Else a new instant and a file for each left-over: a symbolic link where the storage has them, where every reader and
+   service of the table is declared to resolve links, and where a copy would have to travel through the network (HDFS);
+3. else a copy.
 """
 
 from collections.abc import Sequence
@@ -21,10 +23,15 @@ class LinkChoiceFacts:
     """What the choice of a link mode looks at.
 
     `now` is an unused instant above every time of the timeline. `earliest_retained` is the earliest commit that cleaning
-    keeps, None where it keeps all. `schema_since`: every write from there on has the table's schema.
+    keeps, None where it keeps all. `schema_since`: every write from there on has the table's schema. `is_exclusive`: the
+    table's owner declares that every reader and service of it resolves links. `has_symlinks` and `has_server_copies` say
+    what the storage can do.
     """
 
     choice: LinkChoice
+    is_exclusive: bool
+    has_symlinks: bool
+    has_server_copies: bool
     timeline: Timeline
     slices_by_completion_time: bool
     now: str
@@ -46,10 +53,8 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
     Raises RefusedError where the mode that was asked for would not be safe.
     """
     if facts.choice is LinkChoice.SYMLINK:
-        raise RefusedError(
-            "link mode symlink: stock readers see no rows through symbolic links and stock cleaners delete their targets; "
-            "it needs a storage that is known to keep them and eventide.table.exclusive=true; use copy or auto"
-        )
+        _require_symlinks(facts)
+        return LinkDecision(LinkMode.SYMLINK, facts.now, "asked for")
     if facts.choice is LinkChoice.HARDLINK:
         return LinkDecision(LinkMode.HARDLINK, facts.now, "asked for")
     if facts.choice is LinkChoice.COPY:
@@ -65,7 +70,21 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
         )
     if facts.choice is LinkChoice.PREFIX:
         raise RefusedError(f"link mode prefix is not possible here: {why_not}; use copy or auto")
+    if facts.is_exclusive and facts.has_symlinks and not facts.has_server_copies:
+        why = f"prefix is not possible: {why_not}; every reader resolves links, and copies would cross the network"
+        return LinkDecision(LinkMode.SYMLINK, facts.now, why)
     return LinkDecision(LinkMode.COPY, facts.now, f"prefix is not possible: {why_not}")
+
+
+def _require_symlinks(facts: LinkChoiceFacts) -> None:
+    if not facts.is_exclusive:
+        raise RefusedError(
+            "link mode symlink: stock readers see no rows through symbolic links and stock cleaners delete their targets; "
+            "set eventide.table.exclusive=true where every reader and service of the table resolves links, or use copy or "
+            "auto"
+        )
+    if not facts.has_symlinks:
+        raise RefusedError("link mode symlink: the storage has no symbolic links, or has them off; use copy or auto")
 
 
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from eventide_core import config as keys
 from eventide_core.action.link_choice import LinkChoiceFacts
 from eventide_core.config import LinkChoice, Options
-from eventide_core.ports import Clock, Storage
+from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.compaction_commit import LINK_MODE_KEY
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.table import TableState
@@ -26,8 +26,15 @@ def link_choice_facts(
     earliest = writes[-retained].requested_time if 0 < retained < len(writes) else None
     used = {time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time}
     used.update(instants_with_outcome(storage))
+    is_exclusive = options.flag(keys.EXCLUSIVE)
+    # Trying a storage out makes a link and removes it: not where the answer cannot count.
+    may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
+    capabilities = storage.capabilities if may_link else Capability.NONE
     return LinkChoiceFacts(
         choice=choice,
+        is_exclusive=is_exclusive,
+        has_symlinks=Capability.SYMLINK in capabilities,
+        has_server_copies=Capability.SERVER_COPY in capabilities,
         timeline=state.timeline,
         slices_by_completion_time=state.config.slices_by_completion_time,
         now=now,

@@ -81,7 +81,15 @@ def selection(**changes: object) -> Selection:
 
 def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> LinkChoiceFacts:
     facts = LinkChoiceFacts(
-        choice, TIMELINE, slices_by_completion_time=True, now=at(9), earliest_retained=None, used_times=frozenset()
+        choice,
+        is_exclusive=False,
+        has_symlinks=False,
+        has_server_copies=False,
+        timeline=TIMELINE,
+        slices_by_completion_time=True,
+        now=at(9),
+        earliest_retained=None,
+        used_times=frozenset(),
     )
     return replace(facts, **changes)  # type: ignore[arg-type]  # the test names the fields it changes
 
@@ -190,9 +198,31 @@ def test_tombstones_to_carry_rule_back_dating_out() -> None:
     assert decision.mode is LinkMode.COPY
 
 
-def test_symbolic_links_are_refused_without_a_declaration() -> None:
+def test_symbolic_links_need_a_declaration_and_a_storage_that_has_them() -> None:
     with pytest.raises(RefusedError, match="exclusive"):
-        choose_link([selection()], link_facts(LinkChoice.SYMLINK))
+        choose_link([selection()], link_facts(LinkChoice.SYMLINK, has_symlinks=True))
+    with pytest.raises(RefusedError, match="no symbolic links"):
+        choose_link([selection()], link_facts(LinkChoice.SYMLINK, is_exclusive=True))
+    able = link_facts(LinkChoice.SYMLINK, is_exclusive=True, has_symlinks=True, has_server_copies=True)
+    assert choose_link([selection()], able).mode is LinkMode.SYMLINK
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False])
+@pytest.mark.parametrize("has_symlinks", [True, False])
+@pytest.mark.parametrize("has_server_copies", [True, False])
+def test_auto_links_where_all_resolve_links_and_copies_would_cross_the_network(
+    is_exclusive: bool, has_symlinks: bool, has_server_copies: bool
+) -> None:
+    found = link_facts(
+        is_exclusive=is_exclusive,
+        has_symlinks=has_symlinks,
+        has_server_copies=has_server_copies,
+        slices_by_completion_time=False,
+    )
+    links = is_exclusive and has_symlinks and not has_server_copies
+    assert choose_link([selection()], found).mode is (LinkMode.SYMLINK if links else LinkMode.COPY)
+    back_dated = replace(found, slices_by_completion_time=True)
+    assert choose_link([selection()], back_dated).mode is LinkMode.PREFIX
 
 
 def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_carried_tombstones() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.judge.hudi_judge import HudiJudge, JudgeUnavailableError
-from support.judge.jars import JarUnavailableError
+from support.maven import JarUnavailableError
 from support.real_parts import require_or_skip
 
 

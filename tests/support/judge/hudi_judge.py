@@ -18,7 +18,8 @@ from typing import Literal, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.judge.jars import bundle_jar
+from support.judge.jars import BUNDLES
+from support.maven import maven_jar
 
 Query = Literal["snapshot", "read_optimized", "incremental"]
 Mode = Literal["append", "overwrite"]
@@ -58,7 +59,7 @@ class HudiJudge:
         """Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing."""
         self.version = version
         python, environment = judge_python(), judge_environment()
-        jar = bundle_jar(version, python=python, environment=environment)
+        jar = maven_jar(BUNDLES[version], python=python, environment=environment)
         self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-judge-{version}-"))
         self._log_path = self._scratch / "log"
         with self._log_path.open("wb") as log:

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from support.real_parts import require_or_skip
-from support.servers import s3_servers
+from support.servers import hdfs_server, s3_servers
+from support.servers.hdfs_server import HdfsServer
 from support.servers.s3_servers import S3Server
 from support.servers.server_process import ServerUnavailableError
 
+Server = TypeVar("Server")
 
-def _s3(
-    start: Callable[[Path], AbstractContextManager[S3Server]], temporary: pytest.TempPathFactory
-) -> Iterator[S3Server]:
+
+def _started(
+    start: Callable[[Path], AbstractContextManager[Server]], temporary: pytest.TempPathFactory
+) -> Iterator[Server]:
+    starting = start(temporary.mktemp("server"))
     try:
-        starting = start(temporary.mktemp("s3"))
         found = starting.__enter__()
     except ServerUnavailableError as missing:
-        require_or_skip(f"no S3 server here: {missing}")
+        require_or_skip(f"a server is missing here: {missing}")
     try:
         yield found
     finally:
@@ -31,16 +35,34 @@ def _s3(
 @pytest.fixture(scope="session")
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server in Python."""
-    yield from _s3(s3_servers.moto, tmp_path_factory)
+    yield from _started(s3_servers.moto, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server in Go."""
-    yield from _s3(s3_servers.seaweedfs, tmp_path_factory)
+    yield from _started(s3_servers.seaweedfs, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server that ignores conditions on writes."""
-    yield from _s3(s3_servers.rclone, tmp_path_factory)
+    yield from _started(s3_servers.rclone, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def name_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """HDFS; ask for one of the two below."""
+    yield from _started(hdfs_server.hdfs, tmp_path_factory)
+
+
+@pytest.fixture
+def hdfs_with_symlinks(name_node: HdfsServer) -> HdfsServer:
+    """HDFS whose NameNode was told to keep symbolic links."""
+    return name_node.with_symlinks(True)
+
+
+@pytest.fixture
+def hdfs(name_node: HdfsServer) -> HdfsServer:
+    """HDFS as it comes, without symbolic links."""
+    return name_node.with_symlinks(False)

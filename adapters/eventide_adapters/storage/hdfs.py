@@ -1,0 +1,332 @@
+"""Tables on HDFS, links included.
+
+A file appears whole: it is written below TEMPORARY, and an exclusive rename gives it its name. That rename settles races,
+and lost replies too: whoever gets none, or "exists" to a request that was repeated, looks for the temporary name, which
+nobody else renames. Gone, and it was this rename; there, and it was not. A link is published in the same way.
+
+Symbolic links have absolute targets without an authority, which outlive a fail-over of the NameNode. They are resolved here,
+by asking the NameNode; nobody who reads bytes meets one. A delete takes the name alone, and never goes by the trash.
+"""
+
+import io
+import posixpath
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from typing import Any, BinaryIO, TypeVar
+
+from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
+from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
+from eventide_core.ports import Capability, FileInfo, OutputFile
+
+TEMPORARY = ".hoodie/.eventide_temp"
+
+# A writer that has not finished its file for so long is dead.
+_ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000
+# HDFS itself follows as many.
+_LINKS_MAX = 32
+_RENAME_TRIES = 4
+
+_ABSENT = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
+_TAKEN = frozenset({"FileAlreadyExistsException"})
+_IS_LINK = "UnresolvedPathException"
+
+T = TypeVar("T")
+
+
+class HdfsStorage:
+    """ports.Storage over a folder of the namespace that `scheme://authority` names; `path` without slashes at its ends.
+
+    Pickled, it is its configuration and what was tried out: an executor opens its own connections.
+    """
+
+    def __init__(
+        self, scheme: str, authority: str, path: str, config: HdfsConfig, capabilities: Capability | None = None
+    ) -> None:
+        self._place = (scheme, authority, path)
+        self._folder = f"/{path}" if path else ""
+        self._config = config
+        self._web = WebHdfs(config)
+        self._capabilities = capabilities
+
+    def __reduce__(self) -> tuple[type["HdfsStorage"], tuple[str, str, str, HdfsConfig, Capability | None]]:
+        return HdfsStorage, (*self._place, self._config, self._capabilities)
+
+    @property
+    def root(self) -> str:
+        scheme, authority, _ = self._place
+        return f"{scheme}://{authority}{self._folder}"
+
+    @property
+    def capabilities(self) -> Capability:
+        """Tried out at first use, with a link that is gone again afterwards. NONE on a read-only table."""
+        if self._capabilities is None:
+            self._capabilities = self._try_out()
+        return self._capabilities
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        """Without what is being written."""
+        with self._answering("list", directory):
+            found = self._followed(self._directory(directory), lambda at: self._web.call("GET", "LISTSTATUS", at))
+        if found is None:
+            return ()
+        entries = {entry["pathSuffix"]: entry for entry in found["FileStatuses"]["FileStatus"]}
+        if "" in entries:  # so it answers for a file
+            return ()
+        below = f"{directory}/" if directory else ""
+        names = sorted(name for name in entries if below + name != TEMPORARY)
+        return tuple(self._info(below + name, entries[name], entries) for name in names)
+
+    def stat(self, path: str) -> FileInfo | None:
+        with self._answering("look at", path):
+            at = self._directory(path)
+            try:
+                return self._info(path, self._web.call("GET", "GETFILESTATUS", at)["FileStatus"], {})
+            except RemoteError as refused:
+                if _is_absent(refused):
+                    return None
+                if refused.kind != _IS_LINK:
+                    raise
+            if self._status(at) is None:
+                return None
+        # A link, or something behind one: only a listing shows the name itself.
+        return next((info for info in self.list(posixpath.dirname(path)) if info.path == path), None)
+
+    def read(self, path: str) -> bytes:
+        return self._read(path, 0, None)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        if length == 0:
+            self._require(path)
+            return b""
+        return self._read(path, offset, length)
+
+    def open_input(self, path: str) -> BinaryIO:
+        at, size = self._require(path)
+
+        def read_range(offset: int, length: int) -> bytes:
+            with self._answering("read", path):
+                return self._web.read(at, offset, length)
+
+        return open_ranges(size, read_range)
+
+    def open_output(self, path: str) -> OutputFile:
+        at = self._at(path)
+        return SpooledOutput(lambda file, size: self._create(path, at, file, size))
+
+    def put(self, path: str, data: bytes) -> None:
+        at = self._at(path)
+        with self._answering("write", path):
+            temporary = self._write(io.BytesIO(data), len(data))
+            self._rename(temporary, at, "OVERWRITE")
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        return self._create(path, self._at(path), io.BytesIO(data), len(data))
+
+    def copy_if_absent(self, source: str, target: str) -> bool:
+        at = self._at(target)
+        _, size = self._require(source)
+        with self.open_input(source) as stream:
+            return self._create(target, at, stream, size)
+
+    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
+        content, _ = self._require(source)
+        at = self._at(target)
+        if not is_symbolic:
+            raise StorageError(f"{self.root} has no hard links: copy {source!r} to {target!r} instead")
+        with self._answering("link to", source):
+            temporary = self._temporary()
+            try:
+                self._web.call("PUT", "CREATESYMLINK", temporary, destination=content, createParent="true")
+            except RemoteError:
+                # A repeated request meets the link that the first one made.
+                if not self._exists(temporary):
+                    raise
+            return self._publish(temporary, at)
+
+    def delete(self, path: str) -> bool:
+        with self._answering("delete", path):
+            try:
+                return bool(self._web.call("DELETE", "DELETE", self._at(path), recursive="false")["boolean"])
+            except RemoteError as refused:
+                if _is_absent(refused):
+                    return False
+                raise
+
+    def _try_out(self) -> Capability:
+        link = self._temporary()
+        try:
+            self._web.call("PUT", "MKDIRS", posixpath.dirname(link))
+        except RemoteError:
+            return Capability.NONE
+        with suppress(RemoteError):
+            self._remove_abandoned()
+        try:
+            self._web.call("PUT", "CREATESYMLINK", link, destination=link, createParent="false")
+            self._web.call("DELETE", "DELETE", link, recursive="false")
+        except RemoteError:
+            return Capability.PUT_IF_ABSENT
+        return Capability.PUT_IF_ABSENT | Capability.SYMLINK
+
+    def _remove_abandoned(self) -> None:
+        """Removes what writers that died had begun."""
+        folder = f"{self._folder}/{TEMPORARY}"
+        now = time.time() * 1000
+        for entry in self._web.call("GET", "LISTSTATUS", folder)["FileStatuses"]["FileStatus"]:
+            if entry["modificationTime"] < now - _ABANDONED_AFTER_MS:
+                self._web.call("DELETE", "DELETE", f"{folder}/{entry['pathSuffix']}", recursive="false")
+
+    def _create(self, path: str, at: str, content: BinaryIO, size: int) -> bool:
+        with self._answering("write", path):
+            return self._publish(self._write(content, size), at)
+
+    def _write(self, content: BinaryIO, size: int) -> str:
+        """Writes a temporary file, and says where."""
+        temporary = self._temporary()
+        self._web.write(temporary, content, size)
+        return temporary
+
+    def _publish(self, temporary: str, at: str) -> bool:
+        try:
+            self._rename(temporary, at, "NONE")
+        except RemoteError as refused:
+            if refused.kind not in _TAKEN:
+                raise
+            self._web.call("DELETE", "DELETE", temporary, recursive="false")
+            return False
+        return True
+
+    def _rename(self, temporary: str, at: str, options: str) -> None:
+        """Gives what lies at a temporary name its own, once, however often a request or its answer is lost."""
+        for attempt in range(_RENAME_TRIES):
+            try:
+                self._web.call("PUT", "RENAME", temporary, destination=at, renameoptions=options)
+            except (RemoteError, OSError, HTTPException) as failure:
+                if not self._exists(temporary):
+                    return
+                if attempt + 1 == _RENAME_TRIES:
+                    raise
+                if isinstance(failure, RemoteError):
+                    if not _is_absent(failure):
+                        raise
+                    self._web.call("PUT", "MKDIRS", posixpath.dirname(at))
+            else:
+                return
+
+    def _exists(self, temporary: str) -> bool:
+        """Whether a temporary name is still there, be it a link."""
+        try:
+            self._web.call("GET", "GETFILESTATUS", temporary)
+        except RemoteError as refused:
+            if _is_absent(refused):
+                return False
+            if refused.kind != _IS_LINK:
+                raise
+        return True
+
+    def _read(self, path: str, offset: int, length: int | None) -> bytes:
+        with self._answering("read", path):
+            try:
+                data = self._followed(self._at(path), lambda at: self._web.read(at, offset, length))
+            except RemoteError as refused:
+                if "out of the range" in refused.message:
+                    return b""
+                raise
+        if data is None:
+            raise self._missing(path)
+        return data
+
+    def _status(self, at: str) -> tuple[str, Mapping[str, Any]] | None:
+        """Where all links from there lead, and what is there; None where nothing is."""
+
+        def look(resolved: str) -> tuple[str, Mapping[str, Any]]:
+            return resolved, self._web.call("GET", "GETFILESTATUS", resolved)["FileStatus"]
+
+        return self._followed(at, look)
+
+    def _followed(self, at: str, ask: Callable[[str], T]) -> T | None:
+        """The answer at the end of all links; None where nothing is there. Raises UnsafePathError outside the root."""
+        for _ in range(_LINKS_MAX):
+            try:
+                return ask(at)
+            except RemoteError as refused:
+                if _is_absent(refused):
+                    return None
+                if refused.kind != _IS_LINK:
+                    raise
+                resolved = _path_of(refused.message)
+            if not self._is_inside(resolved):
+                raise UnsafePathError(
+                    f"{at!r} leads to {resolved!r}, which is outside {self.root}: remove the link, or open the table there"
+                )
+            at = resolved
+        raise StorageError(f"{at!r} leads from link to link without an end: remove one of them")
+
+    def _require(self, path: str) -> tuple[str, int]:
+        """Where the file's content lies, links followed, and its size."""
+        at = self._at(path)
+        with self._answering("look at", path):
+            found = self._status(at)
+        if found is None or found[1]["type"] != "FILE":
+            raise self._missing(path)
+        return found[0], found[1]["length"]
+
+    def _info(self, path: str, status: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]]) -> FileInfo:
+        """One name. `beside` is the listing it is from, where the target of a link mostly is, too."""
+        is_directory, link_target = status["type"] == "DIRECTORY", None
+        size = 0 if is_directory else status["length"]
+        if status["type"] == "SYMLINK":
+            folder = posixpath.dirname(self._directory(path))
+            target = posixpath.normpath(posixpath.join(folder, _path_of(status["symlink"])))
+            is_inside = self._is_inside(target)
+            link_target = target.removeprefix(f"{self._folder}/") if is_inside else target
+            sibling = beside.get(posixpath.basename(target)) if posixpath.dirname(target) == folder else None
+            if sibling is not None and sibling["type"] == "FILE":
+                size = sibling["length"]
+            elif is_inside:
+                with self._answering("look at", path):
+                    found = self._status(target)
+                size = 0 if found is None else found[1]["length"]
+        return FileInfo(path, size, is_directory, status["modificationTime"], link_target)
+
+    def _temporary(self) -> str:
+        return f"{self._folder}/{TEMPORARY}/{uuid.uuid4().hex}"
+
+    def _at(self, path: str) -> str:
+        return f"{self._folder}/{checked_path(path)}"
+
+    def _directory(self, path: str) -> str:
+        return self._at(path) if checked_directory(path) else self._folder or "/"
+
+    def _is_inside(self, at: str) -> bool:
+        return at.startswith(f"{self._folder}/")
+
+    def _missing(self, path: str) -> MissingFileError:
+        return MissingFileError(f"there is no file {path!r} in {self.root}")
+
+    @contextmanager
+    def _answering(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except EventideError:
+            raise
+        except (RemoteError, OSError, HTTPException) as failure:
+            raise StorageError(f"cannot {verb} {path!r} in {self.root}: {failure}") from failure
+
+
+def _is_absent(refused: RemoteError) -> bool:
+    """Whether nothing has that name; below a file, HDFS says so by refusing to walk through it."""
+    if refused.kind == "AccessControlException":
+        return "is not a directory" in refused.message
+    return refused.kind in _ABSENT
+
+
+def _path_of(uri: str) -> str:
+    """The path of a link's target, which may be a path or a URI, nothing in it escaped."""
+    _, separator, rest = uri.partition("://")
+    return f"/{rest.partition('/')[2]}" if separator else uri

@@ -1,0 +1,79 @@
+"""How an HDFS namespace is reached over WebHDFS, from Hadoop's own settings.
+
+A setting is an option, as it is or with Spark's prefix `spark.hadoop.`, else what `hdfs-site.xml` in HADOOP_CONF_DIR says.
+Of `hdfs://NAME`, the NameNodes' web addresses are
+1. every `dfs.namenode.http-address.NAME.*`, in order of key, where NAME is a name service of several NameNodes;
+2. `dfs.namenode.http-address`, one or several with commas between;
+3. else the host NAME on Hadoop's port for it.
+With `dfs.http.policy=HTTPS_ONLY` the same of `dfs.namenode.https-address`. `webhdfs://HOST:PORT` and `swebhdfs://HOST:PORT`
+say the address themselves.
+"""
+
+import getpass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+
+USER = "hadoop.user.name"
+DELEGATION_TOKEN = "hdfs.delegation.token"
+_POLICY = "dfs.http.policy"
+_TIMEOUT = "hdfs.request-timeout"
+_SPARK = "spark.hadoop."
+_TIMEOUT_SECONDS_DEFAULT = 60
+# Hadoop's default ports of a NameNode's web addresses.
+_PORTS = {"http": 9870, "https": 9871}
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsConfig:
+    """`addresses` are URLs, at least one; of several one is active. Travels to executors; shows no token."""
+
+    addresses: tuple[str, ...]
+    user: str
+    delegation_token: str | None = field(repr=False)
+    timeout_seconds: int
+
+    @classmethod
+    def of(cls, scheme: str, authority: str, options: Options) -> "HdfsConfig":
+        """Raises ConfigError."""
+        settings = _settings(options)
+        timeout_seconds = Options(settings).integer(_TIMEOUT, _TIMEOUT_SECONDS_DEFAULT)
+        if timeout_seconds == 0:
+            raise ConfigError(f"option {_TIMEOUT}='0' leaves a request no time: give seconds")
+        user = settings.get(USER) or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        return cls(_addresses(scheme, authority, settings), user, settings.get(DELEGATION_TOKEN), timeout_seconds)
+
+
+def _addresses(scheme: str, authority: str, settings: Mapping[str, str]) -> tuple[str, ...]:
+    if scheme != "hdfs":
+        return (f"{'https' if scheme == 'swebhdfs' else 'http'}://{authority}",)
+    http = "https" if settings.get(_POLICY, "").upper() == "HTTPS_ONLY" else "http"
+    key = f"dfs.namenode.{http}-address"
+    name = authority.partition(":")[0]
+    found = [settings[k] for k in sorted(settings) if k.startswith(f"{key}.{name}.")]
+    found = found or settings.get(key, "").split(",")
+    addresses = tuple(f"{http}://{address.strip()}" for address in found if address.strip())
+    return addresses or (f"{http}://{name}:{_PORTS[http]}",)
+
+
+def _settings(options: Options) -> dict[str, str]:
+    given = {key: value for key in options.values if (value := options.text(key)) is not None}
+    from_spark = {key.removeprefix(_SPARK): value for key, value in given.items() if key.startswith(_SPARK)}
+    return {**_site(os.environ.get("HADOOP_CONF_DIR")), **from_spark, **given}
+
+
+def _site(folder: str | None) -> dict[str, str]:
+    """What hdfs-site.xml says; nothing where there is none."""
+    path = Path(folder or "", "hdfs-site.xml")
+    if folder is None or not path.exists():
+        return {}
+    try:
+        properties = ElementTree.parse(path).iter("property")
+        return {p.findtext("name", "").strip(): p.findtext("value", "").strip() for p in properties}
+    except (OSError, ElementTree.ParseError) as failure:
+        raise ConfigError(f"{path} cannot be read: {failure}") from failure

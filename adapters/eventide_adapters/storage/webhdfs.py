@@ -1,0 +1,140 @@
+"""One HDFS namespace over WebHDFS, with the standard library: names at the NameNode, bytes at its DataNodes.
+
+Each request goes to the NameNode that answered last, and on to the others where that is gone or on standby, several
+rounds with a growing pause. So an operation may have happened although its answer was lost: whoever calls one for which
+that matters finds out (hdfs.py).
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, BinaryIO, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from eventide_adapters.storage.hdfs_config import DELEGATION_TOKEN, HdfsConfig
+
+_ROUNDS: Final = 5
+_PAUSE_SECONDS: Final = 0.2
+_SEND_BYTES: Final = 4 << 20
+# What a NameNode says that cannot answer now, but another one, or itself a little later, can.
+_TRY_ANOTHER: Final = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
+
+
+class RemoteError(Exception):
+    """What HDFS answered in place of a result: the simple name of Java's exception, and its first line."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    location: str | None
+    body: bytes
+
+    def error(self) -> RemoteError | None:
+        if self.status < 400:
+            return None
+        try:
+            said = json.loads(self.body)["RemoteException"]
+            return RemoteError(said["exception"], str(said["message"]).split("\n")[0])
+        except (ValueError, KeyError, TypeError):
+            return RemoteError(f"HTTP {self.status}", self.body[:200].decode(errors="replace").split("\n")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class WebHdfs:
+    """Paths are absolute. Raises RemoteError; OSError or HTTPException where nobody answers."""
+
+    config: HdfsConfig
+    _order: list[str] = field(default_factory=list[str], compare=False)
+
+    def call(self, method: str, operation: str, path: str, **parameters: str) -> dict[str, Any]:
+        """The NameNode's answer to an operation on names."""
+        answer = self._ask(method, operation, path, parameters)
+        return json.loads(answer.body) if answer.body else {}
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """The file's content, or that range of it, shorter where it ends before."""
+        parameters = {"offset": str(offset)} | ({} if length is None else {"length": str(length)})
+        return self._transfer("GET", "OPEN", path, parameters, None, 0)
+
+    def write(self, path: str, content: BinaryIO, size: int) -> None:
+        """Creates or replaces the file; a reader may see it before it is whole."""
+        self._transfer("PUT", "CREATE", path, {"overwrite": "true"}, content, size)
+
+    def _transfer(
+        self, method: str, operation: str, path: str, parameters: Mapping[str, str], content: BinaryIO | None, size: int
+    ) -> bytes:
+        """An operation that the NameNode sends on to a DataNode; begun anew where that one fails."""
+        failure: Exception | None = None
+        for attempt in range(_ROUNDS):
+            if failure is not None:
+                time.sleep(_PAUSE_SECONDS * 2**attempt)
+            answer = self._ask(method, operation, path, parameters)
+            if answer.location is None:
+                return answer.body
+            if content is not None:
+                content.seek(0)
+            try:
+                answer = self._exchange(method, answer.location, content, size)
+            except (OSError, HTTPException) as lost:
+                failure = lost
+                continue
+            failure = answer.error()
+            if failure is None:
+                return answer.body
+            if answer.status < 500 and failure.kind not in _TRY_ANOTHER:
+                break
+        assert failure is not None
+        raise failure
+
+    def _ask(self, method: str, operation: str, path: str, parameters: Mapping[str, str]) -> _Answer:
+        token = self.config.delegation_token
+        identity = {"user.name": self.config.user} if token is None else {"delegation": token}
+        query = urlencode({"op": operation, **parameters, **identity})
+        failure: Exception | None = None
+        for attempt in range(_ROUNDS):
+            if failure is not None:
+                time.sleep(_PAUSE_SECONDS * 2**attempt)
+            for address in self._addresses():
+                try:
+                    answer = self._exchange(method, f"{address}/webhdfs/v1{quote(path)}?{query}", None, 0)
+                except (OSError, HTTPException) as lost:
+                    failure = lost
+                    continue
+                failure = answer.error()
+                if answer.status == 401:
+                    raise RemoteError(
+                        "HTTP 401", f"{address} wants to know who asks: give a delegation token as {DELEGATION_TOKEN}"
+                    )
+                if failure is None or (answer.status < 500 and failure.kind not in _TRY_ANOTHER):
+                    self._order[:] = [address]
+                    if failure is not None:
+                        raise failure
+                    return answer
+        assert failure is not None
+        raise failure
+
+    def _addresses(self) -> tuple[str, ...]:
+        """The one that answered last first."""
+        last = self._order[:1]
+        return (*last, *(address for address in self.config.addresses if address not in last))
+
+    def _exchange(self, method: str, url: str, content: BinaryIO | None, size: int) -> _Answer:
+        """One request. A connection of its own, for a NameNode closes it after each answer anyway."""
+        parts = urlsplit(url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.netloc, timeout=self.config.timeout_seconds, blocksize=_SEND_BYTES)
+        try:
+            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+            connection.request(method, f"{parts.path}?{parts.query}", content, headers if method != "GET" else {})
+            answer = connection.getresponse()
+            return _Answer(answer.status, answer.getheader("Location") if answer.status == 307 else None, answer.read())
+        finally:
+            connection.close()

@@ -1,0 +1,77 @@
+"""Where a NameNode is, told by options, by Spark's, or by Hadoop's own files."""
+
+from pathlib import Path
+
+import pytest
+
+from eventide_adapters.storage.hdfs import HdfsStorage
+from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, StorageError
+from support.servers.server_process import free_ports
+
+HIGHLY_AVAILABLE = {
+    "dfs.namenode.http-address.lake.nn1": "one:9870",
+    "dfs.namenode.http-address.lake.nn2": "two:9870",
+    "dfs.namenode.http-address.other.nn1": "three:9870",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_hadoop_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "authority", "options", "addresses"),
+    [
+        ("hdfs", "nn:8020", {}, ("http://nn:9870",)),
+        ("hdfs", "nn:8020", {"dfs.http.policy": "HTTPS_ONLY"}, ("https://nn:9871",)),
+        ("hdfs", "nn", {"dfs.namenode.http-address": "web:1"}, ("http://web:1",)),
+        ("hdfs", "nn", {"dfs.namenode.http-address": "one:1, two:1"}, ("http://one:1", "http://two:1")),
+        ("hdfs", "nn", {"spark.hadoop.dfs.namenode.http-address": "web:1"}, ("http://web:1",)),
+        ("hdfs", "lake", HIGHLY_AVAILABLE, ("http://one:9870", "http://two:9870")),
+        ("webhdfs", "web:1", HIGHLY_AVAILABLE, ("http://web:1",)),
+        ("swebhdfs", "web:1", {}, ("https://web:1",)),
+    ],
+)
+def test_the_name_nodes_web_addresses(
+    scheme: str, authority: str, options: dict[str, str], addresses: tuple[str, ...]
+) -> None:
+    assert HdfsConfig.of(scheme, authority, Options(options)).addresses == addresses
+
+
+def test_hadoops_own_file_is_read_and_an_option_goes_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("HADOOP_USER_NAME", "from environment")
+    assert HdfsConfig.of("hdfs", "nn", Options({})).addresses == ("http://nn:9870",)
+    key = "dfs.namenode.http-address"
+    (tmp_path / "hdfs-site.xml").write_text(
+        f"<configuration><property><name>{key}</name><value>web:1</value></property></configuration>"
+    )
+    assert HdfsConfig.of("hdfs", "nn", Options({})).addresses == ("http://web:1",)
+    assert HdfsConfig.of("hdfs", "nn", Options({key: "other:1"})).addresses == ("http://other:1",)
+    assert HdfsConfig.of("hdfs", "nn", Options({})).user == "from environment"
+    assert HdfsConfig.of("hdfs", "nn", Options({"hadoop.user.name": "lake"})).user == "lake"
+    (tmp_path / "hdfs-site.xml").write_text("<configuration>")
+    with pytest.raises(ConfigError, match=r"hdfs-site\.xml"):
+        HdfsConfig.of("hdfs", "nn", Options({}))
+
+
+def test_a_delegation_token_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventide_adapters.storage.webhdfs._ROUNDS", 1)
+    (port,) = free_ports(1)
+    options = Options({"hdfs.delegation.token": "a-token", "dfs.namenode.http-address": f"localhost:{port}"})
+    storage = open_storage("hdfs://nn:8020/lake/trips", options)
+    assert isinstance(storage, HdfsStorage)
+    with pytest.raises(StorageError, match="cannot read 'file' in hdfs://nn:8020/lake/trips") as failure:
+        storage.read("file")
+    shown = (str(failure.value), repr(failure.value.__cause__), repr(storage), storage.root, repr(options))
+    assert not any("a-token" in text for text in shown)
+
+
+def test_a_request_without_time_is_refused() -> None:
+    with pytest.raises(ConfigError, match="request-timeout"):
+        HdfsConfig.of("hdfs", "nn", Options({"hdfs.request-timeout": "0"}))

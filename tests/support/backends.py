@@ -1,0 +1,83 @@
+"""A table's work on each storage: where it lies there, how it is reached, and what its left-overs become."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from eventide import Table
+from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.ports import Storage
+from eventide_core.table.plans import LinkMode
+from support.servers.hdfs_server import HdfsServer
+from support.servers.s3_servers import BUCKET, S3Server
+
+NAMES: Final = ("local", "moto", "seaweedfs", "hdfs_with_symlinks", "hdfs")
+"""The fixtures of the servers, and `local`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """An empty place for one table. `options` are what its user has to say besides the URI."""
+
+    uri: str
+    options: dict[str, str]
+    link_mode: LinkMode
+
+    @property
+    def storage(self) -> Storage:
+        return open_storage(self.uri, Options(self.options))
+
+    def table(self) -> Table:
+        return Table.open(self.uri, self.options)
+
+    def with_option(self, key: str, value: str) -> Backend:
+        return replace(self, options={**self.options, key: value})
+
+    def words(self) -> list[str]:
+        """The same on a command line."""
+        return [word for key, value in self.options.items() for word in ("--option", f"{key}={value}")]
+
+
+def backend(name: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
+    """A new place on that storage; starts its server where it isn't running yet."""
+    if name == "local":
+        return Backend(str(folder / "table"), {}, LinkMode.COPY)
+    server = request.getfixturevalue(name)
+    place = uuid.uuid4().hex
+    if isinstance(server, S3Server):
+        return Backend(f"s3://{BUCKET}/{place}", server.options, LinkMode.COPY)
+    assert isinstance(server, HdfsServer)
+    linked = LinkMode.SYMLINK if server.has_symlinks else LinkMode.COPY
+    return Backend(f"{server.uri}/lake/{place}", server.options, linked)
+
+
+def upload(folder: Path, storage: Storage) -> None:
+    """Puts a table that lies on the local disk onto another storage."""
+    local = LocalStorage(folder)
+    waiting = [""]
+    while waiting:
+        for entry in local.list(waiting.pop()):
+            if entry.is_directory:
+                waiting.append(entry.path)
+            else:
+                storage.put(entry.path, local.read(entry.path))
+
+
+def files_of(storage: Storage, directory: str = "") -> dict[str, str | None]:
+    """Every file below, with what it links to; without what eventide and Hudi keep for themselves."""
+    found: dict[str, str | None] = {}
+    for entry in storage.list(directory):
+        if entry.path in (".hoodie/.aux", ".hoodie/.temp"):
+            continue
+        if entry.is_directory:
+            found |= files_of(storage, entry.path)
+        else:
+            found[entry.path] = entry.link_target
+    return found

@@ -1,0 +1,78 @@
+"""Jars of Maven Central: downloaded once into a cache folder, each held to its checksum.
+
+Spark's own package resolver downloads them, so PySpark and a Java are all it takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+RESOLVER = Path(__file__).parent / "resolver.py"
+DOWNLOAD_TIMEOUT_SECONDS = 540
+
+
+class JarUnavailableError(RuntimeError):
+    """The jar is neither in the cache nor to be had from the package registry."""
+
+
+@dataclass(frozen=True, slots=True)
+class MavenJar:
+    """`group:artifact:version`, the SHA-256 of its jar, and what of its dependencies is not wanted."""
+
+    coordinate: str
+    sha256: str
+    excluded: tuple[str, ...] = ()
+
+
+def cache_folder() -> Path:
+    """The folder that downloaded parts are kept in between runs."""
+    return Path(os.environ.get("EVENTIDE_CACHE") or Path.home() / ".cache" / "eventide")
+
+
+def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str]) -> Path:
+    """The path of the jar, downloaded first when the cache lacks it.
+
+    `python` is an interpreter that has PySpark, whose resolver does the download. Raises
+    `JarUnavailableError` when the download fails or brings other bytes than the pinned ones.
+    """
+    group, artifact, version = wanted.coordinate.split(":")
+    jar = cache_folder() / "jars" / f"{artifact}-{version}.jar"
+    if jar.exists() and _sha256(jar) == wanted.sha256:
+        return jar
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=".resolving-", dir=jar.parent))
+    try:
+        resolved = subprocess.run(
+            [str(python), str(RESOLVER), wanted.coordinate, str(staging), ",".join(wanted.excluded)],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DOWNLOAD_TIMEOUT_SECONDS,
+            check=False,
+        )
+        downloaded = staging / "jars" / f"{group}_{jar.name}"
+        if not downloaded.exists():
+            raise JarUnavailableError(f"{wanted.coordinate} could not be downloaded:\n{resolved.stdout[-2000:]}")
+        if (found := _sha256(downloaded)) != wanted.sha256:
+            raise JarUnavailableError(f"{wanted.coordinate} has SHA-256 {found}, expected {wanted.sha256}")
+        # Two runs may download at once: the last rename wins, and both names hold the same bytes.
+        downloaded.replace(jar)
+    except subprocess.TimeoutExpired as late:
+        raise JarUnavailableError(f"{wanted.coordinate}: no download within {DOWNLOAD_TIMEOUT_SECONDS} s") from late
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return jar
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

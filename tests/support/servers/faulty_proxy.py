@@ -1,0 +1,132 @@
+"""A server in front of another that loses answers, or gives wrong ones, when it is told to."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Fault(Enum):
+    REPLY_LOST = auto()
+    """The request is carried out, and the connection closed without an answer."""
+    UNAVAILABLE = auto()
+    """503, and the request has not been carried out."""
+    FAILED_AFTER = auto()
+    """503, although the request has been carried out."""
+    SILENT = auto()
+    """The request is carried out, and nothing is said for longer than the client waits."""
+    HALF = auto()
+    """The answer breaks off in the middle of its content."""
+
+
+Choose = Callable[[str, str, int], Fault | None]
+"""Which fault strikes a request: by method, path with query, and how many such methods went before."""
+
+
+@dataclass(slots=True)
+class FaultyProxy:
+    """`choose` may be set at any time; `struck` counts what was done."""
+
+    port: int
+    choose: Choose = lambda _method, _path, _number: None
+    struck: Counter[Fault] = field(default_factory=Counter[Fault])
+    seen: Counter[str] = field(default_factory=Counter[str])
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def strike_once(self, fault: Fault, method: str, part_of_path: str = "") -> None:
+        """The next request of that method, with that in its path, and no other."""
+        is_over = threading.Event()
+
+        def choose(asked: str, path: str, _number: int) -> Fault | None:
+            if asked != method or part_of_path not in path or is_over.is_set():
+                return None
+            is_over.set()
+            return fault
+
+        self.choose = choose
+
+    def fault_of(self, method: str, path: str) -> Fault | None:
+        with self.lock:
+            number = self.seen[method]
+            self.seen[method] += 1
+            found = self.choose(method, path, number)
+            if found is not None:
+                self.struck[found] += 1
+            return found
+
+
+@contextmanager
+def faulty_proxy(target: str) -> Iterator[FaultyProxy]:
+    """A proxy on loopback in front of `host:port`, for the length of the block."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_any(self) -> None:
+            self.close_connection = True
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            fault = proxy.fault_of(self.command, self.path)
+            if fault is Fault.UNAVAILABLE:
+                self.send_error(503)
+                return
+            connection = HTTPConnection(target, timeout=30)
+            try:
+                headers = {key: value for key, value in self.headers.items() if key.lower() != "connection"}
+                # As they came: a signature may be over them, Host too.
+                connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                for key, value in headers.items():
+                    connection.putheader(key, value)
+                connection.endheaders(sent)
+                answer = connection.getresponse()
+                content = answer.read()
+            finally:
+                connection.close()
+            match fault:
+                case Fault.REPLY_LOST:
+                    return
+                case Fault.SILENT:
+                    proxy.ended.wait(5)
+                    return
+                case Fault.FAILED_AFTER:
+                    self.send_error(503)
+                    return
+                case _:
+                    pass
+            self.send_response(answer.status)
+            for key, value in answer.getheaders():
+                if key.lower() not in ("connection", "transfer-encoding", "content-length", "server", "date"):
+                    self.send_header(key, value)
+            length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
+            self.send_header("Content-Length", length or "0")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(content[: len(content) // 2] if fault is Fault.HALF else content)
+
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_any  # noqa: N815  # the names that http.server calls
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    proxy = FaultyProxy(server.server_port)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        proxy.ended.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
