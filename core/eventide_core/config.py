@@ -42,6 +42,23 @@ COMMITS_RETAINED_DEFAULT = 10  # Hudi's
 CLEANING_POLICIES = ("hoodie.clean.policy", "hoodie.cleaner.policy")
 FILE_VERSIONS_RETAINED_KEYS = ("hoodie.clean.fileversions.retained", "hoodie.cleaner.fileversions.retained")
 HOURS_RETAINED_KEYS = ("hoodie.clean.hours.retained", "hoodie.cleaner.hours.retained")
+FAILED_WRITES = "hoodie.cleaner.policy.failed.writes"
+TABLE_VERSION = "hoodie.write.table.version"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+BUCKET_HASH_FIELDS = "hoodie.bucket.index.hash.field"
+BUCKET_ENGINE = "hoodie.index.bucket.engine"
+BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
+BLOOM_FALSE_POSITIVES = "hoodie.index.bloom.fpp"
+COMBINE_BEFORE_INSERT = "hoodie.combine.before.insert"
+COMBINE_BEFORE_UPSERT = "hoodie.combine.before.upsert"
+TRACK_EVENT_TIMES = "hoodie.write.track.event.time.watermark"
+LOG_EVENT_TIMES = "eventide.log.event.times"
+LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
+LOG_BLOCK_BYTES_MAX = "hoodie.logfile.data.block.max.size"
+LOG_FILE_BYTES_MAX = "hoodie.logfile.max.size"
+BASE_FILE_BYTES_MAX = "hoodie.parquet.max.file.size"
+SMALL_FILE_BYTES = "hoodie.parquet.small.file.limit"
+RECORD_SIZE_ESTIMATE = "hoodie.copyonwrite.record.size.estimate"
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -70,6 +87,14 @@ class ParquetCodec(StrEnum):
     ZSTD = "zstd"
     SNAPPY = "snappy"
     UNCOMPRESSED = "uncompressed"
+
+
+class FailedWrites(StrEnum):
+    """When writes of dead writers are rolled back: at the next write, by a clean, or by hand alone."""
+
+    EAGER = "eager"
+    LAZY = "lazy"
+    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +126,19 @@ class Options:
         named = self.first(names)
         return default if named is None else self.integer(named, default)
 
-    def flag(self, key: str) -> bool:
-        value = (self.text(key) or "false").lower()
+    def fraction(self, key: str, default: float) -> float:
+        """A number above 0 and below 1."""
+        text = self.text(key)
+        try:
+            value = default if text is None else float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1:
+            raise ConfigError(f"option {key}={text!r} is no number between 0 and 1")
+        return value
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        value = (self.text(key) or str(default)).lower()
         if value not in ("true", "false"):
             raise ConfigError(f"option {key}={value!r} is neither true nor false")
         return value == "true"

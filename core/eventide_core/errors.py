@@ -17,6 +17,12 @@ class ConfigError(EventideError, ValueError):
     exit_code = 2
 
 
+class InvalidRecordError(EventideError, ValueError):
+    """A record to be written lacks a key or an ordering value, or its columns do not fit the table; nothing was written."""
+
+    exit_code = 2
+
+
 class InvalidThresholdError(EventideError, ValueError):
     """T is neither ISO-8601 with a zone nor epoch milliseconds."""
 
@@ -121,6 +127,10 @@ class BusyError(EventideError, BlockingIOError):
     """A pending plan, a pending write or another holder of the lock is in the way; try again."""
 
     exit_code = 4
+
+
+class WriteConflictError(BusyError):
+    """Another writer changed the same file groups meanwhile; nothing was committed."""
 
 
 class LockError(BusyError):

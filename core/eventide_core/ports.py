@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, BinaryIO, Protocol, Self, TypeVar, runtime_checkable
 
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
-from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import Instant
 from eventide_core.table.key_history import KeyHistory
@@ -22,6 +23,7 @@ from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.write_shape import WriteShape
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -433,6 +435,55 @@ class RecordMerger(Protocol):
     """Compacts one slice. Picklable, re-runnable: a second run finds what the first one wrote and says the same."""
 
     def __call__(self, task: MergeTask, /) -> MergeResult: ...
+
+
+class IncomingRecords(Protocol):
+    """The records of one write, wherever they are: the core plans by counts, and never sees a row.
+
+    Used in this order: `schema_after`, `prepare`, one of the `place_` calls, `write`. Until `write` nothing is written.
+    Bad records raise InvalidRecordError, naming row and column.
+    """
+
+    def schema_after(self, table_schema: str) -> str:
+        """The table's Avro schema when these records are in it: the same text where it does not change."""
+        ...
+
+    def prepare(self, shape: WriteShape, *, combines: bool) -> None:
+        """Checks the records and makes their keys; `combines`: keeps one version of each key."""
+        ...
+
+    def place_by_bucket(self, buckets: int, hash_fields: Sequence[str]) -> tuple[Placement, ...]:
+        """Places by Hudi's bucket index. Raises UnsupportedTableError for a key that Hudi versions hash differently."""
+        ...
+
+    def place_by_key(self, slices: Sequence[SliceRead], *, by_bloom: bool) -> tuple[Placement, ...]:
+        """Places by the slices that hold the keys; `by_bloom`: passing over files whose footer excludes a key."""
+        ...
+
+    def place_nowhere(self) -> tuple[Placement, ...]:
+        """Places that are new: the table is not asked for the keys."""
+        ...
+
+    def write(
+        self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
+    ) -> list[tuple[WriteStat, ...]]:
+        """Writes each group's files and says what they are. Re-runnable: the same groups make the same names.
+
+        A record of a place without a group is left out. `on_done` is called once a group.
+        """
+        ...
+
+
+class Heartbeats(Protocol):
+    """Signs of life of a write, as Hudi's writers leave them: who finds none for long takes the write for dead."""
+
+    def start(self, instant: str) -> None:
+        """Begins to beat: the first one is there on return."""
+        ...
+
+    def stop(self, instant: str) -> None:
+        """Ends it; the last beat stays, and grows old. Harmless where none was started."""
+        ...
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ The only module that knows both a service and an adapter.
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import getpid
 from uuid import uuid4
@@ -17,16 +17,17 @@ from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_adapters.format.metadata_table import HudiMetadataTable
 from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.slice_reader import ArrowSliceReader
+from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.ports import Clock, Engine, Storage, TableLock
+from eventide_core.service.append import Append
 from eventide_core.service.archive import Archiver
 from eventide_core.service.clean import Cleaner
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
-from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.read import QueryService
 from eventide_core.service.restore import Restorer
 from eventide_core.service.rollback import Rollback
@@ -62,6 +63,7 @@ class Application:
     archiver: Archiver
     savepoints: Savepoints
     restorer: Restorer
+    append: Append
     queries: QueryService
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
@@ -74,10 +76,6 @@ class Application:
         """Settings, timeline and file slices, as they are now."""
         return TableState.load(self.files)
 
-    def unused_instant(self, state: TableState) -> str:
-        """An instant above every time of the timeline, and not before now."""
-        return unused_instant(state, self.clock)
-
 
 def assemble(
     uri: str,
@@ -87,10 +85,11 @@ def assemble(
     storage: Storage | None = None,
     lock: TableLock | None = None,
     clock: Clock | None = None,
+    new_uuid: Callable[[], str] = lambda: str(uuid4()),
 ) -> Application:
     """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
 
-    Raises ConfigError for an option that cannot be used.
+    `new_uuid` names new file groups. Raises ConfigError for an option that cannot be used.
     """
     typed = Options(dict(options))
     clock = clock or SystemClock()
@@ -109,6 +108,7 @@ def assemble(
     runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
     rollback = Rollback(files, metadata, lock, clock, typed)
     cleaner = Cleaner(files, metadata, rollback, lock, clock, typed)
+    append = Append(files, metadata, rollback, lock, FileHeartbeats(storage, typed), clock, typed, new_uuid)
     return Application(
         storage=storage,
         files=files,
@@ -119,6 +119,7 @@ def assemble(
         archiver=Archiver(files, cleaner, lock, typed),
         savepoints=Savepoints(files, lock, clock),
         restorer=Restorer(files, metadata, lock, clock, typed),
+        append=append,
         queries=QueryService(files),
         freshness=freshness,
         metadata=metadata,

@@ -1,6 +1,6 @@
-"""The public face: one table, its compaction by event time, its four queries, its freshness."""
+"""The public face: one table, its writes, compaction by event time, its four queries, its freshness."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +9,11 @@ from eventide.plan import Plan
 from eventide.progress import NoProgress
 from eventide.reader import Rows
 from eventide.show import TableDescription, describe
+from eventide.writer import create_table, incoming_records
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
+from eventide_core.action.pending_write import WriteResult
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import ConfigError, NothingToDoError
 from eventide_core.ports import Engine, Progress
@@ -22,6 +24,7 @@ from eventide_core.table.event_time import parse_threshold
 from eventide_core.table.plans import Cut
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import QueryPlan
+from eventide_core.table.write_shape import WriteOperation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +56,65 @@ class Table:
         application = assemble(uri, texts, engine=None if engine is None else _engine(engine))
         application.files.config()
         return cls(uri, texts, application)
+
+    @classmethod
+    def create(
+        cls,
+        uri: str,
+        *,
+        schema: Any,
+        record_key: str | Sequence[str],
+        partition: str | Sequence[str] | None = None,
+        ordering: str | None = None,
+        event_time: str | None = None,
+        version: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        engine: "SparkSession | Engine | None" = None,
+    ) -> "Table":
+        """Makes an empty table, of version 9 unless said otherwise, and opens it.
+
+        `schema` is Arrow's, Spark's, or an Avro one as JSON. Of two records of a key the one with the greater value of
+        `ordering` wins, which is the event time where nothing is said; without either the last one written. Keys find
+        their file groups by Hudi's bucket index: `hoodie.bucket.index.num.buckets` (4) of them in each partition.
+
+        Raises ConfigError, for a table that is there already too, and UnsupportedTableError for a column of a type that
+        Hudi does not have.
+        """
+        texts = {key: _text(value) for key, value in (options or {}).items()}
+        create_table(
+            uri,
+            schema,
+            texts,
+            record_key=record_key,
+            partition=partition,
+            ordering=ordering,
+            event_time=event_time,
+            version=version,
+        )
+        return cls.open(uri, texts, engine=engine)
+
+    def upsert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+        """Writes records in place of those of the same keys, or beside them where there are none.
+
+        `records` are an Arrow table, record batch or reader, or a Spark DataFrame. Of several records of a key only the
+        latest is written. Raises InvalidRecordError, naming row and column, before anything is written.
+        """
+        return self._write(WriteOperation.UPSERT, records, progress)
+
+    def insert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+        """Writes records as new ones: nobody looks whether their keys are there already, but for the bucket index."""
+        return self._write(WriteOperation.INSERT, records, progress)
+
+    def bulk_insert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+        """Writes many new records, as a first load does: into new file groups wherever the index allows it."""
+        return self._write(WriteOperation.BULK_INSERT, records, progress)
+
+    def delete(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
+        """Deletes keys: rows with the columns of key and partition.
+
+        With the ordering column a delete has its place in the order; without it, it deletes whatever is there.
+        """
+        return self._write(WriteOperation.DELETE, records, progress)
 
     def plan_compaction(
         self,
@@ -171,6 +233,10 @@ class Table:
 
     def _rows(self, plan: QueryPlan) -> Rows:
         return Rows(plan, self._application.reader, self._application.engine)
+
+    def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
+        incoming = incoming_records(self._application, operation, records)
+        return self._application.append.write(operation, incoming, progress or NoProgress())
 
     def _on(self, engine: "SparkSession | Engine") -> Application:
         return assemble(self.uri, self.options, engine=_engine(engine), storage=self._application.storage)

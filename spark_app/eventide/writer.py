@@ -1,224 +1,140 @@
-"""A serial writer of Hudi merge-on-read tables, for demos, benchmarks and tests: one process, one write at a time.
-
-Records go where Hudi's bucket index sends them, so that a stock writer can go on with the table. The first write into a
-bucket makes its base file; each later one a log file:
-
-    version 6     .<file id>_<base instant of the slice>.log.<next version>_<token>
-    8 and later   .<file id>_<instant of the write>.log.1_<token>
-
-A commit's order of writes: requested, inflight, partition marks, data files, completed. Until the last one no reader sees
-anything of it.
-"""
+"""The write side of a table: tables of Arrow and DataFrames of Spark in, a result out. See `core/service/append`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from eventide.bootstrap import Application, assemble
-from eventide.bucketed_records import BucketWrite, bucket_writes
-from eventide.new_table import NewTable
-from eventide_adapters.format.avro_schema import arrow_schema
-from eventide_adapters.format.base_parquet import BaseFileWriter
-from eventide_adapters.format.delete_block import encode_delete_block
-from eventide_adapters.format.event_time_column import event_times_ms
-from eventide_adapters.format.log_writer import encode_data_block
-from eventide_core.action.index import bucket_of_file_id, new_file_id
-from eventide_core.errors import ConfigError, StorageError
-from eventide_core.ports import Clock, Storage
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan
+from eventide.bootstrap import Application
+from eventide_adapters.format.arrow_records import ArrowRecords
+from eventide_adapters.format.arrow_to_avro import avro_schema_of
+from eventide_adapters.format.avro_schema import META_FIELDS, arrow_schema
+from eventide_adapters.format.record_writer import RowWriter
+from eventide_adapters.storage.open import open_storage
+from eventide_core import config as keys
+from eventide_core.action.index import IndexType
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, InvalidRecordError
+from eventide_core.ports import IncomingRecords, Storage
+from eventide_core.table.key_format import TIME_PREFIX
+from eventide_core.table.new_table import NewTable
+from eventide_core.table.record_order import MergeRule
 from eventide_core.table.table_config import PROPERTIES_PATH
+from eventide_core.table.write_shape import WriteOperation
 
-if TYPE_CHECKING:
-    from eventide_core.service.table import TableState
-
-_MARK = ".hoodie_partition_metadata"
-_TRACKED_DIGITS = (10, 13)  # Hudi takes such numbers for seconds and milliseconds, and tracks no others
-
-
-@dataclass(frozen=True, slots=True)
-class PendingCommit:
-    """A write whose files are there and that has not completed: nobody sees it yet."""
-
-    instant: str
-    metadata: CommitMetadata
+VERSION_DEFAULT = 9
+BUCKETS_DEFAULT = 4  # Hudi's default
+_HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+_URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+_MERGE_MODE = "hoodie.write.record.merge.mode"
+_TABLE_NAME = "hoodie.table.name"
 
 
-@dataclass(frozen=True, slots=True)
-class TableWriter:
-    """Writes one table. `ids` gives a new UUID for each new file group."""
+def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
+    """Makes an empty table; `settings` as of `new_table`. Raises what `new_table` and `create` do."""
+    create(open_storage(uri, Options(options)), new_table(uri, schema, options, **settings))
 
-    storage: Storage
-    table: NewTable
-    clock: Clock
-    ids: Callable[[], str]
 
-    def create(self) -> None:
-        """Makes the empty table. Raises ConfigError where there is one already."""
-        arrow_schema(self.table.schema)
-        if not self.storage.put_if_absent(PROPERTIES_PATH, self.table.properties().encode()):
-            raise ConfigError(f"{self.storage.root} is a Hudi table already; write to it, or choose another path")
+def new_table(
+    uri: str,
+    schema: Any,
+    options: Mapping[str, str],
+    *,
+    record_key: str | Sequence[str],
+    partition: str | Sequence[str] | None,
+    ordering: str | None,
+    event_time: str | None,
+    version: int | None,
+) -> NewTable:
+    """The settings of a table to be created. Raises ConfigError, UnsupportedTableError."""
+    typed = Options(options)
+    name = typed.text(_TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
+    ordering = ordering or event_time
+    rule = typed.text(_MERGE_MODE)
+    if rule is None:
+        rule = MergeRule.COMMIT_TIME_ORDERING if ordering is None else MergeRule.EVENT_TIME_ORDERING
+    elif rule.upper() not in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
+        raise ConfigError(f"option {_MERGE_MODE}={rule!r}: new tables have COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING")
+    made = NewTable(
+        name=name,
+        schema=_avro_schema(name, schema),
+        version=typed.integer(keys.TABLE_VERSION, VERSION_DEFAULT) if version is None else version,
+        merge_rule=MergeRule(rule.upper()),
+        record_key_fields=_names(record_key),
+        partition_fields=_names(partition),
+        ordering_field=ordering,
+        is_hive_style=typed.flag(_HIVE_STYLE, default=True),
+        is_url_encoded=typed.flag(_URL_ENCODE),
+        writer_options=_writer_options(typed, event_time or ordering),
+        partition_times={key: value for key, value in options.items() if key.startswith(TIME_PREFIX)},
+    )
+    known = arrow_schema(made.schema).names
+    if event_time is not None and event_time not in known:
+        raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
+    return made
 
-    def commit(self, upserts: pa.Table | None = None, deletes: pa.Table | None = None) -> str:
-        """Writes and completes one commit; its instant. See `begin`."""
-        return self.complete(self.begin(upserts, deletes))
 
-    def begin(self, upserts: pa.Table | None = None, deletes: pa.Table | None = None) -> PendingCommit:
-        """Writes the files of a commit and leaves it inflight.
+def create(storage: Storage, table: NewTable) -> None:
+    """Makes the empty table. Raises ConfigError where there is one already."""
+    if not storage.put_if_absent(PROPERTIES_PATH, table.properties().encode()):
+        raise ConfigError(f"{storage.root} is a Hudi table already; write to it, or choose another path")
 
-        `upserts` have the table's columns. `deletes` have the key and partition columns, and the ordering column, where
-        null means a delete in natural order; without that column all of them are. A key may be in a commit once. Raises
-        ConfigError for columns or values that do not fit.
-        """
-        state = self._application.state()
-        instant = self._application.unused_instant(state)
-        writes = bucket_writes(self.table, upserts, deletes)
-        for step in (State.REQUESTED, State.INFLIGHT):
-            self._put(f"{state.config.timeline_path}/{Instant(instant, Action.DELTA_COMMIT, step).file_name}", b"")
-        for partition in sorted({write.partition for write in writes}):
-            self._mark(partition, instant)
-        stats: dict[str, tuple[WriteStat, ...]] = {}
-        for write in writes:
-            stat = self._write_bucket(state, instant, write)
-            if stat is not None:
-                stats[write.partition] = (*stats.get(write.partition, ()), stat)
-        return PendingCommit(instant, CommitMetadata(stats, {"schema": self.table.schema}, "UPSERT"))
 
-    def complete(self, pending: PendingCommit) -> str:
-        """Completes a commit; its instant."""
-        state = self._application.state()
-        completion = self._application.unused_instant(state) if state.config.slices_by_completion_time else None
-        completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, completion)
-        data = self._application.files.codec.encode_commit(pending.metadata, self.table.version)
-        self._put(f"{state.config.timeline_path}/{completed.file_name}", data)
-        return pending.instant
+def arrow_records(application: Application, upserts: pa.Table | None, deletes: pa.Table | None) -> IncomingRecords:
+    """Upserts and deletes of one write."""
+    return ArrowRecords(upserts, deletes, application.engine, RowWriter(application.storage))
 
-    @property
-    def _application(self) -> Application:
-        return assemble(self.storage.root, {}, storage=self.storage, clock=self.clock)
 
-    def _put(self, path: str, data: bytes) -> None:
-        if not self.storage.put_if_absent(path, data):
-            raise StorageError(f"{path} is there already: another writer is at work on {self.storage.root}")
-
-    def _mark(self, partition: str, instant: str) -> None:
-        depth = len(partition.split("/")) if partition else 0
-        text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
-        self.storage.put_if_absent(f"{partition}/{_MARK}" if partition else _MARK, text.encode())
-
-    def _write_bucket(self, state: TableState, instant: str, write: BucketWrite) -> WriteStat | None:
-        for found in state.view.latest_slices():
-            if found.partition == write.partition and bucket_of_file_id(found.file_id) == write.bucket:
-                return self._write_log(state, instant, write, found)
-        # Nothing to delete in a bucket that has no file group yet.
-        return self._write_base(instant, write) if write.upserts is not None else None
-
-    def _write_base(self, instant: str, write: BucketWrite) -> WriteStat:
-        assert write.upserts is not None
-        name = str(BaseFileName(new_file_id(write.bucket, self.ids()), f"{write.bucket}-1-0", instant))
-        path = write.path_of(name)
-        output = self.storage.open_output(path)
-        try:
-            with BaseFileWriter(
-                output, self.table.schema, codec=self.table.codec, bloom=self.table.bloom
-            ) as base_writer:
-                base_writer.write(write.with_meta_columns(instant, name))
-                size = base_writer.close({})
-            if not output.commit():
-                raise StorageError(f"{path} is there already: another writer is at work on {self.storage.root}")
-        finally:
-            output.abort()
-        count = write.upsert_count
-        return WriteStat(
-            file_id=name.partition("_")[0],
-            path=path,
-            partition=write.partition,
-            prev_commit="null",
-            num_writes=count,
-            num_inserts=count,
-            total_write_bytes=size,
-            file_size_bytes=size,
+def incoming_records(application: Application, operation: WriteOperation, records: Any) -> IncomingRecords:
+    """What to write, of whatever kind it is; for a delete the keys. Raises InvalidRecordError for anything else."""
+    table = _arrow_table(records)
+    if table is None:
+        raise InvalidRecordError(
+            f"records of type {type(records).__name__}: give an Arrow table, record batch or reader, or a Spark DataFrame"
         )
-
-    def _write_log(self, state: TableState, instant: str, write: BucketWrite, found: FileSlice) -> WriteStat:
-        is_v6 = not state.config.slices_by_completion_time
-        slice_instant = self._slice_instant(state, found) if is_v6 else instant
-        earlier = [log for log in found.log_files if log.name.instant == slice_instant]
-        version = 1 + max((log.name.version for log in earlier), default=0)
-        name = str(LogFileName(found.file_id, slice_instant, version, f"{write.bucket}-1-0"))
-        data, tracked = self._encode(write, instant, found.file_id)
-        self._put(write.path_of(name), data)
-        is_in_base = is_v6 and found.base_file is not None and slice_instant == found.base_instant
-        return WriteStat(
-            file_id=found.file_id,
-            path=write.path_of(name),
-            partition=write.partition,
-            prev_commit=slice_instant,
-            num_writes=write.upsert_count,
-            num_deletes=len(write.deleted_keys),
-            num_update_writes=write.upsert_count,
-            total_write_bytes=len(data),
-            file_size_bytes=len(data),
-            min_event_time_ms=tracked.min_ms,
-            max_event_time_ms=tracked.max_ms,
-            log_version=version,
-            base_file=str(found.base_file.name) if is_in_base and found.base_file is not None else "",
-            # Version 6 names every log of the slice up to this one.
-            log_files=(*((str(log.name) for log in earlier) if is_v6 else ()), name),
-        )
-
-    def _slice_instant(self, state: TableState, found: FileSlice) -> str:
-        """Version 6: a pending compaction of the file group has begun the slice that a log now goes to."""
-        for pending in state.timeline.pending_plans:
-            if pending.action is not Action.COMPACTION:
-                continue
-            plan = self._application.files.plan(state.config, pending.requested_time)
-            if isinstance(plan, CompactionPlan):
-                groups = {(op.partition, op.file_id) for op in plan.operations}
-            else:
-                groups = set(plan.file_groups)
-            if found.file_group in groups:
-                return pending.requested_time
-        return found.base_instant
-
-    def _encode(self, write: BucketWrite, instant: str, file_id: str) -> tuple[bytes, EventTimeRange]:
-        """The blocks of a log file, data before deletes, and the event times that Hudi would track of them."""
-        blocks: list[bytes] = []
-        tracked = EventTimeRange(None, None)
-        if write.upserts is not None:
-            ranges = self._event_times(write.upserts)
-            field = self.table.event_time_field
-            in_block = (field, ranges[0]) if self.table.has_block_event_times and field is not None else None
-            records = write.with_meta_columns(instant, file_id)
-            blocks.append(encode_data_block(instant, self.table.schema, records, in_block))
-            tracked = ranges[1]
-        if write.deletes is not None:
-            blocks.append(encode_delete_block(instant, write.partition, write.deleted_keys, write.deletes))
-        return b"".join(blocks), tracked
-
-    def _event_times(self, records: pa.Table) -> tuple[EventTimeRange, EventTimeRange]:
-        """The range of all event times, and that of the ones that Hudi would track."""
-        none = EventTimeRange(None, None, len(records))
-        if self.table.event_time_field is None:
-            return none, none
-        column = records.column(self.table.event_time_field).combine_chunks()
-        whole = _range(event_times_ms(column))
-        if not self.table.tracks_event_times or not pa.types.is_integer(column.type):
-            return whole, none
-        texts: Any = pc.cast(pc.abs(column), pa.string())
-        digits = pc.utf8_length(texts)
-        return whole, _range(event_times_ms(column.filter(pc.is_in(digits, pa.array(_TRACKED_DIGITS, pa.int32())))))
+    is_delete = operation is WriteOperation.DELETE
+    return arrow_records(application, None if is_delete else table, table if is_delete else None)
 
 
-def _range(times: pa.Int64Array) -> EventTimeRange:
-    ends: Any = pc.min_max(times).as_py()
-    return EventTimeRange(ends["min"], ends["max"], times.null_count)
+def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
+    index = (options.text(keys.INDEX_TYPE) or IndexType.BUCKET).upper()
+    said = {keys.INDEX_TYPE: index}
+    if index == IndexType.BUCKET:
+        said[keys.BUCKETS] = str(options.integer(keys.BUCKETS, BUCKETS_DEFAULT))
+        hashed = options.text(keys.BUCKET_HASH_FIELDS)
+        if hashed is not None:
+            said[keys.BUCKET_HASH_FIELDS] = hashed
+    if event_time is not None:
+        said[keys.EVENT_TIME_FIELD] = event_time
+    return said
+
+
+def _avro_schema(name: str, schema: Any) -> str:
+    if isinstance(schema, str):
+        arrow_schema(schema)
+        return schema
+    if not isinstance(schema, pa.Schema):
+        # Imported here: a StructType is only there where PySpark is.
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(schema)
+    own = [field for field in schema if field.name not in META_FIELDS]
+    return avro_schema_of(name, pa.schema(own))
+
+
+def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
+    if fields is None:
+        return ()
+    names = fields.split(",") if isinstance(fields, str) else fields
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def _arrow_table(records: Any) -> pa.Table | None:
+    if isinstance(records, pa.Table):
+        return records
+    if isinstance(records, pa.RecordBatch):
+        return pa.Table.from_batches([records])
+    return records.read_all() if isinstance(records, pa.RecordBatchReader) else None

@@ -9,11 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide.new_table import NewTable
-from eventide.writer import TableWriter
-from eventide_adapters.format.arrow_to_avro import avro_schema_of
-from eventide_adapters.storage.local import LocalStorage
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.progress import NoProgress
+from eventide_adapters.format.arrow_records import ArrowRecords
+from eventide_adapters.format.record_writer import RowWriter
+from eventide_core.action.pending_write import PendingWrite
+from eventide_core.config import BLOOM_ENTRIES, BUCKETS
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.write_shape import WriteOperation
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -84,30 +88,34 @@ def _part(key: str) -> str:
 
 def _write(path: Path, version: int, merge_rule: MergeRule, *, leaves_one_inflight: bool) -> None:
     """Two partitions of two buckets: a base, and logs with late rows and deletes of both kinds."""
-    path.mkdir()
-    table = NewTable(
-        name="written",
-        schema=avro_schema_of("written", SCHEMA),
+    Table.create(
+        str(path),
+        schema=SCHEMA,
+        record_key="id",
+        partition="part",
+        event_time="event_ts",
         version=version,
-        merge_rule=merge_rule,
-        record_key_field="id",
-        partition_field="part",
-        ordering_field="event_ts",
-        event_time_field="event_ts",
-        buckets=2,
-        has_block_event_times=True,
+        options={"hoodie.write.record.merge.mode": merge_rule, "hoodie.table.name": "written", BUCKETS: 2},
     )
     uuids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count())
-    writer = TableWriter(LocalStorage(str(path)), table, CountingClock(), lambda: next(uuids))
-    writer.create()
-    writer.commit(_rows(*((f"k{i}", _part(f"k{i}"), i, "base") for i in range(10))))
+    application = assemble(str(path), {BLOOM_ENTRIES: "1000"}, clock=CountingClock(), new_uuid=lambda: next(uuids))
+
+    def begin(upserts: pa.Table, deletes: pa.Table | None = None) -> PendingWrite:
+        records = ArrowRecords(upserts, deletes, application.engine, RowWriter(application.storage))
+        return application.append.begin(WriteOperation.UPSERT, records, NoProgress())
+
+    def commit(upserts: pa.Table, deletes: pa.Table | None = None) -> None:
+        application.append.complete(begin(upserts, deletes))
+
+    commit(_rows(*((f"k{i}", _part(f"k{i}"), i, "base") for i in range(10))))
     ordered = {"id": ["k2", "k3"], "part": ["a", "b"], "event_ts": [START_MS + 200, START_MS + 200]}
-    writer.commit(_rows(("k0", "a", 100, "first"), ("k1", "b", 100, "first")), pa.table(ordered))
+    commit(_rows(("k0", "a", 100, "first"), ("k1", "b", 100, "first")), pa.table(ordered))
     late = _rows(("k4", "a", -5, "late"), ("k2", "a", 150, "after its delete"), ("k12", "a", 300, "new"))
-    writer.commit(late, pa.table({"id": ["k5"], "part": ["b"]}))
+    commit(late, pa.table({"id": ["k5"], "part": ["b"]}))
     if leaves_one_inflight:
-        writer.begin(_rows(("k6", "a", 900, "inflight")))
-    writer.commit(_rows(("k0", "a", 400, "last")))
+        pending = begin(_rows(("k6", "a", 900, "inflight")))
+        application.append.heartbeats.stop(pending.instant)
+    commit(_rows(("k0", "a", 400, "last")))
 
 
 def _seen(rows: pa.Table) -> set[tuple[str, int, str]]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.bootstrap import SystemClock
-from eventide.new_table import NewTable
-from eventide.writer import TableWriter
-from eventide_adapters.storage.local import LocalStorage
+from eventide_core.config import BUCKETS
 from eventide_core.errors import ConfigError, NothingToDoError
 from golden.histories import PLAIN
 from support import golden
@@ -66,20 +62,7 @@ def check_freshness(path: str) -> int | None:
 
 def _append(path: str, row: dict[str, object]) -> None:
     """One more delta commit, by a writer of the table."""
-    state = Table.open(path).state()
-    table = NewTable(
-        name=state.config.name,
-        schema=state.schema,
-        version=state.config.version,
-        merge_rule=state.config.merge_rule,
-        record_key_field="id",
-        partition_field="part",
-        ordering_field="event_ts",
-        buckets=2,
-    )
-    TableWriter(LocalStorage(path), table, SystemClock(), lambda: str(uuid4())).commit(
-        pa.Table.from_pylist([row], schema=PLAIN)
-    )
+    Table.open(path, {BUCKETS: 2}).upsert(pa.Table.from_pylist([row], schema=PLAIN))
 
 
 def test_a_strategy_without_event_time_compacts_whole_slices_and_publishes_no_cut(path: str) -> None:

@@ -30,16 +30,17 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     Raises UnsupportedTableError, naming the column, for a type that has no place in a Hudi table.
     """
     namespace = f"hoodie.{table_name}"
-    fields: list[dict[str, Any]] = []
-    for column in columns:
-        avro = _avro_type(column.type, f"{namespace}.{table_name}_record.{column.name}")
-        fields.append(
-            {"name": column.name, "type": ["null", avro], "default": None}
-            if column.nullable
-            else {"name": column.name, "type": avro}
-        )
+    fields = [avro_field_of(column, f"{namespace}.{table_name}_record") for column in columns]
     record = {"type": "record", "name": f"{table_name}_record", "namespace": namespace, "fields": fields}
     return json.dumps(record, separators=(",", ":"))
+
+
+def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
+    """The field of a column, in the record of that full name."""
+    avro = _avro_type(column.type, f"{record}.{column.name}")
+    if not column.nullable:
+        return {"name": column.name, "type": avro}
+    return {"name": column.name, "type": ["null", avro], "default": None}
 
 
 def _avro_type(kind: ArrowType, place: str) -> Any:

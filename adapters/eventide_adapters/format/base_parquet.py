@@ -38,6 +38,8 @@ from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError, CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 
+MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
+MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
 _ROW_GROUP_BYTES_MAX: Final = 120 * 1024 * 1024  # hoodie.parquet.block.size, here of Arrow memory
 _ROW_GROUP_ROWS_MAX: Final = 1 << 20
@@ -88,6 +90,21 @@ def bloom_parameters(footer: Mapping[str, str], path: str) -> BloomParameters:
     return BloomParameters.parse(footer.get(TYPE_FOOTER_KEY, SIMPLE), text, path)
 
 
+def parquet_writer(sink: Any, schema: str, codec: str) -> pq.ParquetWriter:
+    """A writer of records with meta columns, by the table's Avro schema. Raises ConfigError for an unknown codec."""
+    name = codec.lower()
+    if name not in _LEVELS:
+        raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(_LEVELS)}")
+    compression: Any = "none" if name == "uncompressed" else name
+    columns = arrow_schema(with_meta_fields(schema))
+    return pq.ParquetWriter(sink, columns, compression=compression, compression_level=_LEVELS[name], store_schema=False)
+
+
+def avro_footer(schema: str) -> dict[str, str]:
+    """What a footer says of the Avro schema."""
+    return {"parquet.avro.schema": with_meta_fields(schema), "writer.model.name": "avro"}
+
+
 class BaseFileWriter:
     """Writes one base file to an output: the records in order, then the footer. The output is left uncommitted.
 
@@ -99,8 +116,6 @@ class BaseFileWriter:
 
         Raises ConfigError for an unknown codec.
         """
-        if codec.lower() not in _LEVELS:
-            raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(_LEVELS)}")
         self._schema = schema
         self._sink = _Sink(output)
         self._bloom_parameters = bloom
@@ -109,14 +124,7 @@ class BaseFileWriter:
         self._pending: list[pa.Table] = []
         self.row_count = 0
         sink: Any = self._sink  # an IOBase, which Arrow takes as well as the IO that its stubs ask for
-        compression: Any = "none" if codec.lower() == "uncompressed" else codec.lower()
-        self._writer = pq.ParquetWriter(
-            sink,
-            arrow_schema(with_meta_fields(schema)),
-            compression=compression,
-            compression_level=_LEVELS[codec.lower()],
-            store_schema=False,
-        )
+        self._writer = parquet_writer(sink, schema, codec)
 
     def __enter__(self) -> Self:
         return self
@@ -149,10 +157,8 @@ class BaseFileWriter:
             if self._bloom_parameters.type_code != SIMPLE:
                 pairs[TYPE_FOOTER_KEY] = self._bloom_parameters.type_code
         if self._keys is not None:
-            pairs["hoodie_min_record_key"], pairs["hoodie_max_record_key"] = self._keys
-        pairs["parquet.avro.schema"] = with_meta_fields(self._schema)
-        pairs["writer.model.name"] = "avro"
-        self._writer.add_key_value_metadata({**pairs, **footer})
+            pairs[MIN_KEY_FOOTER], pairs[MAX_KEY_FOOTER] = self._keys
+        self._writer.add_key_value_metadata({**pairs, **avro_footer(self._schema), **footer})
         self._writer.close()
         return self._sink.tell()
 
@@ -166,7 +172,7 @@ class BaseFileWriter:
         for chunk in keys.chunks:
             if len(chunk):
                 ends = [*_least_and_greatest(chunk), *(self._keys or ())]
-                self._keys = min(ends, key=_java_order), max(ends, key=_java_order)
+                self._keys = min(ends, key=java_order), max(ends, key=java_order)
 
 
 class _Sink(io.RawIOBase):
@@ -211,11 +217,11 @@ def _least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
     # Bytes order strings as Java does, but for characters beyond 16 bits, whose UTF-8 begins with 0xF0 or more.
     if data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any()):
         texts: list[Any] = keys.to_pylist()
-        return min(texts, key=_java_order), max(texts, key=_java_order)
+        return min(texts, key=java_order), max(texts, key=java_order)
     ends: Any = pc.min_max(keys).as_py()
     return ends["min"], ends["max"]
 
 
-def _java_order(text: str) -> bytes:
+def java_order(text: str) -> bytes:
     """Strings as Java compares them: by UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")

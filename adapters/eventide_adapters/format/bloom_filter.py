@@ -80,6 +80,46 @@ class BloomParameters:
 DEFAULT_PARAMETERS = BloomParameters.for_entries(60_000, 1e-9)
 
 
+class BloomFilter:
+    """A filter as it stands in a footer. Says of a key that it is not there, or that it may be."""
+
+    def __init__(self, type_code: str, text: str, path: str) -> None:
+        """Raises CorruptBaseFileError naming `path`."""
+        self._parameters = BloomParameters.parse(type_code, text, path)
+        data = base64.b64decode(text)
+        row_bytes = -(-self._parameters.bit_count // 8)
+        position, count = 0, 1
+        if type_code == DYNAMIC:
+            position = _HEAD.size + _DYNAMIC_HEAD.size
+            count = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)[2]
+        if count < 1 or len(data) < position + count * (_HEAD.size + row_bytes):
+            raise CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} ends before its last row")
+        self._rows: list[npt.NDArray[np.uint8]] = []
+        for _ in range(count):
+            position += _HEAD.size
+            packed = np.frombuffer(data, np.uint8, row_bytes, position)
+            self._rows.append(np.unpackbits(packed, bitorder="little"))
+            position += row_bytes
+
+    def may_contain(self, keys: pa.Array[Any]) -> npt.NDArray[np.bool_]:
+        """Of each key (strings, none null or empty) whether it may be there."""
+        found = np.zeros(len(keys), np.bool_)
+        any_keys: Any = keys
+        lengths = pc.binary_length(any_keys).to_numpy(zero_copy_only=False)
+        for length in np.unique(lengths):
+            group = np.nonzero(lengths == length)[0]
+            words, tail = _words(keys.take(group), int(length))
+            hits = np.ones((len(self._rows), len(group)), np.bool_)
+            hashed = np.zeros(len(group), np.uint32)
+            for _ in range(self._parameters.hash_count):
+                hashed = _murmur(words, tail, int(length), hashed)
+                bits = np.abs(hashed.view(np.int32).astype(np.int64)) % self._parameters.bit_count
+                for row, filled in enumerate(self._rows):
+                    hits[row] &= filled[bits].astype(np.bool_)
+            found[group] = hits.any(axis=0)
+        return found
+
+
 class BloomFilterBuilder:
     """Collects record keys, and gives the filter's text at the end."""
 

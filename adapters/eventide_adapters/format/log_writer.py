@@ -1,6 +1,7 @@
-"""Writes the data blocks of a log file: Avro records, as Hudi's append handle leaves them.
+"""Writes the data blocks of a log file, as Hudi's append handle leaves them.
 
-    content := i32 version=3  i32 record count  (i32 length  record)...
+    Avro      content := i32 version=3  i32 record count  (i32 length  record)...
+    Parquet   content := a Parquet file
 
 The records have Hudi's meta fields; the schema stands in the block's header, on request with the range of the records'
 event times.
@@ -18,6 +19,7 @@ import fastavro
 import pyarrow as pa
 
 from eventide_adapters.format.avro_schema import with_meta_fields
+from eventide_adapters.format.base_parquet import avro_footer, parquet_writer
 from eventide_adapters.format.event_time_properties import schema_with_event_times
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.event_time import EventTimeRange
@@ -29,12 +31,38 @@ _CONTENT_VERSION = 3
 def encode_data_block(
     instant: str, schema: str, records: pa.Table, event_times: tuple[str, EventTimeRange] | None = None
 ) -> bytes:
-    """A whole data block of that instant: `records` with meta columns, by the table's Avro schema (without them).
+    """A whole Avro block of that instant: `records` with meta columns, by the table's Avro schema (without them).
 
     `event_times`, a field and its range, go into the schema of the header where given. Raises UnsupportedTableError for
     a value that its field cannot hold, and for unions of several types.
     """
+    content = _avro_content(with_meta_fields(schema), records)
+    return encode_block(BlockType.AVRO_DATA, _header(instant, schema, event_times), content)
+
+
+def encode_parquet_block(
+    instant: str,
+    schema: str,
+    records: pa.Table,
+    event_times: tuple[str, EventTimeRange] | None = None,
+    *,
+    codec: str,
+) -> bytes:
+    """The same as a Parquet block; `codec` is a config.ParquetCodec."""
+    sink = io.BytesIO()
+    with parquet_writer(sink, schema, codec) as writer:
+        writer.write_table(records)
+        writer.add_key_value_metadata(avro_footer(schema))
+    return encode_block(BlockType.PARQUET_DATA, _header(instant, schema, event_times), sink.getvalue())
+
+
+def _header(instant: str, schema: str, event_times: tuple[str, EventTimeRange] | None) -> dict[HeaderKey, str]:
     full_schema = with_meta_fields(schema)
+    written = full_schema if event_times is None else schema_with_event_times(full_schema, *event_times)
+    return {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
+
+
+def _avro_content(full_schema: str, records: pa.Table) -> bytes:
     parsed = _parsed(full_schema)
     body = io.BytesIO()
     body.write(struct.pack(">ii", _CONTENT_VERSION, len(records)))
@@ -46,9 +74,7 @@ def encode_data_block(
             raise UnsupportedTableError(f"a record does not fit the table's schema: {error!r}") from error
         body.write(struct.pack(">i", encoded.tell()))
         body.write(encoded.getvalue())
-    written = full_schema if event_times is None else schema_with_event_times(full_schema, *event_times)
-    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
-    return encode_block(BlockType.AVRO_DATA, header, body.getvalue())
+    return body.getvalue()
 
 
 @lru_cache(maxsize=16)

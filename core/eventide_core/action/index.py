@@ -1,32 +1,92 @@
-"""Which file group a key belongs to: Hudi's bucket index.
+"""How a table's writers find the file group that a key belongs to, and which groups new keys go to.
 
-A partition has a fixed number of buckets, and a file group a bucket: its file id begins with the bucket's number in 8
-digits. A key's bucket is the hash that Java's `List.hashCode` gives the list of its key fields' values (here of one),
-without its sign, modulo the number of buckets.
+1. What the user says counts; else what the table says; else its file ids: those of buckets tell the bucket index. A
+   table without file groups that says nothing is written with Hudi's default for Spark, a join.
+2. The number of buckets must be said, by the user or the table: it cannot be told from the files.
 """
 
-_INT_MAX = 0x7FFF_FFFF
-_BUCKET_DIGITS = 8
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core import config as keys
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, UnsupportedTableError
+from eventide_core.table.bucket import bucket_of_file_id
+from eventide_core.table.table_config import TableConfig
 
 
-def bucket_of(key: str, buckets: int) -> int:
-    """The bucket of a record key that has one field."""
-    return ((31 + _java_hash(key)) & _INT_MAX) % buckets
+class IndexType(StrEnum):
+    """BUCKET: by hash. SIMPLE: by a join with the keys of the files; BLOOM: the same, where the filters allow one."""
+
+    BUCKET = "BUCKET"
+    SIMPLE = "SIMPLE"
+    BLOOM = "BLOOM"
 
 
-def bucket_of_file_id(file_id: str) -> int:
-    """The bucket whose file group bears that file id. Raises ValueError where it is no bucket's."""
-    return int(file_id[:_BUCKET_DIGITS])
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`buckets` and `hash_fields` are those of the bucket index."""
+
+    type: IndexType
+    buckets: int = 0
+    hash_fields: tuple[str, ...] = ()
 
 
-def new_file_id(bucket: int, uuid: str) -> str:
-    """A file id for the bucket: its number, in place of the first digits of a UUID."""
-    return f"{bucket:0{_BUCKET_DIGITS}d}{uuid[_BUCKET_DIGITS:]}-0"
+def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str]) -> Index:
+    """The index by which this table is written. Raises ConfigError, UnsupportedTableError."""
+    ids = tuple(file_ids)
+    kind = _said(config, options, keys.INDEX_TYPE)
+    found = [bucket_of_file_id(file_id) for file_id in ids]
+    if kind is None:
+        is_bucket = bool(ids) and all(bucket is not None for bucket in found)
+        kind = IndexType.BUCKET if is_bucket else IndexType.SIMPLE
+    if kind.upper() not in list(IndexType):
+        raise UnsupportedTableError(
+            f"option {keys.INDEX_TYPE}={kind!r}: tables are written with one of {', '.join(IndexType)}; use Hudi for others"
+        )
+    chosen = IndexType(kind.upper())
+    if chosen is not IndexType.BUCKET:
+        return Index(chosen)
+    engine = _said(config, options, keys.BUCKET_ENGINE) or "SIMPLE"
+    if engine.upper() != "SIMPLE":
+        raise UnsupportedTableError(
+            f"option {keys.BUCKET_ENGINE}={engine}: only SIMPLE buckets are supported; use Hudi"
+        )
+    return Index(chosen, _buckets(config, options, found), _hash_fields(config, options))
 
 
-def _java_hash(text: str) -> int:
-    result = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(units), 2):
-        result = (31 * result + int.from_bytes(units[position : position + 2], "big")) & 0xFFFF_FFFF
-    return result
+def _buckets(config: TableConfig, options: Options, found: Iterable[int | None]) -> int:
+    said = _said(config, options, keys.BUCKETS)
+    if said is None:
+        raise ConfigError(
+            f"the table does not say its number of buckets: give {keys.BUCKETS} as its other writers have it; "
+            "with another number, keys would be there twice"
+        )
+    if not said.isdecimal() or int(said) < 1:
+        raise ConfigError(f"option {keys.BUCKETS}={said!r} is no number of buckets")
+    beyond = [bucket for bucket in found if bucket is None or bucket >= int(said)]
+    if beyond:
+        told = "a file group of no bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
+        raise ConfigError(f"option {keys.BUCKETS}={said}: the table has {told}; give what its other writers have")
+    return int(said)
+
+
+def _hash_fields(config: TableConfig, options: Options) -> tuple[str, ...]:
+    said = _said(config, options, keys.BUCKET_HASH_FIELDS)
+    names = config.record_key_fields if said is None else tuple(name.strip() for name in said.split(","))
+    unknown = [name for name in names if name not in config.record_key_fields]
+    if unknown:
+        raise ConfigError(
+            f"option {keys.BUCKET_HASH_FIELDS}={said!r}: {unknown[0]!r} is no record key field; they are "
+            f"{', '.join(config.record_key_fields)}"
+        )
+    return names
+
+
+def _said(config: TableConfig, options: Options, key: str) -> str | None:
+    """What the user says, who must not contradict the table."""
+    asked, table = options.text(key), config.properties.get(key)
+    if asked is not None and table is not None and asked.lower() != table.lower():
+        raise ConfigError(f"option {key}={asked!r}: the table was made with {table!r}; drop the option")
+    return asked if asked is not None else table

@@ -2,6 +2,7 @@
 
 from eventide_core.ports import Storage
 from eventide_core.service.table import TableFiles
+from eventide_core.table.file_group_write import marker_folder
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
 
@@ -9,10 +10,6 @@ from eventide_core.table.plans import CompactionPlan, PlannedOperation
 def marker_path(instant: str, op: PlannedOperation) -> str:
     """Where the marker of a base file lies, by which Hudi finds it when it rolls the attempt back."""
     return f"{marker_folder(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
-
-
-def marker_folder(instant: str) -> str:
-    return f".hoodie/.temp/{instant}"
 
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:

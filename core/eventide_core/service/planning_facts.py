@@ -1,6 +1,6 @@
 """What the planner asks of a table besides what its logs hold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from eventide_core import config as keys
 from eventide_core.action.link_choice import LinkChoiceFacts
@@ -9,12 +9,12 @@ from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.compaction_commit import LINK_MODE_KEY
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.table import TableState
+from eventide_core.table.bucket import bucket_of_file_id
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import instant_time, next_instant_time
 from eventide_core.table.plans import LinkMode
 from eventide_core.table.table_config import TableConfig
-
-BUCKET_NUMBERS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
+from eventide_core.table.timeline import Timeline
 
 
 def link_choice_facts(
@@ -59,7 +59,7 @@ def is_base_file_index(slices: Sequence[FileSlice], options: Options) -> bool:
     index = options.text(keys.INDEX_TYPE)
     if index is not None:
         return index.upper() != "BUCKET"
-    return not all(s.file_id[:8].isdecimal() and int(s.file_id[:8]) < BUCKET_NUMBERS_MAX for s in slices)
+    return not all(bucket_of_file_id(s.file_id) is not None for s in slices)
 
 
 def backdated_compactions(state: TableState) -> frozenset[str]:
@@ -76,9 +76,14 @@ def unused_instant(state: TableState, clock: Clock) -> str:
 
     Above those of event-time compactions that were rolled back, too: they are never used again.
     """
-    times = (time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
-    last = max((*times, *state.compactions), default="")
-    now = local_instant_time(state.config, clock.now_ms(), clock)
+    return instant_beyond(state.timeline, state.compactions, state.config, clock)
+
+
+def instant_beyond(timeline: Timeline, compactions: Iterable[str], config: TableConfig, clock: Clock) -> str:
+    """The same by the timeline and `compactions`, the instants that event-time compactions have ever used."""
+    times = (time for i in timeline.instants for time in (i.requested_time, i.completion_time) if time)
+    last = max((*times, *compactions), default="")
+    now = local_instant_time(config, clock.now_ms(), clock)
     return now if now > last else next_instant_time(last)
 
 

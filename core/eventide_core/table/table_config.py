@@ -67,6 +67,11 @@ class TableConfig:
     def first_ordering_field(self) -> str | None:
         return self.ordering_fields[0] if self.ordering_fields else None
 
+    @property
+    def event_time_field(self) -> str | None:
+        """The event-time field that the table was created with; Hudi's own tables do not say."""
+        return self.properties.get("hoodie.payload.event.time.field") or None
+
     @classmethod
     def parse(cls, text: str, root: str) -> "TableConfig":
         """The settings in the text of hoodie.properties; `root` names the table in errors."""

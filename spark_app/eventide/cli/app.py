@@ -8,6 +8,7 @@ from eventide.cli.compact import compact
 from eventide.cli.demo import demo
 from eventide.cli.errors import GroupWithExitCodes
 from eventide.cli.freshness import freshness
+from eventide.cli.ingest import ingest
 from eventide.cli.plan import plan
 from eventide.cli.read import read
 from eventide.cli.rollback import rollback
@@ -28,5 +29,5 @@ def eventide() -> None:
     """
 
 
-for verb in (demo, show, read, plan, compact, clean, rollback, savepoint, restore, archive, freshness):
+for verb in (demo, show, read, ingest, plan, compact, clean, rollback, savepoint, restore, archive, freshness):
     eventide.add_command(verb)

@@ -17,23 +17,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.bootstrap import SystemClock
 from eventide.demo.coverage import Coverage, coverage_of
 from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports
 from eventide.demo.picture import draw
-from eventide.new_table import NewTable
 from eventide.plan import Plan
 from eventide.reader import Rows
 from eventide.table import Table
-from eventide.writer import TableWriter
-from eventide_adapters.storage.local import LocalStorage
+from eventide_core import config as keys
 from eventide_core.ports import Progress
-from eventide_core.table.record_order import MergeRule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,13 +90,18 @@ class _Story:
         threshold = FIRST_DAY + timedelta(days=self.days)
         reports = Reports.load()
         path = self.folder / "flights"
-        writer = TableWriter(
-            LocalStorage(str(path)), _new_table(self.table_version), SystemClock(), lambda: str(uuid4())
+        table = Table.create(
+            str(path),
+            schema=SCHEMA,
+            record_key=KEY,
+            partition=PARTITION,
+            event_time=EVENT_TIME,  # the same in every report of a flight: the last one committed wins
+            version=self.table_version,
+            options={keys.BUCKETS: BUCKETS},
+            engine=self.spark,
         )
-        writer.create()
-        loaded = self._load(writer, reports, threshold)
-        last_but_one = self._arrivals(writer, reports, threshold)
-        table = Table.open(str(path), engine=self.spark)
+        loaded = self._load(table, reports, threshold)
+        last_but_one = self._arrivals(table, reports, threshold)
 
         snapshot = table.snapshot().to_arrow()
         self._views("before", table, snapshot, threshold)
@@ -113,12 +113,12 @@ class _Story:
         self._views("after", table, snapshot, threshold)
         self._queries(table, snapshot, loaded, last_but_one)
         watermark_ms = self._freshness(table, threshold)
-        self._late(writer, table, reports, threshold)
+        self._late(table, reports, threshold)
         return Demo(tuple(self.steps), path, self._picture(before, after, threshold), watermark_ms, self.is_right)
 
-    def _load(self, writer: TableWriter, reports: Reports, threshold: datetime) -> str:
+    def _load(self, table: Table, reports: Reports, threshold: datetime) -> str:
         records = reports.between(FIRST_DAY, threshold - timedelta(days=1))
-        instant = writer.commit(records)
+        instant = table.upsert(records).instant
         self._step(
             "load",
             f"{len(records)} flights of {self.days - 1} days loaded into base files, partitioned by airport",
@@ -126,7 +126,7 @@ class _Story:
         )
         return instant
 
-    def _arrivals(self, writer: TableWriter, reports: Reports, threshold: datetime) -> str:
+    def _arrivals(self, table: Table, reports: Reports, threshold: datetime) -> str:
         """Commits what arrives; the instant of the last commit but one."""
         begin, end = threshold - timedelta(days=1), threshold + COMPACTED_AT
         instants: list[str] = []
@@ -134,7 +134,7 @@ class _Story:
         self.progress.start("commits", -((begin - end) // COMMIT_EVERY))
         while begin < end:
             records = reports.between(begin, begin + COMMIT_EVERY)
-            instants.append(writer.commit(records))
+            instants.append(table.upsert(records).instant)
             rows += len(records)
             late += _count_before(records, begin)
             begin += COMMIT_EVERY
@@ -219,9 +219,9 @@ class _Story:
         )
         return found.watermark_ms
 
-    def _late(self, writer: TableWriter, table: Table, reports: Reports, threshold: datetime) -> None:
+    def _late(self, table: Table, reports: Reports, threshold: datetime) -> None:
         records = reports.between(threshold + COMPACTED_AT, threshold + timedelta(days=1))
-        writer.commit(records)
+        table.upsert(records)
         found = table.freshness()
         late = _count_before(records, threshold)
         self._check(found.late_records == late)
@@ -245,21 +245,6 @@ class _Story:
         step = Step(name, sentence, facts)
         self.steps.append(step)
         self.tell(step)
-
-
-def _new_table(version: int) -> NewTable:
-    return NewTable(
-        name="flights",
-        schema=SCHEMA,
-        version=version,
-        merge_rule=MergeRule.EVENT_TIME_ORDERING,
-        record_key_field=KEY,
-        partition_field=PARTITION,
-        ordering_field=EVENT_TIME,  # the same in every report of a flight: the last one committed wins
-        event_time_field=EVENT_TIME,
-        buckets=BUCKETS,
-        has_block_event_times=True,
-    )
 
 
 def _own(rows: pa.Table) -> pa.Table:

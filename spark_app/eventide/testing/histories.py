@@ -7,19 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
-from eventide.new_table import NewTable
-from eventide.testing.metadata_listing import begin_metadata_table, follow
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.progress import NoProgress
+from eventide.testing.metadata_listing import begin_metadata_table
 from eventide.testing.oracle import Change, Oracle, Order
-from eventide.writer import PendingCommit, TableWriter
+from eventide.writer import arrow_records, create
 from eventide_adapters.format.arrow_to_avro import avro_schema_of
-from eventide_adapters.format.bloom_filter import BloomParameters
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
+from eventide_core.action.pending_write import PendingWrite
+from eventide_core.config import (
+    BLOOM_ENTRIES,
+    BLOOM_FALSE_POSITIVES,
+    BUCKETS,
+    INDEX_TYPE,
+    LOG_EVENT_TIMES,
+    PARQUET_CODEC,
+)
 from eventide_core.ports import Storage
+from eventide_core.table.new_table import NewTable
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.write_shape import WriteOperation
 
 EPOCH_MS = 1_700_000_000_000
 _COLUMNS: list[pa.Field[Any]] = [
@@ -95,14 +107,21 @@ class Layout:
             schema=avro_schema_of("story", SCHEMA),
             version=self.version,
             merge_rule=MergeRule.COMMIT_TIME_ORDERING if by_commit else MergeRule.EVENT_TIME_ORDERING,
-            record_key_field="key",
-            partition_field="part",
+            record_key_fields=("key",),
+            partition_fields=("part",),
             ordering_field="ms",
-            event_time_field="ms",
-            has_block_event_times=self.has_block_event_times,
-            bloom=BloomParameters.for_entries(10, 0.01),
-            codec="uncompressed",
+            writer_options={INDEX_TYPE: "BUCKET", BUCKETS: "1"},
         )
+
+    @property
+    def write_options(self) -> dict[str, str]:
+        """Small files, and event times in the headers of the blocks or not."""
+        return {
+            LOG_EVENT_TIMES: str(self.has_block_event_times),
+            BLOOM_ENTRIES: "10",
+            BLOOM_FALSE_POSITIVES: "0.01",
+            PARQUET_CODEC: "uncompressed",
+        }
 
 
 def layouts(*, has_block_event_times: bool = False) -> tuple[Layout, ...]:
@@ -115,9 +134,25 @@ def layouts(*, has_block_event_times: bool = False) -> tuple[Layout, ...]:
     )
 
 
+class NoLock:
+    """ports.TableLock of a writer who shares none, as Hudi's do that are told to be alone."""
+
+    def acquire(self) -> NoLock:
+        return self
+
+    def check(self) -> None:
+        """There is nothing to lose."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to give up."""
+
+
 @dataclass(slots=True)
 class Story:
-    """A table that is being written, and the oracle that is told the same."""
+    """A table that is being written, and the oracle that is told the same. Its writer takes no lock."""
 
     layout: Layout
     storage: Storage
@@ -128,26 +163,34 @@ class Story:
     @classmethod
     def begin(cls, layout: Layout, storage: Storage, clock: ManualClock) -> Story:
         story = cls(layout, storage, clock, Oracle(layout.order))
-        story.writer.create()
+        create(storage, layout.table)
         if layout.has_metadata_table:
             begin_metadata_table(storage, layout.version)
         return story
 
     @property
-    def writer(self) -> TableWriter:
-        return TableWriter(self.storage, self.layout.table, self.clock, self._next_uuid)
+    def writer(self) -> Application:
+        return assemble(
+            self.storage.root,
+            self.layout.write_options,
+            engine=LocalEngine(1),
+            storage=self.storage,
+            lock=NoLock(),
+            clock=self.clock,
+            new_uuid=self._next_uuid,
+        )
 
     def commit(self, changes: Commit) -> str:
         return self.complete(self.begin_commit(changes), changes)
 
-    def begin_commit(self, changes: Commit) -> PendingCommit:
+    def begin_commit(self, changes: Commit) -> PendingWrite:
         self.clock.sleep(_BETWEEN_COMMITS_MS)
-        return self.writer.begin(*records(changes))
+        writer = self.writer
+        incoming = arrow_records(writer, *records(changes))
+        return writer.append.begin(WriteOperation.UPSERT, incoming, NoProgress())
 
-    def complete(self, pending: PendingCommit, changes: Commit) -> str:
-        instant = self.writer.complete(pending)
-        if self.layout.has_metadata_table:
-            follow(self.storage, instant, pending.metadata)
+    def complete(self, pending: PendingWrite, changes: Commit) -> str:
+        instant = self.writer.append.complete(pending).instant
         self.oracle.commit(instant, [_at_epoch(change) for change in changes])
         return instant
 

@@ -18,11 +18,9 @@ import fastavro
 
 from eventide_adapters.format.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
-from eventide_adapters.format.metadata_table import HudiMetadataTable
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.ports import AddedFile, FileChanges, RowChange, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.instant import next_instant_time
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 
 Listing = dict[str, dict[str, int]]
@@ -63,13 +61,6 @@ def begin_metadata_table(storage: Storage, version: int) -> None:
     commit = CommitMetadata({}, {}, "BULK_INSERT")
     storage.put(f"{METADATA_PREFIX}.hoodie/{name}", HudiMetadataCodec().encode_commit(commit, version))
     storage.put(_PROPERTIES, storage.read(_PROPERTIES) + b"hoodie.table.metadata.partitions=files\n")
-
-
-def follow(storage: Storage, instant: str, commit: CommitMetadata) -> None:
-    """What a writer of Hudi adds for a commit of its own."""
-    added = (AddedFile(s.partition, s.path.rpartition("/")[2], s.file_size_bytes) for s in commit.stats)
-    changes = FileChanges(RowChange.WRITTEN, tuple(added))
-    HudiMetadataTable(storage).prepare(instant, changes).write(next_instant_time(instant))
 
 
 def check_metadata_listing(files: Mapping[str, MemoryFile], uncommitted: Collection[str]) -> None:

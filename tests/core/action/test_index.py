@@ -1,34 +1,84 @@
-"""Which bucket a key belongs to, as Java hashes it."""
+"""By which index a table is written."""
 
 from __future__ import annotations
 
 import pytest
 
-from eventide_core.action.index import bucket_of, bucket_of_file_id, new_file_id
+from eventide_core.action.index import Index, IndexType, choose_index
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, UnsupportedTableError
+from eventide_core.table.table_config import TableConfig
 
-UUID = "a252ffff-a252-4312-8a35-05f9acef09e9"
+BUCKET_IDS = ["00000000-aaaa-4000-8000-000000000000-0", "00000001-aaaa-4000-8000-000000000000-0"]
+OTHER_ID = "a252ffff-a252-4312-8a35-05f9acef09e9-0"
+
+
+def config(**more: str) -> TableConfig:
+    lines = ["hoodie.table.version=9", "hoodie.table.type=MERGE_ON_READ", "hoodie.table.recordkey.fields=id,day"]
+    lines += [f"hoodie.{key.replace('_', '.')}={value}" for key, value in more.items()]
+    return TableConfig.parse("\n".join(lines), "t")
+
+
+def chosen(table: TableConfig, file_ids: list[str], **options: str) -> Index:
+    return choose_index(
+        table, Options({f"hoodie.{key.replace('_', '.')}": value for key, value in options.items()}), file_ids
+    )
+
+
+def test_the_table_says_its_index_and_buckets() -> None:
+    table = config(index_type="BUCKET", bucket_index_num_buckets="2")
+    assert chosen(table, BUCKET_IDS) == Index(IndexType.BUCKET, 2, ("id", "day"))
+
+
+def test_buckets_may_hash_some_of_the_key_fields() -> None:
+    table = config(index_type="BUCKET", bucket_index_num_buckets="2", bucket_index_hash_field="day")
+    assert chosen(table, BUCKET_IDS).hash_fields == ("day",)
+
+
+def test_file_ids_tell_buckets_but_not_how_many() -> None:
+    assert chosen(config(), BUCKET_IDS, bucket_index_num_buckets="2").type is IndexType.BUCKET
+    with pytest.raises(ConfigError, match="does not say its number of buckets"):
+        chosen(config(), BUCKET_IDS)
+
+
+def test_a_table_that_says_nothing_is_joined() -> None:
+    assert chosen(config(), [OTHER_ID]) == Index(IndexType.SIMPLE)
+    assert chosen(config(), []) == Index(IndexType.SIMPLE)
+    assert chosen(config(), [OTHER_ID], index_type="bloom") == Index(IndexType.BLOOM)
+
+
+@pytest.mark.parametrize("kind", ["RECORD_INDEX", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "INMEMORY", "CONSISTENT_HASHING"])
+def test_an_index_that_eventide_does_not_have_is_refused(kind: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=kind):
+        chosen(config(), [OTHER_ID], index_type=kind)
+
+
+def test_growing_buckets_are_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match="CONSISTENT"):
+        chosen(
+            config(),
+            BUCKET_IDS,
+            index_type="BUCKET",
+            bucket_index_num_buckets="2",
+            index_bucket_engine="CONSISTENT_HASHING",
+        )
 
 
 @pytest.mark.parametrize(
-    ("key", "java_list_hash"),
+    ("ids", "options", "said"),
     [
-        ("", 31),
-        ("a", 31 + 97),
-        ("k0", 31 + 107 * 31 + 48),
-        ("\U0001f600", 31 + 0xD83D * 31 + 0xDE00),
-        ("polygenelubricants", (31 - 2**31) & 0x7FFF_FFFF),
+        (BUCKET_IDS, {"bucket_index_num_buckets": "3"}, "the table was made with '2'"),
+        (BUCKET_IDS, {"index_type": "SIMPLE"}, "the table was made with 'BUCKET'"),
+        ([BUCKET_IDS[0].replace("00000000", "00000002")], {}, "a file group of bucket 2"),
+        ([OTHER_ID], {}, "a file group of no bucket"),
     ],
 )
-def test_a_key_goes_where_javas_list_hash_code_sends_it(key: str, java_list_hash: int) -> None:
-    assert bucket_of(key, 2**31) == java_list_hash
-    assert bucket_of(key, 7) == java_list_hash % 7
+def test_what_contradicts_the_table_is_refused(ids: list[str], options: dict[str, str], said: str) -> None:
+    table = config(index_type="BUCKET", bucket_index_num_buckets="2")
+    with pytest.raises(ConfigError, match=said):
+        chosen(table, ids, **options)
 
 
-def test_a_file_id_says_its_bucket() -> None:
-    assert new_file_id(12, UUID) == "00000012-a252-4312-8a35-05f9acef09e9-0"
-    assert bucket_of_file_id(new_file_id(12, UUID)) == 12
-
-
-def test_a_file_id_of_another_index_is_no_buckets() -> None:
-    with pytest.raises(ValueError, match="a252ffff"):
-        bucket_of_file_id(UUID)
+def test_a_hash_field_must_be_of_the_key() -> None:
+    with pytest.raises(ConfigError, match="'name' is no record key field"):
+        chosen(config(), BUCKET_IDS, bucket_index_num_buckets="2", bucket_index_hash_field="name")

@@ -1,0 +1,141 @@
+"""Record keys and partition paths of whole columns, as Hudi's key generators make them (`table.key_format`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_core.errors import InvalidRecordError, UnsupportedTableError
+from eventide_core.table.key_format import NULL_PARTITION, KeyFormat, PartitionTime, TimeKind
+
+Column = Any
+"""Any pa.Array; the library's stubs type each kind apart."""
+
+_ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_PATTERN: Final = re.compile(
+    r"'(?P<literal>[^']*)'|(?P<letters>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<other>[^A-Za-z']+)"
+)
+_DIRECTIVES: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "DDD": "%j"}
+
+
+def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[Column, tuple[Column, ...]]:
+    """Each record's key, and the texts of its key fields.
+
+    Raises InvalidRecordError, naming row and column, for a null or an empty text.
+    """
+    parts = tuple(_key_texts(columns.column(name).combine_chunks(), name) for name in keys.key_fields)
+    if not keys.names_key_fields:
+        return parts[0], parts
+    named: list[Any] = []
+    for name, part in zip(keys.key_fields, parts, strict=True):
+        named += [f"{',' if named else ''}{name}:", part]
+    return pc.binary_join_element_wise(*named, ""), parts
+
+
+def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
+    """Each record's partition path. Raises InvalidRecordError for a value that makes no path inside the table."""
+    if not keys.partition_fields:
+        return pa.repeat("", len(columns))
+    parts: list[Any] = []
+    for name in keys.partition_fields:
+        column = columns.column(name).combine_chunks()
+        if keys.partition_time is not None:
+            column = _times(column, keys.partition_time, name)
+        texts = _texts(column, name).dictionary_encode()
+        folders = [_folder(text, name, keys) for text in texts.dictionary.to_pylist()]
+        # A null's place in the dictionary is one beyond its end.
+        lookup = pa.array([*folders, _folder(None, name, keys)], pa.string())
+        parts.append(lookup.take(pc.fill_null(texts.indices, len(folders))))
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "/")
+
+
+def _folder(value: str | None, name: str, keys: KeyFormat) -> str:
+    text = value or NULL_PARTITION
+    if keys.is_url_encoded:
+        text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    segments = text.split("/")
+    if _CONTROL.search(text) or any(part in ("", ".", "..") for part in segments) or segments[0] == ".hoodie":
+        raise InvalidRecordError(
+            f"partition field {name!r} has the value {value!r}, which makes no folder of the table"
+        )
+    return f"{name}={text}" if keys.is_hive_style else text
+
+
+def _key_texts(column: Column, name: str) -> Column:
+    texts = _texts(column, name)
+    checks: list[tuple[str, Any]] = [("null", texts.is_null()), ("empty", pc.equal(texts, pa.scalar("")))]
+    for problem, is_bad in checks:
+        row: int = pc.index(is_bad, pa.scalar(value=True)).as_py()
+        if row >= 0:
+            raise InvalidRecordError(f"row {row}: record key field {name!r} is {problem}; every record needs a key")
+    return texts
+
+
+def _texts(column: Column, name: str) -> Column:
+    kind = column.type
+    types = pa.types
+    if types.is_string(kind):
+        return column
+    if types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_date32(kind):
+        return column.cast(pa.string())
+    raise UnsupportedTableError(
+        f"field {name!r} of type {kind} in a key or partition path: known are texts, whole numbers, booleans and dates"
+    )
+
+
+def _times(column: Column, time: PartitionTime, name: str) -> Column:
+    """The partition paths of a time-based key generator."""
+    kind = column.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
+        column = _PARSERS[time.kind](column, time, name)
+    moments = pc.floor_temporal(column.cast(pa.timestamp("us")), unit="second").cast(pa.timestamp("s"))
+    try:
+        zoned = pc.assume_timezone(moments, "UTC").cast(pa.timestamp("s", time.zone))
+        return pc.strftime(zoned, _directives(time.output_format))
+    except pa.ArrowInvalid as error:
+        raise UnsupportedTableError(f"partition times in the zone {time.zone!r}: {error}") from error
+
+
+def _numbers(unit: pa.DataType) -> Callable[[Column, PartitionTime, str], Column]:
+    def parse(column: Column, time: PartitionTime, name: str) -> Column:  # noqa: ARG001
+        try:
+            return column.cast(pa.int64()).cast(unit)
+        except pa.ArrowException as error:
+            raise InvalidRecordError(f"partition field {name!r} holds what is no number of a time: {error}") from error
+
+    return parse
+
+
+def _dates(column: Column, time: PartitionTime, name: str) -> Column:
+    if time.input_format is None or not pa.types.is_string(column.type):
+        raise UnsupportedTableError(f"partition field {name!r}: texts of times need one input format")
+    try:
+        return pc.strptime(column, format=_directives(time.input_format), unit="us")
+    except pa.ArrowException as error:
+        raise InvalidRecordError(f"partition field {name!r} is not of the form {time.input_format}: {error}") from error
+
+
+_PARSERS: Final = {
+    TimeKind.SECONDS: _numbers(pa.timestamp("s")),
+    TimeKind.MILLISECONDS: _numbers(pa.timestamp("ms")),
+    TimeKind.MICROSECONDS: _numbers(pa.timestamp("us")),
+    TimeKind.TEXT: _dates,
+}
+
+
+def _directives(pattern: str) -> str:
+    """A Java pattern of a time in the words of C."""
+    out: list[str] = []
+    for found in _PATTERN.finditer(pattern):
+        letters = found["letters"]
+        if letters is not None and letters not in _DIRECTIVES:
+            raise UnsupportedTableError(
+                f"time format {pattern!r}: {letters!r} is not one of {', '.join(_DIRECTIVES)}; write with Hudi"
+            )
+        out.append(_DIRECTIVES[letters] if letters else (found["literal"] or found["other"] or "").replace("%", "%%"))
+    return "".join(out)

@@ -1,0 +1,262 @@
+"""Writes what one file group gets of a write: a base file, or log files.
+
+1. The marker by which Hudi finds the file when it rolls the write back; then the file, under its planned name.
+2. A base file holds the records. Log files hold data blocks of bounded size, and the deletes behind the last of them; a
+   file that has reached its size ends, and the next version begins.
+3. A name that is taken was written by an attempt before: what is there counts. Nobody else makes such a name, for it
+   holds the instant of the write, in its token at least.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro_schema import META_FIELDS, RECORD_KEY, arrow_schema
+from eventide_adapters.format.base_parquet import BaseFileWriter
+from eventide_adapters.format.bloom_filter import BloomParameters
+from eventide_adapters.format.delete_block import encode_delete_block
+from eventide_adapters.format.event_time_column import event_times_ms
+from eventide_adapters.format.keyed_records import IS_DELETE, PARTITION_PATH
+from eventide_adapters.format.log_writer import encode_data_block, encode_parquet_block
+from eventide_adapters.format.ordering_values import orderings_of
+from eventide_core.errors import StorageError, UnsupportedTableError
+from eventide_core.ports import Storage
+from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_group_write import FileGroupWrite, FileKind
+from eventide_core.table.write_shape import LogBlockFormat, WriteShape
+
+_TRACKED_DIGITS: Final = (10, 13)  # Hudi takes such numbers for seconds and milliseconds, and tracks no others
+_NO_EVENT_TIMES: Final = EventTimeRange(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """One task: a file group, and the rows of a keyed table that it gets."""
+
+    group: FileGroupWrite
+    shape: WriteShape
+    rows: pa.Table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A slice travels as its own rows, not as the table that it was cut from."""
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, self.rows.schema) as stream:
+            stream.write_table(self.rows)
+        return _group_rows, (self.group, self.shape, sink.getvalue())
+
+
+def _group_rows(group: FileGroupWrite, shape: WriteShape, data: bytes) -> GroupRows:
+    with pa.ipc.open_stream(data) as stream:
+        return GroupRows(group, shape, stream.read_all())
+
+
+@dataclass(frozen=True, slots=True)
+class RowWriter:
+    """Writes the files of one group. Picklable, re-runnable: the same task makes the same names."""
+
+    storage: Storage
+
+    def __call__(self, task: GroupRows, /) -> tuple[WriteStat, ...]:
+        """A write stat for each file. Raises UnsupportedTableError for a value that the format cannot hold."""
+        is_delete = task.rows.column(IS_DELETE)
+        upserts, deletes = task.rows.filter(pc.invert(is_delete)), task.rows.filter(is_delete)
+        match task.group.kind:
+            case FileKind.BASE:
+                return (self._write_base(task.group, task.shape, upserts),)
+            case FileKind.LOG:
+                return tuple(self._write_logs(task.group, task.shape, upserts, deletes))
+            case FileKind.REWRITE:
+                raise NotImplementedError
+
+    def _write_base(self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table) -> WriteStat:
+        name = group.base_name
+        path = group.path_of(name)
+        self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
+        bloom = BloomParameters.for_entries(shape.layout.bloom_entries, shape.layout.bloom_false_positives)
+        output = self.storage.open_output(path)
+        try:
+            with BaseFileWriter(output, shape.records.schema, codec=shape.layout.codec, bloom=bloom) as writer:
+                writer.write(_with_meta_columns(upserts, shape, group, name, 0))
+                writer.close({})
+            output.commit()
+        finally:
+            output.abort()
+        size = _size_of(self.storage, path)
+        count = len(upserts)
+        return WriteStat(
+            file_id=group.file_id,
+            path=path,
+            partition=group.partition,
+            prev_commit="null",
+            num_writes=count,
+            num_inserts=count,
+            total_write_bytes=size,
+            file_size_bytes=size,
+        )
+
+    def _write_logs(
+        self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table
+    ) -> Iterator[WriteStat]:
+        names: list[str] = []
+        for log in _log_files(group, shape, upserts, deletes):
+            name = group.log_name(len(names))
+            names.append(name)
+            path = group.path_of(name)
+            self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
+            output = self.storage.open_output(path)
+            try:
+                for block in log.blocks:
+                    output.write(block)
+                output.commit()
+            finally:
+                output.abort()
+            size = _size_of(self.storage, path)
+            is_v6 = shape.table_version < 8
+            yield WriteStat(
+                file_id=group.file_id,
+                path=path,
+                partition=group.partition,
+                prev_commit=group.slice_instant,
+                num_writes=log.upserts,
+                num_deletes=log.deletes,
+                num_update_writes=log.upserts,
+                total_write_bytes=size,
+                file_size_bytes=size,
+                min_event_time_ms=log.tracked.min_ms,
+                max_event_time_ms=log.tracked.max_ms,
+                log_version=group.first_log_version + len(names) - 1,
+                base_file=(group.base_file or "") if is_v6 else "",
+                # Version 6 names every log of the slice up to this one.
+                log_files=(*group.earlier_logs, *names) if is_v6 else (name,),
+            )
+
+
+@dataclass(slots=True)
+class _LogFile:
+    """The blocks of one log file, and what they hold; `tracked` are the event times that Hudi would track."""
+
+    blocks: list[bytes] = field(default_factory=list[bytes])
+    size: int = 0
+    upserts: int = 0
+    deletes: int = 0
+    tracked: EventTimeRange = _NO_EVENT_TIMES
+
+    def add(
+        self, block: bytes, *, upserts: int = 0, deletes: int = 0, tracked: EventTimeRange = _NO_EVENT_TIMES
+    ) -> None:
+        self.blocks.append(block)
+        self.size += len(block)
+        self.upserts += upserts
+        self.deletes += deletes
+        self.tracked = _union(self.tracked, tracked)
+
+
+def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table) -> Iterator[_LogFile]:
+    log = _LogFile()
+    first_row = 0
+    for rows in _in_blocks(upserts, shape.layout.log_block_bytes_max):
+        if log.size >= shape.layout.log_file_bytes_max:
+            yield log
+            log = _LogFile()
+        records = _with_meta_columns(rows, shape, group, group.file_id, first_row)
+        block, tracked = _data_block(group.instant, shape, records)
+        log.add(block, upserts=len(rows), tracked=tracked)
+        first_row += len(rows)
+    if len(deletes):
+        keys: list[Any] = deletes.column(RECORD_KEY).to_pylist()
+        orderings = _delete_orderings(deletes, shape.records.ordering_fields)
+        log.add(encode_delete_block(group.instant, group.partition, keys, orderings), deletes=len(keys))
+    yield log
+
+
+def _delete_orderings(deletes: pa.Table, fields: Sequence[str]) -> Any:
+    """Null, a delete in natural order, where one of the fields is."""
+    values: Any = orderings_of(deletes.combine_chunks().to_batches()[0], fields)
+    if len(fields) < 2:
+        return values
+    is_natural = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in values.flatten()])
+    return pa.StructArray.from_arrays(values.flatten(), list(fields), mask=pa.array(is_natural))
+
+
+def _data_block(instant: str, shape: WriteShape, records: pa.Table) -> tuple[bytes, EventTimeRange]:
+    """The block, its event times in its header, and those that Hudi would track."""
+    name, schema = shape.records.event_time_field, shape.records.schema
+    whole, tracked = _event_times(records, shape)
+    in_header = (name, whole) if name is not None and shape.layout.notes_event_times else None
+    match shape.layout.log_block_format:
+        case LogBlockFormat.AVRO:
+            return encode_data_block(instant, schema, records, in_header), tracked
+        case LogBlockFormat.PARQUET:
+            return encode_parquet_block(instant, schema, records, in_header, codec=shape.layout.codec), tracked
+
+
+def _in_blocks(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
+    if len(rows) == 0:
+        return
+    step = max(1, int(len(rows) * bytes_max / max(rows.nbytes, 1)))
+    for begin in range(0, len(rows), step):
+        yield rows.slice(begin, step)
+
+
+def _with_meta_columns(
+    rows: pa.Table, shape: WriteShape, group: FileGroupWrite, file_name: str, first_row: int
+) -> pa.Table:
+    """The records with Hudi's meta columns in front, and the table's columns as its schema has them."""
+    count = len(rows)
+    numbers: Any = pa.array(range(first_row, first_row + count), pa.int64()).cast(pa.string())
+    prefix: Any = f"{group.instant}_{group.number}"
+    meta: list[Any] = [
+        pa.repeat(group.instant, count),
+        pc.binary_join_element_wise(prefix, numbers, "_"),
+        rows.column(RECORD_KEY),
+        rows.column(PARTITION_PATH),
+        pa.repeat(file_name, count),
+    ]
+    own = arrow_schema(shape.records.schema)
+    columns = [rows.column(field.name) for field in own]
+    fields = [pa.field(name, pa.string()) for name in META_FIELDS]
+    return pa.table([*meta, *columns], schema=pa.schema([*fields, *own]))
+
+
+def _event_times(rows: pa.Table, shape: WriteShape) -> tuple[EventTimeRange, EventTimeRange]:
+    """The range of all event times, and that of the ones that Hudi would track."""
+    name = shape.records.event_time_field
+    if name is None:
+        return EventTimeRange(None, None, len(rows)), _NO_EVENT_TIMES
+    column: Any = rows.column(name).combine_chunks()
+    try:
+        whole = _range(event_times_ms(column))
+    except UnsupportedTableError:
+        # Only a compaction by event time would need them, and says so.
+        return EventTimeRange(None, None, len(rows)), _NO_EVENT_TIMES
+    if not shape.has_stat_event_times or not pa.types.is_integer(column.type):
+        return whole, _NO_EVENT_TIMES
+    texts: Any = pc.cast(pc.abs(column), pa.string())
+    digits = pc.utf8_length(texts)
+    return whole, _range(event_times_ms(column.filter(pc.is_in(digits, pa.array(_TRACKED_DIGITS, pa.int32())))))
+
+
+def _range(times: pa.Int64Array) -> EventTimeRange:
+    ends: Any = pc.min_max(times).as_py()
+    return EventTimeRange(ends["min"], ends["max"], times.null_count)
+
+
+def _union(one: EventTimeRange, other: EventTimeRange) -> EventTimeRange:
+    least = [time for time in (one.min_ms, other.min_ms) if time is not None]
+    greatest = [time for time in (one.max_ms, other.max_ms) if time is not None]
+    return EventTimeRange(min(least, default=None), max(greatest, default=None))
+
+
+def _size_of(storage: Storage, path: str) -> int:
+    info = storage.stat(path)
+    if info is None:
+        raise StorageError(f"{path} is gone after it was written; the write was not committed")
+    return info.size

@@ -1,0 +1,55 @@
+"""Under which name a log goes to a file group.
+
+    version 6     the instant of its slice, and the version after the last one there is under it, committed or not. A
+                  pending compaction of the group has begun a slice already: its instant is the one
+    8 and later   the instant of the write, which nobody else has, and version 1
+
+Left-overs of a planned compaction, made or not, are never in the way: on version 6 they have version 0, which no writer
+takes; later their names hold the compaction's instant, which is no write's.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import DataFile, FileGroup
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """`earlier` are the names of the logs of that slice, on version 6, in reader order."""
+
+    slice_instant: str
+    version: int
+    earlier: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogNames:
+    """The logs that a listing has, and the pending compactions by the file groups that they plan."""
+
+    listing: Mapping[FileGroup, tuple[LogFileName, ...]]
+    planned: Mapping[FileGroup, str]
+
+    @classmethod
+    def of(cls, listing: Iterable[DataFile], planned: Mapping[FileGroup, str]) -> "LogNames":
+        found: dict[FileGroup, list[LogFileName]] = {}
+        for file in listing:
+            name = LogFileName.parse(file.name)
+            if name is not None:
+                found.setdefault((file.partition, name.file_id), []).append(name)
+        return cls({group: tuple(names) for group, names in found.items()}, planned)
+
+    def next_log(self, file_slice: FileSlice, write_instant: str, table_version: int) -> LogPlace:
+        """Where a write's first log of that file group goes."""
+        if table_version >= 8:
+            return LogPlace(write_instant, 1, ())
+        group = file_slice.file_group
+        instant = self.planned.get(group, file_slice.base_instant)
+        earlier = sorted(
+            (name for name in self.listing.get(group, ()) if name.instant == instant),
+            key=lambda name: name.reader_order,
+        )
+        version = 1 + max((name.version for name in earlier), default=0)
+        return LogPlace(instant, version, tuple(str(name) for name in earlier))

@@ -1,0 +1,65 @@
+"""Whether a write may complete after what others completed since it looked: optimistic concurrency, as Hudi's.
+
+A write looks at the table after its instant is on the timeline. What completed before that look it has seen. Of what has
+completed, or been scheduled, since:
+
+1. A write of the same file group, or (bucket index) of the same bucket of a partition: conflict. Both made a file group
+   for the bucket, or one merged into a base what the other did not see.
+2. A write that inserted into a partition into which this one inserts keys that an index has not found: the same key may
+   have been inserted by both. Not where this write doesn't ask for keys (insert, bulk insert).
+3. A compaction of its file groups that was scheduled later: the log would go to the wrong slice. One scheduled earlier
+   has been seen, and the log is where it belongs whether or not the compaction has completed since.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eventide_core.action.index import IndexType
+from eventide_core.errors import WriteConflictError
+from eventide_core.table.bucket import bucket_of_file_id
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.file_system_view import FileGroup
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenGroups:
+    """What a write has changed: file groups, and the partitions into which it put keys that it had looked for in vain."""
+
+    instant: str
+    index: IndexType
+    groups: frozenset[FileGroup]
+    partitions_with_new_keys: frozenset[str]
+
+
+def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadata) -> None:
+    """Raises WriteConflictError where the other write, completed since this one looked, excludes it."""
+    if other.is_compacted and other_instant < written.instant:
+        return
+    others = {(stat.partition, stat.file_id) for stat in other.stats}
+    others |= {(partition, file_id) for partition, ids in other.replaced_file_ids.items() for file_id in ids}
+    common = _conflict_keys(written.index, written.groups) & _conflict_keys(written.index, others)
+    if common:
+        partition, place = min(common)
+        raise _conflict(written, other_instant, f"{partition or 'the table'}, file group {place}")
+    inserted = {stat.partition for stat in other.stats if stat.num_inserts or stat.log_version is None}
+    shared = written.partitions_with_new_keys & inserted
+    if shared and written.index is not IndexType.BUCKET and not other.is_compacted:
+        raise _conflict(written, other_instant, f"new keys of {min(shared) or 'the table'}")
+
+
+def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[FileGroup]) -> None:
+    """Raises WriteConflictError where a plan made since this write looked takes its file groups."""
+    if plan_instant > written.instant and not written.groups.isdisjoint(planned):
+        raise _conflict(written, plan_instant, "the slices that a plan takes")
+
+
+def _conflict_keys(index: IndexType, groups: Iterable[FileGroup]) -> set[tuple[str, str]]:
+    if index is not IndexType.BUCKET:
+        return set(groups)
+    return {(partition, str(bucket_of_file_id(file_id))) for partition, file_id in groups}
+
+
+def _conflict(written: WrittenGroups, other: str, place: str) -> WriteConflictError:
+    return WriteConflictError(
+        f"the write at {written.instant} was not committed: {other} changed the same meanwhile ({place}); write again"
+    )

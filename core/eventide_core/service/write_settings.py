@@ -1,0 +1,83 @@
+"""What the options say of how records are written."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from eventide_core import config as keys
+from eventide_core.config import Options, ParquetCodec
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.service.event_time_field import write_event_time_field
+from eventide_core.service.table import TableState
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.key_format import COMPLEX_KEY_NEW_ENCODING, KeyFormat
+from eventide_core.table.write_shape import LogBlockFormat, WriteLayout, WriteOperation, WriteShape
+
+_MIB = 1024 * 1024
+# Hudi's defaults; sizes in bytes.
+_LOG_FILE_BYTES_MAX = 1024 * _MIB
+_LOG_BLOCK_BYTES_MAX = 256 * _MIB
+_BASE_FILE_BYTES_MAX = 120 * _MIB
+_SMALL_FILE_BYTES = 100 * _MIB
+_RECORD_BYTES = 1024
+_BLOOM_ENTRIES = 60_000
+_BLOOM_FALSE_POSITIVES = 1e-9
+
+
+def write_shape(state: TableState, schema: str, options: Options, root: str) -> WriteShape:
+    """How records of that Avro schema are written to the table. Raises ConfigError, UnsupportedTableError."""
+    config = state.config
+    if config.properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
+        raise UnsupportedTableError(f"{root} has no meta fields, by which eventide writes; write to it with Hudi")
+    has_bare_keys = None
+    if options.text(COMPLEX_KEY_NEW_ENCODING) is not None:
+        has_bare_keys = options.flag(COMPLEX_KEY_NEW_ENCODING)
+    event_time_field = write_event_time_field(state, schema, options)
+    return WriteShape(
+        replace(state.shape(event_time_field), schema=schema),
+        KeyFormat.of(config, root, has_bare_keys=has_bare_keys),
+        write_layout(options),
+        config.version,
+    )
+
+
+def write_layout(options: Options) -> WriteLayout:
+    """Raises ConfigError for a value that cannot be used."""
+    codec = options.choice(keys.PARQUET_CODEC, ParquetCodec.GZIP)
+    log_file_bytes_max = max(1, options.integer(keys.LOG_FILE_BYTES_MAX, _LOG_FILE_BYTES_MAX))
+    return WriteLayout(
+        log_block_format=options.choice(keys.LOG_BLOCK_FORMAT, LogBlockFormat.AVRO),
+        # A file is at least a block.
+        log_block_bytes_max=min(options.integer(keys.LOG_BLOCK_BYTES_MAX, _LOG_BLOCK_BYTES_MAX), log_file_bytes_max),
+        log_file_bytes_max=log_file_bytes_max,
+        codec=ParquetCodec.GZIP if codec is ParquetCodec.AS_BEFORE else codec,
+        bloom_entries=max(options.integer(keys.BLOOM_ENTRIES, _BLOOM_ENTRIES), 1),
+        bloom_false_positives=options.fraction(keys.BLOOM_FALSE_POSITIVES, _BLOOM_FALSE_POSITIVES),
+        notes_event_times=options.flag(keys.LOG_EVENT_TIMES, default=True),
+        tracks_event_times=options.flag(keys.TRACK_EVENT_TIMES, default=True),
+    )
+
+
+def combines(operation: WriteOperation, options: Options) -> bool:
+    """Whether one version of each key is kept of the records of a write."""
+    match operation:
+        case WriteOperation.UPSERT:
+            return options.flag(keys.COMBINE_BEFORE_UPSERT, default=True)
+        case WriteOperation.DELETE:
+            return True
+        case WriteOperation.INSERT | WriteOperation.BULK_INSERT:
+            return options.flag(keys.COMBINE_BEFORE_INSERT)
+
+
+def rows_per_base_file(newest_first: Iterable[CommitMetadata], options: Options) -> int:
+    """How many records make a base file of the size that is wished for.
+
+    By the size that a record had in the last write which made enough of base files; else as the option says.
+    """
+    bytes_max = options.integer(keys.BASE_FILE_BYTES_MAX, _BASE_FILE_BYTES_MAX)
+    enough = options.integer(keys.SMALL_FILE_BYTES, _SMALL_FILE_BYTES)
+    for commit in newest_first:
+        bases = [stat for stat in commit.stats if stat.log_version is None]
+        size, records = sum(stat.file_size_bytes for stat in bases), sum(stat.num_writes for stat in bases)
+        if size > enough and records:
+            return max(1, bytes_max * records // size)
+    return max(1, bytes_max // max(1, options.integer(keys.RECORD_SIZE_ESTIMATE, _RECORD_BYTES)))

@@ -1,0 +1,47 @@
+"""Which file group a key belongs to under Hudi's bucket index.
+
+A partition has a fixed number of buckets, and a file group a bucket: its file id begins with the bucket's number in 8
+digits. A key's bucket is the hash that Java's `List.hashCode` gives the list of its key fields' values, without its
+sign, modulo the number of buckets.
+"""
+
+from collections.abc import Iterable
+
+BUCKET_DIGITS = 8
+BUCKETS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
+INT_MAX = 0x7FFF_FFFF
+
+
+def bucket_of(values: Iterable[str], buckets: int) -> int:
+    """The bucket of a record key whose fields have these values."""
+    found = 1
+    for value in values:
+        found = (31 * found + java_hash(value)) & 0xFFFF_FFFF
+    return (found & INT_MAX) % buckets
+
+
+def bucket_of_file_id(file_id: str) -> int | None:
+    """The bucket whose file group bears that file id; None where it is no bucket's."""
+    digits = file_id[:BUCKET_DIGITS]
+    if len(digits) < BUCKET_DIGITS or not (digits.isascii() and digits.isdecimal()):
+        return None
+    return int(digits) if int(digits) < BUCKETS_MAX else None
+
+
+def bucket_name(bucket: int) -> str:
+    """How the file ids of a bucket begin."""
+    return f"{bucket:0{BUCKET_DIGITS}d}"
+
+
+def new_file_id(bucket: int, uuid: str) -> str:
+    """A file id for the bucket: its number, in place of the first digits of a UUID."""
+    return f"{bucket_name(bucket)}{uuid[BUCKET_DIGITS:]}-0"
+
+
+def java_hash(text: str) -> int:
+    """Java's `String.hashCode`, without its sign: of 32 bits."""
+    result = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(units), 2):
+        result = (31 * result + int.from_bytes(units[position : position + 2], "big")) & 0xFFFF_FFFF
+    return result

@@ -1,0 +1,82 @@
+"""What one write puts into one file group, and under which names."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.table.file_name import BaseFileName, LogFileName
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How many records of a write belong to one place of a partition.
+
+    `place` is a bucket's name under the bucket index; under the others the file id of the group that holds the keys, or
+    nothing for keys that the table does not have.
+    """
+
+    partition: str
+    place: str
+    upserts: int
+    deletes: int
+
+
+class FileKind(StrEnum):
+    """What a file group gets: a first base file, log files, or (small file groups) its base file anew with more rows."""
+
+    BASE = "base"
+    LOG = "log"
+    REWRITE = "rewrite"
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroupWrite:
+    """What one write puts into one file group. Names are fixed before anything is written, so a retry makes the same.
+
+    Of the records of `partition` and `place` the group gets `share` parts, of as many as all groups of the place have.
+    `number` tells the groups of a write apart. A log's name holds `slice_instant` (version 6: of its slice; 8 and later:
+    of the write), the first one `first_log_version`. `base_file` is the slice's base file, `earlier_logs` are the names
+    of the logs that the slice has under that instant.
+    """
+
+    number: int
+    partition: str
+    place: str
+    share: int
+    file_id: str
+    kind: FileKind
+    instant: str
+    slice_instant: str
+    first_log_version: int = 1
+    base_file: str | None = None
+    earlier_logs: tuple[str, ...] = ()
+
+    @property
+    def write_token(self) -> str:
+        """Hudi's three numbers: the task's, the stage's, the attempt's. The stage's tells writes of one day apart."""
+        return f"{self.number}-{int(self.instant[8:])}-0"
+
+    @property
+    def base_name(self) -> str:
+        return str(BaseFileName(self.file_id, self.write_token, self.instant))
+
+    def log_name(self, ordinal: int) -> str:
+        """The name of the log file of that number, counted from 0."""
+        return str(LogFileName(self.file_id, self.slice_instant, self.first_log_version + ordinal, self.write_token))
+
+    def path_of(self, name: str) -> str:
+        return f"{self.partition}/{name}" if self.partition else name
+
+    def marker_path(self, name: str, table_version: int) -> str:
+        """The marker by which Hudi finds the file when it rolls the write back."""
+        match self.kind:
+            case FileKind.BASE:
+                kind = "CREATE"
+            case FileKind.REWRITE:
+                kind = "MERGE"
+            case FileKind.LOG:
+                kind = "CREATE" if table_version >= 8 else "APPEND"
+        return f"{marker_folder(self.instant)}/{self.path_of(name)}.marker.{kind}"
+
+
+def marker_folder(instant: str) -> str:
+    return f".hoodie/.temp/{instant}"

@@ -1,0 +1,140 @@
+"""How the record key and the partition path of a record are made of its fields: Hudi's key generators.
+
+key         value                          of one key field
+            field:value,field:value,...    of several; also of one under ComplexKeyGenerator
+partition   ""                             NonpartitionedKeyGenerator
+            value[/value...]               Simple- and ComplexKeyGenerator, `field=value` in Hive's style
+            time by a format               TimestampBasedKeyGenerator
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.table_config import TableConfig
+
+TIME_PREFIX = "hoodie.keygen.timebased."
+_OLD_TIME_PREFIX = "hoodie.deltastreamer.keygen.timebased."
+
+COMPLEX_KEY_NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+class KeyGenerator(StrEnum):
+    """Hudi's names of the types; the class of the same kind is what version 6 names."""
+
+    SIMPLE = "SIMPLE"
+    COMPLEX = "COMPLEX"
+    NON_PARTITION = "NON_PARTITION"
+    TIMESTAMP = "TIMESTAMP"
+
+    @property
+    def class_name(self) -> str:
+        return f"org.apache.hudi.keygen.{_CLASSES[self]}"
+
+
+_CLASSES = {
+    KeyGenerator.SIMPLE: "SimpleKeyGenerator",
+    KeyGenerator.COMPLEX: "ComplexKeyGenerator",
+    KeyGenerator.NON_PARTITION: "NonpartitionedKeyGenerator",
+    KeyGenerator.TIMESTAMP: "TimestampBasedKeyGenerator",
+}
+
+
+class TimeKind(StrEnum):
+    """What the partition field of a TimestampBasedKeyGenerator holds. A column of times or dates is taken as it is."""
+
+    SECONDS = "UNIX_TIMESTAMP"
+    MILLISECONDS = "EPOCHMILLISECONDS"
+    MICROSECONDS = "EPOCHMICROSECONDS"
+    TEXT = "DATE_STRING"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTime:
+    """A partition path that is a time: formats are Java's patterns, `zone` is an IANA name."""
+
+    kind: TimeKind
+    input_format: str | None
+    output_format: str
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFormat:
+    """`names_key_fields`: whether a record key says its fields' names."""
+
+    key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    is_hive_style: bool
+    is_url_encoded: bool
+    names_key_fields: bool
+    partition_time: PartitionTime | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that a record must have to be placed, each once."""
+        return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
+
+    @classmethod
+    def of(cls, config: TableConfig, root: str, *, has_bare_keys: bool | None = None) -> "KeyFormat":
+        """The format of an existing table; `root` names it in errors. Raises UnsupportedTableError.
+
+        `has_bare_keys`: what is known of the keys where Hudi versions differ (ComplexKeyGenerator with one key field,
+        before version 9).
+        """
+        properties = config.properties
+        if not config.record_key_fields:
+            raise UnsupportedTableError(
+                f"{root} has no record key fields: keys that Hudi generates are not supported; write to it with Hudi"
+            )
+        generator = _generator(properties, config, root)
+        is_complex = generator is KeyGenerator.COMPLEX
+        names_key_fields = len(config.record_key_fields) > 1 or is_complex
+        if is_complex and len(config.record_key_fields) == 1 and config.version < 9:
+            if has_bare_keys is None:
+                raise UnsupportedTableError(
+                    f"{root}: ComplexKeyGenerator with one key field: Hudi versions differ in whether keys name it; "
+                    f"give {COMPLEX_KEY_NEW_ENCODING}=true where keys are bare values, false where they are field:value"
+                )
+            names_key_fields = not has_bare_keys
+        return cls(
+            key_fields=config.record_key_fields,
+            partition_fields=config.partition_fields,
+            is_hive_style=properties.get("hoodie.datasource.write.hive_style_partitioning", "false").lower() == "true",
+            is_url_encoded=properties.get("hoodie.datasource.write.partitionpath.urlencode", "false").lower() == "true",
+            names_key_fields=names_key_fields,
+            partition_time=_partition_time(properties, root) if generator is KeyGenerator.TIMESTAMP else None,
+        )
+
+
+def _generator(properties: Mapping[str, str], config: TableConfig, root: str) -> KeyGenerator:
+    said = properties.get("hoodie.table.keygenerator.type") or properties.get("hoodie.table.keygenerator.class")
+    if said is None:
+        if not config.partition_fields:
+            return KeyGenerator.NON_PARTITION
+        is_single = len(config.partition_fields) == 1 and len(config.record_key_fields) == 1
+        return KeyGenerator.SIMPLE if is_single else KeyGenerator.COMPLEX
+    name = said.rpartition(".")[2].removesuffix("_AVRO").replace("AvroKeyGenerator", "KeyGenerator")
+    for generator in KeyGenerator:
+        if name in (generator.value, _CLASSES[generator]):
+            return generator
+    raise UnsupportedTableError(
+        f"{root}: key generator {said} is not one of {', '.join(_CLASSES.values())}; write to the table with Hudi"
+    )
+
+
+def _partition_time(properties: Mapping[str, str], root: str) -> PartitionTime:
+    def said(key: str) -> str | None:
+        return properties.get(TIME_PREFIX + key) or properties.get(_OLD_TIME_PREFIX + key)
+
+    kind, output = said("timestamp.type"), said("output.dateformat")
+    if kind not in list(TimeKind) or output is None:
+        raise UnsupportedTableError(
+            f"{root}: TimestampBasedKeyGenerator with {TIME_PREFIX}timestamp.type={kind} and output.dateformat={output}: "
+            f"known types are {', '.join(TimeKind)}, and a format is needed"
+        )
+    zone = said("output.timezone") or said("timezone") or "UTC"
+    return PartitionTime(TimeKind(kind), said("input.dateformat"), output, zone)

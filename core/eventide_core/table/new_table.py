@@ -1,0 +1,135 @@
+"""What a new Hudi table is made of: its settings, and the `hoodie.properties` that say them to every engine."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from eventide_core.errors import ConfigError
+from eventide_core.table.key_format import KeyGenerator
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.schema import field_names
+
+CREATED_VERSIONS: Final = (6, 9)
+_MODEL: Final = "org.apache.hudi.common.model"
+_PAYLOADS: Final = {
+    MergeRule.COMMIT_TIME_ORDERING: f"{_MODEL}.OverwriteWithLatestAvroPayload",
+    MergeRule.EVENT_TIME_ORDERING: f"{_MODEL}.DefaultHoodieRecordPayload",
+}
+_DEFAULT_MERGER: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """The settings of a merge-on-read table. `schema` is its Avro schema, without meta fields.
+
+    Without partition fields it has one partition; without an ordering field the last commit wins. `writer_options` are
+    what every writer must know and Hudi leaves to be repeated (the index, the number of buckets, the event-time field):
+    eventide's writers find them here, Hudi's pass over them. `partition_times` are the options of a
+    TimestampBasedKeyGenerator, which a table has that gives any.
+    """
+
+    name: str
+    schema: str
+    version: int
+    merge_rule: MergeRule
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...] = ()
+    ordering_field: str | None = None
+    is_hive_style: bool = True
+    is_url_encoded: bool = False
+    writer_options: Mapping[str, str] = field(default_factory=dict[str, str])
+    partition_times: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        if self.version not in CREATED_VERSIONS:
+            raise ConfigError(
+                f"table version {self.version}: new tables have {' or '.join(map(str, CREATED_VERSIONS))}"
+            )
+        if self.merge_rule not in _PAYLOADS:
+            raise ConfigError(f"merge rule {self.merge_rule} is not one of {', '.join(_PAYLOADS)}")
+        if not self.record_key_fields:
+            raise ConfigError("a table needs a record key field")
+        if self.merge_rule is MergeRule.EVENT_TIME_ORDERING and self.ordering_field is None:
+            raise ConfigError(f"{self.merge_rule} needs an ordering field")
+        if self.partition_times and len(self.partition_fields) != 1:
+            raise ConfigError("a partition path that is a time is made of one field")
+        if self.version < 9 and self.key_generator is KeyGenerator.COMPLEX and len(self.record_key_fields) == 1:
+            raise ConfigError(
+                f"one key field and {len(self.partition_fields)} partition fields: Hudi versions differ in how they write "
+                f"such keys into tables of version {self.version}; take version 9, or another key or partition"
+            )
+        known = field_names(self.schema)
+        for name in (*self.record_key_fields, *self.partition_fields, self.ordering_field):
+            if name is not None and name not in known:
+                raise ConfigError(f"field {name!r} is not in the schema, which has {', '.join(known)}")
+
+    @property
+    def key_generator(self) -> KeyGenerator:
+        """Hudi's choice for these fields."""
+        if self.partition_times:
+            return KeyGenerator.TIMESTAMP
+        if not self.partition_fields:
+            return KeyGenerator.NON_PARTITION
+        is_single = len(self.partition_fields) == 1 and len(self.record_key_fields) == 1
+        return KeyGenerator.SIMPLE if is_single else KeyGenerator.COMPLEX
+
+    def properties(self) -> str:
+        """The text of hoodie.properties."""
+        pairs = {
+            "hoodie.table.name": self.name,
+            "hoodie.table.type": "MERGE_ON_READ",
+            "hoodie.table.version": str(self.version),
+            "hoodie.table.create.schema": self.schema,
+            "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
+            "hoodie.table.base.file.format": "PARQUET",
+            "hoodie.table.timeline.timezone": "UTC",
+            "hoodie.table.cdc.enabled": "false",
+            # Hudi checks it at every load: the CRC-32 of "<database>.<table>".
+            "hoodie.table.checksum": str(zlib.crc32(f".{self.name}".encode())),
+            "hoodie.database.name": "",
+            "hoodie.populate.meta.fields": "true",
+            "hoodie.partition.metafile.use.base.format": "false",
+            "hoodie.datasource.write.drop.partition.columns": "false",
+            "hoodie.datasource.write.hive_style_partitioning": str(self.is_hive_style).lower(),
+            "hoodie.datasource.write.partitionpath.urlencode": str(self.is_url_encoded).lower(),
+            **(self._version_6() if self.version < 8 else self._version_9()),
+            **self.writer_options,
+            **self.partition_times,
+        }
+        if self.partition_fields:
+            pairs["hoodie.table.partition.fields"] = ",".join(self.partition_fields)
+        return "".join(f"{key}={_escaped(value)}\n" for key, value in pairs.items())
+
+    def _version_6(self) -> dict[str, str]:
+        ordering = {} if self.ordering_field is None else {"hoodie.table.precombine.field": self.ordering_field}
+        return {
+            "hoodie.timeline.layout.version": "1",
+            "hoodie.archivelog.folder": "archived",
+            **ordering,
+            "hoodie.table.keygenerator.class": self.key_generator.class_name,
+            "hoodie.compaction.payload.class": _PAYLOADS[self.merge_rule],
+            "hoodie.compaction.record.merger.strategy": _DEFAULT_MERGER,
+        }
+
+    def _version_9(self) -> dict[str, str]:
+        ordering = {} if self.ordering_field is None else {"hoodie.table.ordering.fields": self.ordering_field}
+        return {
+            "hoodie.table.initial.version": str(self.version),
+            "hoodie.table.format": "native",
+            "hoodie.timeline.layout.version": "2",
+            "hoodie.timeline.path": "timeline",
+            "hoodie.timeline.history.path": "history",
+            "hoodie.archivelog.folder": "history",
+            **ordering,
+            "hoodie.table.keygenerator.type": self.key_generator.value,
+            "hoodie.record.merge.mode": self.merge_rule,
+            "hoodie.table.multiple.base.file.formats.enable": "false",
+        }
+
+
+def _escaped(text: str) -> str:
+    """A value as Java's Properties read it back: what is not Latin-1 as escapes of UTF-16."""
+    units = text.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
+    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+    return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)

@@ -1,0 +1,65 @@
+"""What writing records takes to know of a table: their shape and keys, and how files are laid out."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.table.key_format import KeyFormat
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
+
+
+class WriteOperation(StrEnum):
+    """What a write does with its records."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+
+    @property
+    def operation_type(self) -> str:
+        """Hudi's name of it in commit metadata."""
+        return self.value.upper()
+
+
+class LogBlockFormat(StrEnum):
+    """What the data blocks of a log file hold."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLayout:
+    """How files are written. Sizes in bytes.
+
+    `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and the
+    next one begins. The bloom filter of a base file is laid out for `bloom_entries` keys at that rate of false positives.
+    `notes_event_times`: in the headers of log blocks, which Hudi passes over; `tracks_event_times`: in write stats, where
+    Hudi has them.
+    """
+
+    log_block_format: LogBlockFormat
+    log_block_bytes_max: int
+    log_file_bytes_max: int
+    codec: str
+    bloom_entries: int
+    bloom_false_positives: float
+    notes_event_times: bool
+    tracks_event_times: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteShape:
+    """The records' shape, their keys, the file layout and the table's version."""
+
+    records: RecordShape
+    keys: KeyFormat
+    layout: WriteLayout
+    table_version: int
+
+    @property
+    def has_stat_event_times(self) -> bool:
+        """Whether Hudi would leave event times in the write stats of this table's logs."""
+        is_ordered = self.records.merge_rule is MergeRule.EVENT_TIME_ORDERING
+        return self.layout.tracks_event_times and self.table_version >= 8 and is_ordered

@@ -1,0 +1,90 @@
+"""`eventide ingest`: writes the rows of files into a table."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from eventide import Table
+from eventide.cli.row_sources import read_rows, source_files
+from eventide.cli.settings import Settings, common_options
+from eventide_core.action.pending_write import WriteResult
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import NotAHudiTableError
+from eventide_core.table.write_shape import WriteOperation
+
+
+@click.command()
+@click.argument("table")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option(
+    "--op",
+    "operation",
+    type=click.Choice([str(operation) for operation in WriteOperation]),
+    default=str(WriteOperation.UPSERT),
+    show_default=True,
+    help="What to do with the rows; of a delete's, the columns of key and partition count.",
+)
+@click.option("--create", is_flag=True, help="Make the table if it is not there, with the columns of the sources.")
+@click.option("--record-key", metavar="FIELD[,FIELD...]", help="With --create: what identifies a record.")
+@click.option("--partition", metavar="FIELD[,FIELD...]", help="With --create: what its partition is made of.")
+@click.option("--ordering", metavar="FIELD", help="With --create: what decides between two records of a key.")
+@click.option("--event-time", metavar="FIELD", help="The event-time field; with --create also the ordering field.")
+@common_options
+def ingest(settings: Settings, table: str, sources: Sequence[str], operation: str, create: bool, **words: Any) -> None:
+    """Write rows into a table.
+
+    Takes SOURCEs in Parquet, JSON (an object a line) or CSV (with a header), or folders of them, and writes their rows into
+    TABLE in one commit.
+
+    A new table is of version 9, or of --option hoodie.write.table.version=6.
+    """
+    if not create and (words["record_key"] or words["partition"] or words["ordering"]):
+        raise click.UsageError(
+            "--record-key, --partition and --ordering say what a new table is: they go with --create"
+        )
+    if create and not words["record_key"]:
+        raise click.UsageError("--create needs --record-key")
+    files = source_files(sources)
+    if not create:
+        settings = settings.having(EVENT_TIME_FIELD, words["event_time"])
+    rows = _opened(settings, table, files, words if create else None)
+    with settings.table(table, on_spark_by_default=False) as opened, settings.console.progress() as progress:
+        write = {
+            WriteOperation.UPSERT: opened.upsert,
+            WriteOperation.INSERT: opened.insert,
+            WriteOperation.BULK_INSERT: opened.bulk_insert,
+            WriteOperation.DELETE: opened.delete,
+        }[WriteOperation(operation)]
+        result = write(rows, progress=progress)
+    settings.console.result(_document(result), _told(result, operation))
+
+
+def _opened(settings: Settings, uri: str, files: Sequence[Path], words: dict[str, Any] | None) -> pa.Table:
+    """The rows of the files; `words` make the table first where there is none."""
+    try:
+        table = Table.open(uri, settings.options)
+    except NotAHudiTableError:
+        if words is None:
+            raise
+        rows = read_rows(files, None)
+        Table.create(uri, schema=rows.schema, options=settings.options, **words)
+        return rows
+    return read_rows(files, table.snapshot().schema)
+
+
+def _document(result: WriteResult) -> dict[str, Any]:
+    return {
+        "instant": result.instant,
+        "rows": result.rows,
+        "upserts": result.upserts,
+        "deletes": result.deletes,
+        "files": result.files,
+        "bytes": result.bytes_written,
+    }
+
+
+def _told(result: WriteResult, operation: str) -> str:
+    return f"{operation} at {result.instant}: {result.rows} rows in {result.files} files, {result.bytes_written} bytes"

@@ -1,0 +1,72 @@
+"""Rows from files: .parquet, .json with an object a line, .csv with a header. A folder gives what lies directly in it."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from eventide_core.errors import ConfigError
+
+SUFFIXES = (".parquet", ".json", ".csv")
+
+
+def source_files(sources: Sequence[str]) -> tuple[Path, ...]:
+    """The files that are meant, those of a folder by name. Raises ConfigError for one that is not there or not known."""
+    found: list[Path] = []
+    for source in sources:
+        path = Path(source)
+        if path.is_dir():
+            inside = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+            if not inside:
+                raise ConfigError(f"source {source!r}: no file in it ends in {', '.join(SUFFIXES)}")
+            found += inside
+        elif not path.is_file():
+            raise ConfigError(f"source {source!r} is not there")
+        elif path.suffix.lower() not in SUFFIXES:
+            raise ConfigError(f"source {source!r} is of no known format: its name must end in {', '.join(SUFFIXES)}")
+        else:
+            found.append(path)
+    return tuple(found)
+
+
+def read_rows(files: Iterable[Path], table_schema: pa.Schema | None) -> pa.Table:
+    """All rows; columns of text formats in the table's types where it has them.
+
+    Raises ConfigError for a file that cannot be read, or whose columns do not go with the others'.
+    """
+    tables = [_read(file, table_schema) for file in files]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ConfigError(f"the sources do not go together: {error}") from None
+
+
+def _read(file: Path, table_schema: pa.Schema | None) -> pa.Table:
+    known = {} if table_schema is None else {field.name: field.type for field in table_schema}
+    try:
+        match file.suffix.lower():
+            case ".parquet":
+                return pq.read_table(file)
+            case ".csv":
+                options = pyarrow.csv.ConvertOptions(column_types=known, strings_can_be_null=True)
+                return pyarrow.csv.read_csv(file, convert_options=options)
+            case _:
+                columns: Any = pa.schema([pa.field(name, kind) for name, kind in known.items()]) if known else None
+                parse = pyarrow.json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="infer")
+                rows = pyarrow.json.read_json(file, parse_options=parse)
+                return rows.select([name for name in rows.column_names if name in _names_in(file, rows, known)])
+    except (pa.ArrowException, OSError) as error:
+        raise ConfigError(f"source {str(file)!r} cannot be read: {error}") from None
+
+
+def _names_in(file: Path, rows: pa.Table, known: dict[str, Any]) -> frozenset[str]:
+    """The columns that the file has: one that only the table has comes as nulls, and is left out again."""
+    absent = [name for name in known if name in rows.column_names and rows.column(name).null_count == len(rows)]
+    if not absent:
+        return frozenset(rows.column_names)
+    plain = pyarrow.json.read_json(file)
+    return frozenset(name for name in rows.column_names if name not in absent or name in plain.column_names)

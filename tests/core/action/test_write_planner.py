@@ -1,0 +1,96 @@
+"""Which file group gets which records, and under which names."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+
+from eventide_core.action.index import Index, IndexType
+from eventide_core.action.log_version import LogNames
+from eventide_core.action.write_planner import WriteFacts, plan_write
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.file_group_write import FileGroupWrite, FileKind, Placement
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.file_system_view import DataFile
+
+BASE, WRITE, PLAN = "20261121000000000", "20261121000005000", "20261121000003000"
+GROUP = "00000001-aaaa-4000-8000-000000000000-0"
+BUCKETS = Index(IndexType.BUCKET, 2, ("id",))
+
+
+def slice_with(*logs: str, file_id: str = GROUP) -> FileSlice:
+    base = BaseFileName(file_id, "1-1-0", BASE)
+    names = [LogFileName.parse(log) for log in logs]
+    assert None not in names
+    found = tuple(LogFile(name, f"p/{name}", 10) for name in names if name is not None)
+    return FileSlice("p", file_id, BASE, BaseFile(base, f"p/{base}", 10), found)
+
+
+def plan(
+    placements: Sequence[Placement],
+    *slices: FileSlice,
+    version: int = 6,
+    index: Index = BUCKETS,
+    more: Sequence[str] = (),
+    planned: str | None = None,
+    rows_per_file: int = 100,
+) -> tuple[FileGroupWrite, ...]:
+    listing = [DataFile("p", log.path, 10) for s in slices for log in s.log_files]
+    listing += [DataFile("p", f"p/{name}", 10) for name in more]
+    names = LogNames.of(listing, {} if planned is None else {s.file_group: planned for s in slices})
+    uuids = (f"bbbbbbbb-bbbb-4000-8000-{number:012d}" for number in itertools.count())
+    facts = WriteFacts(WRITE, version, index, slices, names, rows_per_file)
+    return plan_write(placements, facts, lambda: next(uuids))
+
+
+def test_a_bucket_without_a_file_group_gets_a_base_file_and_one_with_it_a_log() -> None:
+    base, log = plan([Placement("p", "00000001", 3, 1), Placement("p", "00000000", 2, 0)], slice_with())
+    assert (base.kind, base.base_name) == (
+        FileKind.BASE,
+        f"00000000-bbbb-4000-8000-000000000000-0_0-{WRITE[8:].lstrip('0')}-0_{WRITE}.parquet",
+    )
+    assert (log.kind, log.log_name(0)) == (FileKind.LOG, f".{GROUP}_{BASE}.log.1_1-5000-0")
+
+
+def test_deletes_alone_make_no_file_group() -> None:
+    assert plan([Placement("p", "00000000", 0, 4)], slice_with()) == ()
+
+
+def test_in_version_6_the_next_version_counts_logs_that_nobody_committed() -> None:
+    committed, pending = f".{GROUP}_{BASE}.log.1_0-1-0", f".{GROUP}_{BASE}.log.2_7-7-7"
+    (log,) = plan([Placement("p", "00000001", 1, 0)], slice_with(committed), more=[pending])
+    assert log.log_name(0) == f".{GROUP}_{BASE}.log.3_0-5000-0"
+    assert log.log_name(1) == f".{GROUP}_{BASE}.log.4_0-5000-0"
+    assert log.earlier_logs == (committed, pending)
+
+
+@pytest.mark.parametrize("left_overs", [(), (f".{GROUP}_{PLAN}.log.0_00001-0-1",)], ids=["not yet made", "made"])
+def test_in_version_6_a_log_goes_to_the_slice_that_a_pending_compaction_began_behind_its_left_overs(
+    left_overs: tuple[str, ...],
+) -> None:
+    old = slice_with(f".{GROUP}_{BASE}.log.1_0-1-0")
+    (log,) = plan([Placement("p", "00000001", 1, 0)], old, more=left_overs, planned=PLAN)
+    assert log.log_name(0) == f".{GROUP}_{PLAN}.log.1_0-5000-0"
+    assert log.base_file is None, "the base file of that slice is still to be made"
+
+
+def test_from_version_8_on_a_log_bears_the_instant_of_its_write_whatever_is_planned() -> None:
+    old = slice_with(f".{GROUP}_{WRITE[:-1]}1.log.1_0-1-0")
+    (log,) = plan([Placement("p", "00000001", 1, 0)], old, version=9, planned=PLAN)
+    assert log.log_name(0) == f".{GROUP}_{WRITE}.log.1_0-5000-0"
+
+
+def test_new_keys_of_a_joined_table_share_file_groups_of_the_wished_size() -> None:
+    simple = Index(IndexType.SIMPLE)
+    made = plan([Placement("p", "", 250, 3), Placement("p", GROUP, 5, 0)], slice_with(), version=9, index=simple)
+    assert [group.kind for group in made] == [FileKind.BASE] * 3 + [FileKind.LOG]
+    assert len({group.file_id for group in made}) == 4
+
+
+def test_two_file_groups_in_one_bucket_are_refused() -> None:
+    twin = slice_with(file_id=GROUP.replace("aaaa", "cccc"))
+    with pytest.raises(UnsupportedTableError, match="both of bucket 00000001"):
+        plan([Placement("p", "00000001", 1, 0)], slice_with(), twin)

@@ -1,0 +1,161 @@
+"""Writing to tables through the public face, on the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.progress import NoProgress
+from eventide.writer import incoming_records
+from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE
+from eventide_core.errors import ConfigError, EventideError, InvalidRecordError, WriteConflictError
+from eventide_core.table.write_shape import WriteOperation
+
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("ms", pa.int64()),
+    pa.field("word", pa.string()),
+]
+SCHEMA = pa.schema(COLUMNS)
+START_MS = 1_700_000_000_000
+LAYOUTS = [(6, "BUCKET"), (9, "BUCKET"), (6, "SIMPLE"), (9, "SIMPLE"), (9, "BLOOM")]
+
+
+def rows(*values: tuple[str, str, int, str]) -> pa.Table:
+    shifted = [(key, part, START_MS + ms, word) for key, part, ms, word in values]
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in shifted], schema=SCHEMA)
+
+
+def make(path: Path, version: int = 9, index: str = "BUCKET", **options: Any) -> Table:
+    small = {BLOOM_ENTRIES: 100, INDEX_TYPE: index, **({BUCKETS: 2} if index == "BUCKET" else {})}
+    return Table.create(
+        str(path),
+        schema=SCHEMA,
+        record_key="id",
+        partition="part",
+        event_time="ms",
+        version=version,
+        options={**small, **{f"hoodie.{key.replace('_', '.')}": value for key, value in options.items()}},
+    )
+
+
+def seen(table: Table) -> list[tuple[str, str, int, str]]:
+    found = table.snapshot().to_arrow().to_pylist()
+    return sorted((row["id"], row["part"], row["ms"] - START_MS, row["word"]) for row in found)
+
+
+def files_of(path: Path) -> set[str]:
+    return {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(("version", "index"), LAYOUTS)
+def test_upserts_and_deletes_reach_their_keys_wherever_they_live(version: int, index: str, tmp_path: Path) -> None:
+    table = make(tmp_path / "t", version, index)
+    table.bulk_insert(rows(*((f"k{i}", "ab"[i % 2], i, "base") for i in range(20))))
+    table.upsert(rows(("k0", "a", 100, "new"), ("k1", "b", -5, "late"), ("k2", "b", 1, "same key, other partition")))
+    table.upsert(rows(("k0", "a", 200, "newer"), ("k20", "a", 1, "twentieth")))
+    result = table.delete(pa.table({"id": ["k4", "k0"], "part": ["a", "a"]}))
+    table.delete(pa.table({"id": ["k6", "k8"], "part": ["a", "a"], "ms": [START_MS - 1, START_MS + 50]}))
+
+    untouched = {(f"k{i}", "ab"[i % 2], i, "base") for i in range(20) if i not in (0, 1, 4, 6, 8)}
+    expected = untouched | {
+        ("k1", "b", 1, "base"),
+        ("k2", "b", 1, "same key, other partition"),
+        ("k6", "a", 6, "base"),
+        ("k20", "a", 1, "twentieth"),
+    }
+    assert seen(table) == sorted(expected)
+    assert (result.rows, result.deletes) == (2, 2)
+    assert not [f for f in files_of(tmp_path) if "/.temp/" in f or "/.heartbeat/" in f or f.endswith("/lock")]
+
+
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
+def test_of_several_versions_of_a_key_in_one_upsert_the_latest_is_written(index: str, tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9, index)
+    result = table.upsert(
+        rows(("a", "p", 5, "late"), ("a", "p", 9, "wins"), ("b", "p", 1, "first"), ("b", "p", 1, "tie"))
+    )
+    assert result.upserts == 2
+    assert seen(table) == [("a", "p", 9, "wins"), ("b", "p", 1, "tie")]
+
+
+def test_an_insert_keeps_every_record_unless_told_to_combine(tmp_path: Path) -> None:
+    twice = rows(("a", "p", 1, "one"), ("a", "p", 2, "two"))
+    kept = make(tmp_path / "kept", 9, "SIMPLE")
+    kept.insert(twice)
+    assert len(seen(kept)) == 2
+    combined = make(tmp_path / "combined", 9, "SIMPLE", combine_before_insert="true")
+    combined.insert(twice)
+    assert seen(combined) == [("a", "p", 2, "two")]
+
+
+def test_a_record_marked_as_deleted_deletes_in_its_order(tmp_path: Path) -> None:
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    table = Table.create(
+        str(tmp_path / "t"), schema=schema, record_key="id", partition="part", event_time="ms", options={BUCKETS: 1}
+    )
+    plain = rows(("a", "p", 5, "a"), ("b", "p", 5, "b")).append_column(schema.field(4), pa.array([False, None]))
+    table.upsert(plain)
+    marked = rows(("a", "p", 3, "too early"), ("b", "p", 7, "")).append_column(schema.field(4), pa.array([True, True]))
+    assert table.upsert(marked).deletes == 2
+    assert seen(table) == [("a", "p", 5, "a")]
+
+
+def test_the_schema_grows_with_what_is_written(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(("a", "p", 1, "old"), ("b", "p", 1, "old")))
+    table.upsert(pa.table({"id": ["a"], "part": ["p"], "ms": [START_MS + 2], "more": [7]}))
+    found = {row["id"]: (row["word"], row["more"]) for row in table.snapshot().to_arrow().to_pylist()}
+    assert found == {"a": (None, 7), "b": ("old", None)}
+
+
+@pytest.mark.parametrize(
+    ("write", "error", "said"),
+    [
+        (
+            lambda t: t.upsert(rows(("a", "p", 1, "x")).drop_columns(["ms"])),
+            InvalidRecordError,
+            "ordering field 'ms' is null",
+        ),
+        (lambda t: t.upsert(pa.table({"part": ["p"], "ms": [1]})), InvalidRecordError, "row 0: record key field 'id'"),
+        (lambda t: t.upsert(rows(("a:1", "p", 1, "x"))), EventideError, "a:1"),
+        (lambda t: t.upsert(rows(("a", "../p", 1, "x"))), InvalidRecordError, "partition field 'part'"),
+        (lambda t: t.delete(pa.table({"id": ["a"]})), InvalidRecordError, "without the column 'part'"),
+        (lambda t: t.upsert([{"id": "a"}]), InvalidRecordError, "Arrow table"),
+    ],
+)
+def test_bad_records_are_refused_before_anything_is_written(
+    write: Callable[[Table], object], error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    table = make(tmp_path / "t")
+    before = files_of(tmp_path)
+    with pytest.raises(error, match=said):
+        write(table)
+    assert files_of(tmp_path) == before
+
+
+def test_a_table_is_created_once(tmp_path: Path) -> None:
+    make(tmp_path / "t")
+    with pytest.raises(ConfigError, match="is a Hudi table already"):
+        make(tmp_path / "t")
+
+
+def test_of_two_writes_of_one_file_group_the_slower_is_refused_and_never_seen(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(("a", "p", 1, "base")))
+    slow = assemble(table.uri, table.options)
+    records = incoming_records(slow, WriteOperation.UPSERT, rows(("a", "p", 3, "slower")))
+    pending = slow.append.begin(WriteOperation.UPSERT, records, NoProgress())
+    table.upsert(rows(("a", "p", 2, "faster")))
+    with pytest.raises(WriteConflictError, match="write again"):
+        slow.append.complete(pending)
+    assert seen(table) == [("a", "p", 2, "faster")]
+    table.upsert(rows(("a", "p", 4, "again")))
+    assert seen(table) == [("a", "p", 4, "again")]
