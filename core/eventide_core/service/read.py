@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import CleanedHistoryError, UnsupportedTableError
 from eventide_core.service.history import check_history
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.table.file_system_view import DataFile, FileSystemView
@@ -38,8 +38,8 @@ class QueryService:
     def incremental(self, begin: str, end: str | None) -> QueryPlan:
         """The latest state of the rows that commits in (begin, end] changed.
 
-        Where cleaning has removed files of that span, the rows come from the slices as they are now. Raises
-        UnsupportedTableError for a table without meta fields, as Hudi does.
+        Where cleaning has removed files of that span, the rows come from the slices as they are now; CleanedHistoryError
+        where later commits have changed them. Raises UnsupportedTableError for a table without meta fields, as Hudi does.
         """
         state = TableState.load_committed(self.files)
         if state.config.virtual_key_fields:
@@ -49,7 +49,8 @@ class QueryService:
                 "hoodie.populate.meta.fields=true"
             )
         after = parse_instant_time(begin)
-        instants = span(_writes_since(state, after), after, parse_instant_time(end) if end else None)
+        until = parse_instant_time(end) if end else None
+        instants = span(_writes_since(state, after), after, until)
         present = {file.path: file for file in state.listing}
         written: dict[str, DataFile | None] = {}
         for stat in (stat for instant in instants for stat in state.commit(instant).stats):
@@ -66,6 +67,7 @@ class QueryService:
             )
             slices = view.latest_slices()
         else:
+            _check_unchanged_since(state, until)
             slices = state.view.latest_slices()
         return QueryPlan(plan_incremental(slices, instants), state.shape(None))
 
@@ -78,3 +80,14 @@ def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
     start = state.timeline.start
     archived = state.archived_writes(earliest) if start is None or earliest < start else ()
     return (*reversed(state.timeline.writes), *archived)
+
+
+def _check_unchanged_since(state: TableState, until: str | None) -> None:
+    """A row that was changed again after the span would be missing in slices as they are now."""
+    later = () if until is None else span(state.timeline.writes, until, None)
+    for write in later:
+        if not state.commit(write).is_compacted:
+            raise CleanedHistoryError(
+                f"the changes up to {until} can no longer be told: files of that span have been cleaned, and "
+                f"{write.requested_time} has changed rows since; leave the end out, or ask for a later begin"
+            )
