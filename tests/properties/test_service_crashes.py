@@ -25,12 +25,15 @@ from eventide.testing.crash_enumeration import (
     interludes,
     pending_plan,
 )
-from eventide.testing.histories import EPOCH_MS, Layout, Story, put
+from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, put, records
 from eventide.testing.observation import OUTCOMES_PREFIX
 from eventide.testing.oracle import Oracle, Order, Rows
+from eventide.writer import arrow_records
 from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import LinkChoice
-from eventide_core.errors import EventideError
+from eventide_core.errors import EventideError, RefusedError
+from eventide_core.table.write_shape import WriteOperation
 
 EARLY = {
     **OPTIONS,
@@ -40,6 +43,7 @@ EARLY = {
     "hoodie.compact.inline.max.delta.commits": "1",
 }
 LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))
+HEARTBEAT_EXPIRY_MS = 120_001  # twice Hudi's interval of a minute, and one more
 COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
 
 
@@ -63,8 +67,17 @@ class Past:
 
 
 def undo_failed(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
-    failed = story.begin_commit((put("k0", 50, "never"), put("k7", 51, "never")))
+    failed = begin_and_die(story, (put("k0", 50, "never"), put("k7", 51, "never")))
     return lambda application: _ignored(application.rollback.undo(failed.instant)), story.oracle
+
+
+def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
+    """A write whose files are there, and whose last sign of life is long past."""
+    writer = story.writer
+    failed = writer.append.begin(WriteOperation.UPSERT, arrow_records(writer, *records(changes)), NoProgress())
+    writer.append.heartbeats.stop(failed.instant)
+    story.clock.sleep(HEARTBEAT_EXPIRY_MS)
+    return failed
 
 
 def undo_completed(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
@@ -93,7 +106,7 @@ def restore(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
     before = story.oracle.copy()
     story.commit((put("k0", 60, "after the savepoint"), put("k9", 61, "after the savepoint")))
     compact(bench, 55)
-    story.begin_commit((put("k1", 70, "never"),))
+    begin_and_die(story, (put("k1", 70, "never"),))
     return lambda application: _ignored(application.restorer.restore(saved)), before
 
 
@@ -185,6 +198,32 @@ def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no
         again, _ = past.bench.attempt(left.after_the_lock_expired(), past.run)
         assert data_files(again) == data_files(undisturbed), f"{fault} at {operation}"
         check(past, again, past.after.snapshot())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_writer_who_was_thought_dead_commits_whole_or_not_at_all(layout: Layout) -> None:
+    """It wakes up after the process that rolled it back has died at any write."""
+    bench = Bench("service-crashes", EARLY)
+    story = Story.begin(layout, bench.storage, bench.clock)
+    story.commit((put("k0", 1, "base"),))
+    failed = begin_and_die(story, (put("k0", 50, "awake"), put("k7", 51, "awake")))
+    start, without = bench.moment(), story.oracle.snapshot()
+    ended: set[bool] = set()
+    for number, left in crash_states(
+        bench, start, lambda application: _ignored(application.rollback.undo(failed.instant))
+    ):
+        bench.load(left.after_the_lock_expired())
+        application = bench.process()
+        try:
+            application.append.complete(failed)
+        except RefusedError:
+            ended.add(False)
+            assert rows(bench.process()) == without, f"write {number}"
+        else:
+            ended.add(True)
+            words = {row[3] for row in rows(bench.process())}
+            assert words == {"awake"}, f"write {number}"
+    assert ended == {True, False}
 
 
 def test_two_processes_at_the_same_service_do_it_once(past: Past) -> None:

@@ -161,6 +161,8 @@ class Append:
     def _commit(self, pending: PendingWrite) -> None:
         storage = self.files.storage
         with self.lock.acquire() as lease:
+            # A rollback of this very write may have been begun by one who took its writer for dead.
+            self.rollback.end_begun(lease)
             config = self.files.config()
             timeline = self.files.timeline(config)
             found = timeline.find(pending.instant)

@@ -81,6 +81,18 @@ class Rollback:
                 self._undo(state, failed, lease)
         return tuple(undone)
 
+    def end_begun(self, lease: Lease) -> None:
+        """Ends the rollbacks that were begun and broken off. Raises BusyError while a restore is.
+
+        What a write has made may be gone in part by then: no write may commit before.
+        """
+        config = self.files.config()
+        timeline = self.files.timeline(config)
+        self._check_restoring(timeline)
+        for pending in timeline.pending:
+            if pending.action is Action.ROLLBACK:
+                self._runner.end(config, self._runner.pending_plan(config, pending), lease)
+
     def _next_failed(self) -> Instant | None:
         """A rollback that was begun, before a write whose writer is dead. Mostly there is none, as the timeline tells."""
         pending = self.files.timeline(self.files.config()).pending
