@@ -98,7 +98,6 @@ def _compact(bench: Bench, layout: Layout, oracle: Oracle, cut_ms: int, link: Li
         assert link is LinkChoice.PREFIX
         return
     plan = pending_plan(bench.process())
-    assert plan.cut_ms is not None
     oracle.compact(plan.cut_ms, merged_counts(plan))
     check_plan(plan, before, oracle, layout.reader_orders)
     execute(plan.instant)(bench.process())

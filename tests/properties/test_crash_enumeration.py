@@ -128,7 +128,6 @@ class Case:
         grown = {path: file for path, file in written.files.items() if path not in moment.files}
         start = Moment({**self.start.files, **grown}, self.start.time_ms)
         after = before.copy()
-        assert self.plan.cut_ms is not None
         after.compact(self.plan.cut_ms, merged_counts(self.plan))
         assert after.snapshot() == before.snapshot(), "the oracle itself sees the compaction: a history to avoid"
         return replace(self, start=start, before=before, after=after)
@@ -194,7 +193,6 @@ def make_case(layout: Layout, history: History, link: LinkChoice, bench: Bench, 
         return None
     plan = pending_plan(bench.process())
     after = table.oracle.copy()
-    assert plan.cut_ms is not None
     after.compact(plan.cut_ms, merged_counts(plan))
     check_plan(plan, table.oracle, after, layout.reader_orders)
     tally.add("histories")

@@ -82,15 +82,16 @@ class Oracle:
         self._history.append(stamped)
         self.as_of[instant] = self.snapshot()
 
-    def compact(self, cut_ms: int, merged: Mapping[str, int]) -> None:
-        """Merges the first logs of each named group, that many of them."""
+    def compact(self, cut_ms: int | None, merged: Mapping[str, int]) -> None:
+        """Merges the first logs of each named group, that many of them. Without a cut, the last one stays."""
         for partition, count in merged.items():
             group = self._groups[partition]
             taken, left = group.logs[:count], group.logs[count:]
             carried = self._carried(group.base, taken, left)
             group.base = _merged(self.order, group.base, taken)
             group.logs = [carried, *left] if carried else left
-        self._cut_ms = cut_ms
+        if cut_ms is not None:
+            self._cut_ms = cut_ms
 
     def snapshot(self, order: Order | None = None) -> Rows:
         """What a snapshot shows; to a reader of another order where one is given."""
