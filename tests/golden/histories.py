@@ -236,14 +236,15 @@ class _Keys:
             "val": f"b{batch}-{key}",
             "amount": key + batch / 10,
         }
-        return plain | _rich(key, batch, event_ms) if self._rich else plain
+        return plain | rich_values(key, batch, event_ms) if self._rich else plain
 
 
 def _partition(key: int) -> str:
     return "c" if key % 10 == 9 and key < KEYS_IN_BASE else "ab"[key % 2]
 
 
-def _rich(key: int, batch: int, event_ms: int) -> Row:
+def rich_values(key: int, batch: int, event_ms: int) -> Row:
+    """The columns that RICH has and PLAIN has not."""
     picked_up = datetime.fromtimestamp(event_ms // 1000, UTC) + timedelta(microseconds=key)
     return {
         "seats": None if key % 7 == 0 else key % 5,

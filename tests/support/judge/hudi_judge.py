@@ -11,11 +11,12 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from support.judge.jars import BUNDLES
@@ -50,6 +51,16 @@ class JudgedInstant:
     action: str
     state: str
     completion_time: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A read of a table: `where` is a condition in Spark's SQL."""
+
+    path: Path
+    query: Query = "snapshot"
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    where: str = "true"
 
 
 class HudiJudge:
@@ -143,6 +154,20 @@ class HudiJudge:
         }
         chosen = {key: value for key, value in keys.items() if value is not None}
         return self._rows(self._ask("read", path=str(path), options={**chosen, **(options or {})}))
+
+    def ask(self, questions: Sequence[Question], columns: Sequence[str]) -> list[pa.Table]:
+        """The answers to several questions, in their order, read in one job."""
+        asked = [
+            {
+                "path": str(question.path),
+                "options": {"hoodie.datasource.query.type": question.query, **question.options},
+                "where": question.where,
+                "columns": list(columns),
+            }
+            for question in questions
+        ]
+        found = self._rows(self._ask("ask", questions=asked))
+        return [found.filter(pc.field("question") == number).drop_columns(["question"]) for number in range(len(asked))]
 
     def count(self, path: Path | str, query: Query = "snapshot") -> int:
         """The number of rows that a query of the whole table returns."""

@@ -2,7 +2,7 @@
 
 Usage: `python server.py JAR SCRATCH`. Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "read" | "sql" | "timeline", ...arguments}
+    request   {"method": "write" | "read" | "ask" | "sql" | "timeline", ...arguments}
     response  {"ok": value} or {"error": message}
 
 Rows travel as Parquet: a request names the file to read, a response the folder that was written.
@@ -10,6 +10,7 @@ Rows travel as Parquet: a request names the file to read, a response the folder 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import queue
@@ -24,7 +25,7 @@ from typing import Any
 ANSWERS = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
-from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
 
 QUERY_TYPE = "hoodie.datasource.query.type"
 
@@ -69,6 +70,19 @@ class Hudi:
 
     def read(self, path: str, options: dict[str, str]) -> str:
         return self._answer(self._spark.read.format("hudi").options(**options).load(path))
+
+    def ask(self, questions: list[dict[str, Any]]) -> str:
+        """Many reads in one job: the rows of all, each with the number of its question in the column `question`."""
+        frames = [
+            self._spark.read.format("hudi")
+            .options(**question["options"])
+            .load(question["path"])
+            .where(question["where"])
+            .select(*question["columns"])
+            .withColumn("question", functions.lit(number))
+            for number, question in enumerate(questions)
+        ]
+        return self._answer(functools.reduce(DataFrame.unionAll, frames).coalesce(1))
 
     def sql(self, statement: str) -> str:
         return self._answer(self._spark.sql(statement))
