@@ -76,7 +76,10 @@ def class_names(strategy: str) -> str:
 
 def planned_by_hudi(judge: HudiJudge, path: Path, options: dict[str, str]) -> list[tuple[str, tuple[str, ...]]]:
     """Schedules a plan, reads it off the timeline, and takes it away again. Empty where Hudi makes none."""
-    judge.schedule_compaction(path, options)
+    chain = options["hoodie.compaction.strategy"]
+    judge.sql(f"set hoodie.compaction.strategy={chain}")  # the procedure's options have no room for a comma
+    judge.schedule_compaction(path, {key: value for key, value in options.items() if value != chain})
+    judge.sql("reset hoodie.compaction.strategy")
     found = [file for file in (path / ".hoodie").rglob("*.compaction.requested") if not file.name.startswith(".")]
     if not found:
         return []
@@ -113,11 +116,15 @@ def test_our_plan_takes_the_slices_that_hudi_takes(
         sizes.add(len(stock))
         assert stock, f"{strategy} {chosen}: Hudi takes nothing, so nothing is compared"
         assert (ours == stock) if is_ordered else (sorted(ours) == sorted(stock)), (strategy, chosen)
-    assert sizes == {1, 2, 3, 4}
+    assert {2, 3, 4} <= sizes
     by_days = {"hoodie.compaction.strategy": class_names("BoundedPartitionAware"), COMMITS: "1", DAYS: "10"}
-    with pytest.raises(JudgeError, match="NotSerializableException"):  # Hudi cannot plan by this one on Spark
-        planned_by_hudi(judge, path, options | by_days)
-    assert len(planned_by_us(path, by_days)) == 1
+    ours = planned_by_us(path, by_days)
+    assert len(ours) == 1
+    if version < 8:
+        assert ours == planned_by_hudi(judge, path, options | by_days)
+    else:
+        with pytest.raises(JudgeError, match="NotSerializableException"):  # Hudi 1.x cannot plan by this one on Spark
+            planned_by_hudi(judge, path, options | by_days)
     compare_triggers(judge, path, options)
 
 
