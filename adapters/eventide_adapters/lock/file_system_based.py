@@ -7,9 +7,11 @@
 3. Who finds the name taken asks again, for at most `hoodie.write.lock.wait_time_ms`.
 4. The holder deletes the file at the end, after a look that it is still the holder's.
 5. When `hoodie.write.lock.filesystem.expire` minutes have gone by since the file was modified, anybody may delete it
-   and compete for the name again. By default (0) that is never done: the file of a dead process stays.
+   and compete for the name again. By default (0) that is never done.
+6. The file of a process of this machine that is dead is deleted likewise, whatever the time. Elsewhere it stays until it
+   expires.
 
-Special case of 5, two who find the same expired lock: the slower one must not delete the lock that the faster one has
+Special case of 5 and 6, two who find the same expired lock: the slower one must not delete the lock that the faster one has
 taken meanwhile. So whoever deletes a lock that can expire, its holder too, first claims the file
 `lock.<digest of content and modification time>`, for one at a time; looks again whether the lock is still that one;
 deletes it; and gives the claim up. One who comes late finds another lock, or none, and deletes nothing. One who dies
@@ -29,6 +31,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
+from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, MissingFileError, StorageError
 from eventide_core.ports import Capability, Clock, Storage
@@ -88,7 +91,7 @@ class FileSystemBasedLock:
                 return FileSystemBasedLease(self, content)
             if failure is not None:
                 raise failure
-            if found is not None and self._is_expired(found) and self._remove(found):
+            if found is not None and (self._is_expired(found) or is_dead(found.content)) and self._remove(found):
                 continue
             remaining_ms = deadline_ms - self._clock.now_ms()
             if remaining_ms <= 0:
@@ -146,6 +149,7 @@ class FileSystemBasedLock:
             # The number tells two locks of one owner apart.
             "lockThreadName": f"{self._owner} {uuid.uuid4().hex}",
             "lockStacksInfo": [],
+            **this_process(),
         }
         return json.dumps(lock_info, indent=2).encode()
 

@@ -1,6 +1,10 @@
 """Hudi's file lock. Time is a manual clock that also stamps the files."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -9,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from eventide.bootstrap import SystemClock
 from eventide_adapters.lock.file_system_based import FileSystemBasedLease, FileSystemBasedLock
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
@@ -71,7 +76,7 @@ class TestHolding:
     def test_the_file_says_who_holds_it_as_hudi_would(self, storage: MemoryStorage, clock: ManualClock) -> None:
         with _lock(storage, clock, "eventide compact on host-7").acquire():
             lock_info = json.loads(storage.read(LOCK))
-        assert list(lock_info) == ["lockCreateTime", "lockThreadName", "lockStacksInfo"]
+        assert list(lock_info) == ["lockCreateTime", "lockThreadName", "lockStacksInfo", "process"]
         assert lock_info["lockCreateTime"] == "2026-11-18 11:06:40.000"
         assert lock_info["lockThreadName"].startswith("eventide compact on host-7 ")
 
@@ -334,3 +339,73 @@ class TestWhereItLies:
         options = {LOCK_PATH: configured.format(root=tmp_path)}
         with pytest.raises(ConfigError, match=f"{LOCK_PATH}=.*outside the table"):
             _lock(LocalStorage(tmp_path), clock, **options)
+
+
+class TestDeadProcesses:
+    """On a real disk, with real processes: nothing ever expires here."""
+
+    def test_the_lock_of_a_killed_process_is_taken_over(self, tmp_path: Path) -> None:
+        _held_by_a_killed_process(tmp_path)
+        storage = LocalStorage(str(tmp_path))
+        with FileSystemBasedLock(storage, Options({LOCK_WAIT_MS: "0"}), ManualClock(), "next").acquire() as lease:
+            lease.check()
+        assert storage.stat(LOCK) is None
+
+    def test_the_lock_of_a_process_that_lives_is_left_alone(self, tmp_path: Path) -> None:
+        storage = LocalStorage(str(tmp_path))
+        with _lock(storage, ManualClock(), "first").acquire(), pytest.raises(LockError, match="first"):
+            _lock(storage, ManualClock(), "second").acquire()
+
+    @pytest.mark.parametrize("change", [{"place": "another boot"}, {"pid": "1"}, {"started": None}])
+    def test_who_cannot_be_known_to_be_dead_is_taken_for_alive(self, change: dict[str, object], tmp_path: Path) -> None:
+        _held_by_a_killed_process(tmp_path)
+        file = tmp_path / LOCK
+        lock_info = json.loads(file.read_text())
+        lock_info["process"] |= change
+        file.write_text(json.dumps(lock_info))
+        with pytest.raises(LockError):
+            _lock(LocalStorage(str(tmp_path)), ManualClock(), "next").acquire()
+
+    def test_a_number_that_another_process_has_now_does_not_keep_the_lock(self, tmp_path: Path) -> None:
+        _held_by_a_killed_process(tmp_path)
+        file = tmp_path / LOCK
+        lock_info = json.loads(file.read_text())
+        lock_info["process"]["pid"] = os.getpid()
+        file.write_text(json.dumps(lock_info))
+        with _lock(LocalStorage(str(tmp_path)), ManualClock(), "next").acquire():
+            assert json.loads(file.read_text())["lockThreadName"].startswith("next")
+
+    def test_of_many_who_find_a_dead_lock_one_has_it_at_a_time(self, tmp_path: Path) -> None:
+        _held_by_a_killed_process(tmp_path)
+        storage = LocalStorage(str(tmp_path))
+        inside: list[int] = []
+
+        def work(number: int) -> None:
+            lock = FileSystemBasedLock(storage, Options({LOCK_WAIT_MS: "60000"}), SystemClock(), str(number))
+            with lock.acquire() as lease:
+                inside.append(number)
+                assert len(inside) == 1
+                lease.check()
+                inside.remove(number)
+
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(work, range(12)))
+        assert [entry.path for entry in storage.list(".hoodie")] == []
+
+
+_HOLDER = """
+import os, signal, sys
+sys.path[:0] = sys.argv[2:]
+from eventide.bootstrap import SystemClock
+from eventide_adapters.lock.file_system_based import FileSystemBasedLock
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.config import Options
+FileSystemBasedLock(LocalStorage(sys.argv[1]), Options({}), SystemClock(), "killed").acquire()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def _held_by_a_killed_process(root: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", _HOLDER, str(root), *sys.path], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert (root / LOCK).exists()

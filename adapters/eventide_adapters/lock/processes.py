@@ -1,0 +1,52 @@
+"""Which process wrote a file, and whether it is dead: told for this machine alone, and never wrongly.
+
+A process is known by the machine's boot, the namespace that its number counts in, the number, and when it started: a host
+name may be another container's, and a number is given again. Where the machine does not tell these, nobody is dead.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+_KEY: Final = "process"
+_STARTED: Final = 19  # among the fields of /proc/<pid>/stat that follow the name
+
+
+def this_process() -> dict[str, Any]:
+    """What identifies this process; empty where the machine does not tell."""
+    pid = os.getpid()
+    place, started = _place(), _started(pid)
+    if place is None or started is None:
+        return {}
+    return {_KEY: {"place": place, "pid": pid, "started": started}}
+
+
+def is_dead(content: bytes) -> bool:
+    """Whether the JSON document bears `this_process` of one that ran on this machine and has ended."""
+    try:
+        known = json.loads(content)[_KEY]
+        place, pid, started = known["place"], known["pid"], known["started"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    if not isinstance(pid, int) or not isinstance(started, str) or place is None or place != _place():
+        return False
+    return _started(pid) != started
+
+
+def _place() -> str | None:
+    """This boot of this machine, and the namespace of process numbers."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
+
+
+def _started(pid: int) -> str | None:
+    """When the process of that number started, in the kernel's ticks; None where there is none, or but its remains."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in ("Z", "X") else fields[_STARTED]
