@@ -13,6 +13,7 @@ Order of writes, and what a crash after each leaves:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from eventide_core import config as keys
@@ -23,7 +24,7 @@ from eventide_core.action.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write_conflict import WrittenGroups, check_plan, check_write
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import FailedWrites, Options
-from eventide_core.errors import BusyError, RefusedError, StorageError
+from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError
 from eventide_core.ports import (
     AddedFile,
     Clock,
@@ -118,8 +119,8 @@ class Append:
             self._mark_partitions(state, groups, instant)
             progress.start("writing", len(groups))
             stats = records.write(groups, on_done=progress.advance)
-        except BaseException:
-            self.heartbeats.stop(instant)
+        except BaseException as failure:
+            self._give_up(instant, failure)
             raise
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for group, of_group in zip(groups, stats, strict=True):
@@ -143,10 +144,15 @@ class Append:
         try:
             self._commit(pending)
         except StorageError as failure:
-            self._settle(pending.instant, failure)
-        finally:
             self.heartbeats.stop(pending.instant)
-        remove_leavings(self.files.storage, pending.instant)
+            self._settle(pending.instant, failure)
+        except BaseException as failure:
+            self._give_up(pending.instant, failure)
+            raise
+        self.heartbeats.stop(pending.instant)
+        # The write has completed, whatever becomes of its markers, which nobody heeds any more.
+        with suppress(StorageError):
+            remove_leavings(self.files.storage, pending.instant)
         stats = pending.metadata.stats
         upserts, deletes = sum(stat.num_writes for stat in stats), sum(stat.num_deletes for stat in stats)
         return WriteResult(
@@ -196,6 +202,18 @@ class Append:
             if plan.requested_time not in pending.seen:
                 check_plan(pending.written, plan.requested_time, self._groups_of_plan(plan))
 
+    def _give_up(self, instant: str, failure: BaseException) -> None:
+        """What happens to a write that won't complete: it is rolled back at once where that can be done.
+
+        After a failure of the storage, whose last write may still arrive, and wherever else it cannot: by whoever comes
+        when its heartbeat has expired.
+        """
+        self.heartbeats.stop(instant)
+        if isinstance(failure, EventideError) and not isinstance(failure, StorageError | LockError):
+            # The user is to hear of the failure that came first.
+            with suppress(EventideError):
+                self.rollback.give_up(instant)
+
     def _settle(self, instant: str, failure: StorageError) -> None:
         """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again."""
         found = self.files.timeline(self.files.config()).find(instant)
@@ -215,24 +233,24 @@ class Append:
 
     def _request(self) -> str:
         """Step 2; the write's instant."""
-        storage = self.files.storage
-        with self.lock.acquire() as lease:
-            if self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER:
-                self.rollback.undo_failed_writes(lease)
-            config = self.files.config()
-            timeline = self.files.timeline(config)
-            check_undoing(timeline)
-            instant = self._unused_instant(config, timeline)
-            self.heartbeats.start(instant)
-            try:
+        instant = ""
+        try:
+            with self.lock.acquire() as lease:
+                if self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER:
+                    self.rollback.undo_failed_writes(lease)
+                config = self.files.config()
+                timeline = self.files.timeline(config)
+                check_undoing(timeline)
+                instant = self._unused_instant(config, timeline)
+                self.heartbeats.start(instant)
                 for step in (State.REQUESTED, State.INFLIGHT):
                     name = Instant(instant, Action.DELTA_COMMIT, step).file_name
                     lease.check()
-                    if not storage.put_if_absent(f"{config.timeline_path}/{name}", b""):
+                    if not self.files.storage.put_if_absent(f"{config.timeline_path}/{name}", b""):
                         raise BusyError(f"another writer took the instant {instant}; try again")
-            except BaseException:
-                self.heartbeats.stop(instant)
-                raise
+        except BaseException:
+            self.heartbeats.stop(instant)
+            raise
         return instant
 
     def _unused_instant(self, config: TableConfig, timeline: Timeline) -> str:

@@ -61,6 +61,19 @@ class Rollback:
                 raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
             return self._undo(state, found, lease)
 
+    def give_up(self, instant: str) -> None:
+        """Rolls back a write of this process that will not complete, without waiting for its heartbeat to expire.
+
+        Nothing where the write has completed, or is not on the timeline.
+        """
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            found = state.timeline.find(instant)
+            if found is not None and not found.is_completed and self._begun(state, instant) is None:
+                shared = logs_of_failed_write(self.files.storage, state, instant)
+                plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
+                self._runner.end(state.config, plan, lease)
+
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
         """Rolls back what writers left who died: their heartbeat has expired. Returns their instants.
 

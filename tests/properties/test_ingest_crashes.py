@@ -1,0 +1,182 @@
+"""A write broken off at every one of its own writes, held to what a reader may see, and gone on from.
+
+The write updates a key, adds one to a bucket that is there and one to a partition that is not, and deletes one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.progress import NoProgress
+from eventide.testing.crash_enumeration import (
+    LOCK_EXPIRY_MS,
+    Bench,
+    Moment,
+    Protocol,
+    Tally,
+    crash_states,
+    execute,
+    faults,
+    interludes,
+    pending_plan,
+    schedule,
+    start_of,
+)
+from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, delete, layouts, put, records, write_history
+from eventide.testing.observation import Observer, check_snapshot, check_time_travel
+from eventide.testing.oracle import Change, Oracle
+from eventide.writer import arrow_records
+from eventide_adapters.storage.faulty import Fault
+from eventide_core.config import LinkChoice
+from eventide_core.errors import LockError, WriteConflictError
+from eventide_core.table.write_shape import WriteOperation
+
+HEARTBEAT_EXPIRY_MS = 121_000
+BEGINNING = History(
+    "beginning",
+    ((put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base")), (put("k0", 5, "log"), delete("k2"))),
+    cut_ms=10,
+)
+WRITTEN = (put("k0", 9, "written"), put("k4", 4, "new"), put("k5", 4, "elsewhere", partition="b"), delete("k1", 8))
+RIVAL = (put("k0", 7, "rival"),)
+ELSEWHERE = (put("k9", 7, "far off", partition="z"),)
+TALLY = Tally()
+FLOORS = {"crash states": 80, "faults": 240, "writes rolled back": 40, "conflicts": 10, "both committed": 40}
+
+
+def ingest(changes: Commit) -> Protocol:
+    def run(application: Application) -> None:
+        incoming = arrow_records(application, *records(changes))
+        application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
+
+    return run
+
+
+@dataclass(slots=True)
+class Case:
+    """The table before the write, and what the oracle says of it."""
+
+    layout: Layout
+    start: Moment
+    oracle: Oracle
+    bench: Bench
+    observer: Observer = field(default_factory=Observer)
+
+    def check(self, moment: Moment, *possible: Commit) -> tuple[Commit, ...]:
+        """Holds the table to what its completed writes say; answers which of the possible ones they are."""
+        self.bench.load(moment)
+        application = self.bench.process()
+        state = application.state()
+        written = [time for time in sorted(state.commits) if not state.commits[time].is_compacted]
+        new = [time for time in written if time not in self.oracle.instants]
+        for changes in itertools.permutations(possible, len(new)):
+            oracle = self.oracle.copy()
+            for instant, commit in zip(new, changes, strict=True):
+                oracle.commit(instant, [_at_epoch(change) for change in commit])
+            seen = self.observer.look(application, oracle.instants)
+            try:
+                check_snapshot(seen, oracle.snapshot())
+            except AssertionError:
+                continue
+            check_time_travel(seen, oracle)
+            return changes
+        raise AssertionError(f"{new} wrote nothing that was to be written: {possible}")
+
+
+def _at_epoch(change: Change) -> Change:
+    return Change(change.partition, change.key, None if change.ms is None else EPOCH_MS + change.ms, change.word)
+
+
+@pytest.fixture(scope="module", params=layouts(), ids=lambda layout: f"v{layout.version}-{layout.order.name}")
+def case(request: pytest.FixtureRequest) -> Case:
+    layout: Layout = request.param
+    bench = Bench("ingest-crashes")
+    written = write_history(layout, BEGINNING, bench.name)
+    return Case(layout, start_of(written), written.oracle, bench)
+
+
+def test_a_write_that_dies_at_any_write_is_never_seen_and_the_next_one_goes_on(case: Case) -> None:
+    for number, left in crash_states(case.bench, case.start, ingest(WRITTEN)):
+        TALLY.add("crash states")
+        seen = case.check(left, WRITTEN)
+        later = left.after_the_lock_expired().later(HEARTBEAT_EXPIRY_MS)
+
+        again, failure = case.bench.attempt(later, ingest(WRITTEN))
+        assert failure is None, f"write {number}: {failure!r}"
+        assert case.check(again, WRITTEN, WRITTEN)[-1:] == (WRITTEN,)
+        check_nothing_is_pending(case, again)
+        TALLY.add("writes rolled back", not seen)
+
+        compacted = case.bench.run(again, lambda a: schedule(BEGINNING, LinkChoice.COPY)(a))
+        plan = pending_plan(case.bench.process())
+        done, failure = case.bench.attempt(compacted, execute(plan.instant))
+        assert failure is None
+        case.bench.load(done)
+        assert case.bench.process().state().timeline.find(plan.instant) is not None
+
+
+def test_a_write_whose_storage_fails_or_loses_a_reply_is_whole_or_not_there(case: Case) -> None:
+    for fault, operation, left, failure in faults(case.bench, case.start, ingest(WRITTEN)):
+        TALLY.add("faults")
+        seen = case.check(left, WRITTEN)
+        if failure is None:
+            assert seen == (WRITTEN,), f"{fault} at {operation}"
+        elif fault is Fault.REPLY_LOST:
+            assert not seen, f"the write has completed, but the user was told {failure!r}"
+        later = left.after_the_lock_expired().later(HEARTBEAT_EXPIRY_MS)
+        again, failure = case.bench.attempt(later, ingest(RIVAL))
+        assert failure is None
+        case.check(again, *seen, RIVAL)
+        check_nothing_is_pending(case, again)
+
+
+@pytest.mark.parametrize(("other", "may_go_together"), [(RIVAL, False), (ELSEWHERE, True)])
+def test_of_two_writers_at_once_both_are_seen_or_the_slower_is_told(
+    case: Case, other: Commit, may_go_together: bool
+) -> None:
+    for operation, left, failure, others_failure in interludes(case.bench, case.start, ingest(WRITTEN), ingest(other)):
+        seen = case.check(left, WRITTEN, other)
+        assert isinstance(failure, WriteConflictError | None), operation
+        assert isinstance(others_failure, LockError | None), operation
+        assert (failure is None, others_failure is None) == (WRITTEN in seen, other in seen), operation
+        assert not (may_go_together and failure), operation
+        TALLY.add("conflicts", failure is not None)
+        TALLY.add("both committed", failure is None and others_failure is None)
+        if failure is not None:
+            check_nothing_is_pending(case, left)
+
+
+def test_a_write_beside_a_scheduling_keeps_its_records_whichever_is_first(case: Case) -> None:
+    plan_for = schedule(BEGINNING, LinkChoice.COPY)
+    for operation, left, failure, _ in interludes(case.bench, case.start, ingest(WRITTEN), plan_for):
+        assert failure is None, operation
+        assert case.check(left, WRITTEN) == (WRITTEN,)
+        case.bench.load(left)
+        application = case.bench.process()
+        pending = application.state().timeline.pending_plans
+        if pending:
+            done, failure = case.bench.attempt(left.later(LOCK_EXPIRY_MS), execute(pending[0].requested_time))
+            assert failure is None
+            assert case.check(done, WRITTEN) == (WRITTEN,)
+
+
+def check_nothing_is_pending(case: Case, moment: Moment) -> None:
+    """No write of a dead process is left, nor, where Hudi's rollback removes them, a data file of one."""
+    case.bench.load(moment)
+    state = case.bench.process().state()
+    assert not state.timeline.pending
+    committed = {stat.path for metadata in state.commits.values() for stat in metadata.stats}
+    if case.layout.version >= 8:
+        assert {file.path for file in state.listing if not file.name.startswith(".hoodie_")} == committed
+
+
+def test_the_campaign_reached_what_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        sys.stdout.write(f"\n{TALLY}\n")
+    missed = {what: TALLY.counts[what] for what, floor in FLOORS.items() if TALLY.counts[what] < floor}
+    assert not missed, f"reached only {missed}, of {FLOORS}"
