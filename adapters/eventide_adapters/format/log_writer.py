@@ -18,7 +18,8 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from eventide_adapters.format.avro_schema import with_meta_fields
+from eventide_adapters.format.avro_encode import can_encode, encode_records
+from eventide_adapters.format.avro_schema import arrow_schema, record_fields, with_meta_fields
 from eventide_adapters.format.base_parquet import avro_footer, parquet_writer
 from eventide_adapters.format.event_time_properties import schema_with_event_times
 from eventide_core.errors import UnsupportedTableError
@@ -63,6 +64,14 @@ def _header(instant: str, schema: str, event_times: tuple[str, EventTimeRange] |
 
 
 def _avro_content(full_schema: str, records: pa.Table) -> bytes:
+    fields = record_fields(full_schema)
+    if can_encode(fields) and records.schema.equals(arrow_schema(full_schema)):
+        head = struct.pack(">ii", _CONTENT_VERSION, len(records))
+        return head + encode_records(records, fields)
+    return _by_record(full_schema, records)
+
+
+def _by_record(full_schema: str, records: pa.Table) -> bytes:
     parsed = _parsed(full_schema)
     body = io.BytesIO()
     body.write(struct.pack(">ii", _CONTENT_VERSION, len(records)))
