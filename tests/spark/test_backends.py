@@ -1,23 +1,36 @@
 """One table's work on every storage: the same plan but for the links, the same rows, nothing left after a rollback."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from eventide import Table
+from eventide.engine_spark import spark_session
 from eventide.plan import Plan
+from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.plans import LinkMode
 from support import backends, golden
 from support.backends import Backend, backend, files_of, upload
 from support.command_line import run_json
+from support.servers.faulty_proxy import Fault, faulty_proxy
+from support.servers.s3_servers import S3Server
 
 REMOTE = backends.NAMES[1:]
 
 # Thresholds that leave logs over in most slices of the two tables.
 DIVIDING_V6 = 1_700_002_204_000
 BACK_DATING_V9 = 1_700_001_102_000
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("local[2]")
+    yield session
+    session.stop()
 
 
 def in_order(found: pa.Table) -> list[dict[str, object]]:
@@ -87,7 +100,7 @@ def test_a_table_of_version_6_lives_there_as_on_a_local_disk(
     assert read["rows"] == here.read_optimized().to_arrow().num_rows
 
 
-@pytest.mark.parametrize("name", REMOTE)
+@pytest.mark.parametrize("name", ["moto", "hdfs"])
 def test_a_table_of_version_9_is_back_dated_there_by_the_command_line(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -102,3 +115,39 @@ def test_a_table_of_version_9_is_back_dated_there_by_the_command_line(
     assert in_order(there.table().read_optimized().to_arrow()) == in_order(here.read_optimized().to_arrow())
     fresh = run_json("freshness", there.uri, *there.words())
     assert (fresh["cut_ms"], fresh["watermark_ms"]) == (answer["cut_ms"], answer["watermark_ms"])
+
+
+def test_sparks_executors_reach_the_storage_by_themselves(
+    tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession
+) -> None:
+    there, here = place("seaweedfs", "v6_no_deletes", request, tmp_path), on_this_disk("v6_no_deletes", tmp_path)
+    table = there.table()
+    before = in_order(here.snapshot().to_arrow())
+    result = table.compact(table.plan_compaction(DIVIDING_V6), engine=spark)
+    done = here.compact(here.plan_compaction(DIVIDING_V6))
+    assert result.metrics["log_files_linked"] == done.metrics["log_files_linked"] > 0
+    assert in_order(table.snapshot().to_spark(spark).toArrow()) == before
+    assert in_order(table.read_optimized().to_spark(spark).toArrow()) == in_order(here.read_optimized().to_arrow())
+
+
+def test_a_compaction_survives_a_store_that_loses_every_fourth_answer(
+    moto: S3Server, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.01)
+    there, here = place("moto", "v6_no_deletes", request, tmp_path), on_this_disk("v6_no_deletes", tmp_path)
+    before = in_order(here.snapshot().to_arrow())
+    faults = (Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER)
+
+    def every_fourth(_method: str, _path: str, number: int) -> Fault | None:
+        return faults[number // 4 % len(faults)] if number % 4 == 3 else None
+
+    with faulty_proxy(moto.endpoint.removeprefix("http://")) as proxy:
+        proxy.choose = every_fourth
+        table = there.with_option("fs.s3a.endpoint", f"http://{proxy.address}").table()
+        result = table.compact(table.plan_compaction(DIVIDING_V6))
+        assert all(proxy.struck[fault] for fault in faults)
+    done = here.compact(here.plan_compaction(DIVIDING_V6))
+    assert result.metrics["log_files_linked"] == done.metrics["log_files_linked"]
+    assert len(files_of(there.storage)) == len(files_of(LocalStorage(here.uri)))
+    assert in_order(there.table().snapshot().to_arrow()) == before
+    assert in_order(there.table().read_optimized().to_arrow()) == in_order(here.read_optimized().to_arrow())

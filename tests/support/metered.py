@@ -1,0 +1,110 @@
+"""What an operation costs on a storage: calls of the port, and the requests and bytes that they become."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import pytest
+
+from eventide_adapters.storage.s3_objects import S3Objects
+from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_core.ports import Capability, FileInfo, OutputFile, Storage
+
+
+@dataclass(slots=True)
+class Cost:
+    """Calls of the storage port by name; requests to servers, and the bytes of files in them, received and sent."""
+
+    calls: Counter[str] = field(default_factory=Counter[str])
+    requests: int = 0
+    received: int = 0
+    sent: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def request(self, received: int, sent: int) -> None:
+        with self.lock:
+            self.requests += 1
+            self.received += received
+            self.sent += sent
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredStorage:
+    """ports.Storage that counts the calls of another one."""
+
+    inner: Storage
+    cost: Cost
+
+    @property
+    def root(self) -> str:
+        return self.inner.root
+
+    @property
+    def capabilities(self) -> Capability:
+        return self.inner.capabilities
+
+    def _count(self, call: str) -> Storage:
+        with self.cost.lock:
+            self.cost.calls[call] += 1
+        return self.inner
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        return self._count("list").list(directory)
+
+    def stat(self, path: str) -> FileInfo | None:
+        return self._count("stat").stat(path)
+
+    def read(self, path: str) -> bytes:
+        return self._count("read").read(path)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._count("read_range").read_range(path, offset, length)
+
+    def open_input(self, path: str) -> BinaryIO:
+        return self._count("open_input").open_input(path)
+
+    def open_output(self, path: str) -> OutputFile:
+        return self._count("open_output").open_output(path)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._count("put").put(path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        return self._count("put_if_absent").put_if_absent(path, data)
+
+    def copy_if_absent(self, source: str, target: str) -> bool:
+        return self._count("copy_if_absent").copy_if_absent(source, target)
+
+    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
+        return self._count("link_if_absent").link_if_absent(source, target, is_symbolic=is_symbolic)
+
+    def delete(self, path: str) -> bool:
+        return self._count("delete").delete(path)
+
+
+@contextmanager
+def requests_counted(cost: Cost) -> Iterator[None]:
+    """Counts what goes to S3 and HDFS within the block."""
+    call, exchange = S3Objects._call, WebHdfs._exchange
+
+    def counted_call(objects: S3Objects, operation: str, **arguments: Any) -> dict[str, Any]:
+        answer = call(objects, operation, **arguments)
+        received = answer["ContentLength"] if operation == "get_object" else 0
+        cost.request(received, len(arguments.get("Body", b"")))
+        return answer
+
+    def counted_exchange(web: WebHdfs, method: str, url: str, content: BinaryIO | None, size: int) -> Any:
+        answer = exchange(web, method, url, content, size)
+        is_data = method == "GET" and answer.location is None and "op=OPEN" in url
+        cost.request(len(answer.body) if is_data else 0, size)
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(S3Objects, "_call", counted_call)
+        patch.setattr(WebHdfs, "_exchange", counted_exchange)
+        yield
