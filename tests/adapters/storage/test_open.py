@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +47,34 @@ def test_an_unknown_scheme_is_answered_with_the_known_ones(uri: str) -> None:
 def test_no_path_is_no_table(uri: str) -> None:
     with pytest.raises(ConfigError, match="no path"):
         open_storage(uri, NONE)
+
+
+WITHOUT_S3FS = """
+import sys
+sys.modules["s3fs"] = None
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+open_storage("/lake/trips", Options({}))
+open_storage("hdfs://namenode:8020/lake/trips", Options({}))
+try:
+    open_storage("s3://lake/trips", Options({}))
+except ConfigError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_only_a_table_on_s3_needs_its_package_and_says_so() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_S3FS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "s3fs: run `pip install 'eventide[s3]'`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("uri", ["s3://key:hidden@lake/trips", "hdfs://lake:hidden@namenode/trips"])
+def test_a_secret_in_the_uri_is_refused_and_not_repeated(uri: str) -> None:
+    with pytest.raises(ConfigError, match="before `@`") as refused:
+        open_storage(uri, NONE)
+    assert "hidden" not in str(refused.value)
