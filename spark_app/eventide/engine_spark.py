@@ -50,14 +50,14 @@ class SparkEngine:
             try:
                 answers: list[Any] = tasks.collect()
             except Exception as error:
-                raise EngineError(f"a task failed on Spark: {_cause(error)}; nothing was committed") from error
+                raise EngineError(f"a task failed on Spark: {cause_of(error)}; nothing was committed") from error
         for answer in answers:
             if isinstance(answer, EventideError):
                 raise answer
         return answers
 
 
-def _cause(error: Exception) -> str:
+def cause_of(error: Exception) -> str:
     """What went wrong on the executor, of all that Spark says: the last line of the first Python stack in it."""
     lines = str(error).strip().splitlines()
     for line in lines:

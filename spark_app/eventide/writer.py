@@ -90,13 +90,18 @@ def arrow_records(application: Application, upserts: pa.Table | None, deletes: p
 
 def incoming_records(application: Application, operation: WriteOperation, records: Any) -> IncomingRecords:
     """What to write, of whatever kind it is; for a delete the keys. Raises InvalidRecordError for anything else."""
-    table = _arrow_table(records)
-    if table is None:
-        raise InvalidRecordError(
-            f"records of type {type(records).__name__}: give an Arrow table, record batch or reader, or a Spark DataFrame"
-        )
     is_delete = operation is WriteOperation.DELETE
-    return arrow_records(application, None if is_delete else table, table if is_delete else None)
+    table = _arrow_table(records)
+    if table is not None:
+        return arrow_records(application, None if is_delete else table, table if is_delete else None)
+    if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
+        # Imported here: a DataFrame is only there where PySpark is.
+        from eventide.spark_records import SparkRecords
+
+        return SparkRecords(records, RowWriter(application.storage), is_delete)
+    raise InvalidRecordError(
+        f"records of type {type(records).__name__}: give an Arrow table, record batch or reader, or a Spark DataFrame"
+    )
 
 
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:

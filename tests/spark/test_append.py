@@ -159,3 +159,66 @@ def test_of_two_writes_of_one_file_group_the_slower_is_refused_and_never_seen(tm
     assert seen(table) == [("a", "p", 2, "faster")]
     table.upsert(rows(("a", "p", 4, "again")))
     assert seen(table) == [("a", "p", 4, "again")]
+
+
+@pytest.mark.parametrize("block_format", ["avro", "parquet"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_log_that_has_its_size_ends_and_the_next_version_goes_on(
+    version: int, block_format: str, tmp_path: Path
+) -> None:
+    table = make(tmp_path / "t", version, logfile_max_size=200, logfile_data_block_format=block_format)
+    table.insert(rows(*((f"k{i}", "p", i, "base") for i in range(40))))
+    result = table.upsert(rows(*((f"k{i}", "p", 100 + i, "x" * 20) for i in range(40))))
+    table.delete(pa.table({"id": ["k1"], "part": ["p"]}))
+    state = table.state()
+    for found in state.view.latest_slices():
+        versions = [log.name.version for log in found.log_files if found.base_instant < result.instant]
+        assert len(versions) > 2
+        if version == 6:
+            assert versions == list(range(1, len(versions) + 1))
+    stats = state.commits[result.instant].stats
+    assert sum(stat.num_writes for stat in stats) == 40
+    ranges = [
+        (s.min_event_time_ms, s.max_event_time_ms) for s in sorted(stats, key=lambda s: (s.file_id, s.log_version))
+    ]
+    if version == 9:
+        assert min(least for least, _ in ranges if least is not None) == START_MS + 100
+        assert len(set(ranges)) == len(ranges), "each file has a range of its own"
+    else:
+        assert set(ranges) == {(None, None)}
+
+    expected = seen(table)
+    assert expected == sorted((f"k{i}", "p", 100 + i, "x" * 20) for i in range(40) if i != 1)
+    plan = table.plan_compaction(START_MS + 120)
+    assert any(operation.remaining for operation in plan.operations)
+    table.compact(plan)
+    assert seen(table) == expected
+
+
+def test_keys_of_several_fields_and_partitions_by_time_are_hudis(tmp_path: Path) -> None:
+    columns: list[pa.Field[Any]] = [
+        pa.field("id", pa.int32()),
+        pa.field("kind", pa.string()),
+        pa.field("ms", pa.int64()),
+    ]
+    schema = pa.schema(columns)
+    times = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    }
+    table = Table.create(
+        str(tmp_path / "t"),
+        schema=schema,
+        record_key=["id", "kind"],
+        partition="ms",
+        ordering="ms",
+        options={BUCKETS: 2, "hoodie.datasource.write.hive_style_partitioning": "false", **times},
+    )
+    table.upsert(pa.table({"id": [1, 1], "kind": ["a", "b"], "ms": [START_MS, START_MS + 86_400_000]}, schema=schema))
+    found = Table.open(table.uri).snapshot().to_arrow().to_pylist()
+    assert sorted((row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in found) == [
+        ("id:1,kind:a", "2023/11/14"),
+        ("id:1,kind:b", "2023/11/15"),
+    ]
+    table.delete(pa.table({"id": [1], "kind": ["a"], "ms": [START_MS]}))
+    assert Table.open(table.uri).snapshot().to_arrow().num_rows == 1

@@ -47,6 +47,11 @@ class KeyLookup:
             found |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
         return np.flatnonzero(found)
 
+    def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> Iterator[pa.Array[Any]]:
+        """The slice's keys in portions, each without doubles."""
+        for keys in self._keys(LookupTask(file_slice, shape, pa.array([], pa.string()), by_bloom=False)):
+            yield pc.unique(keys)
+
     def _keys(self, task: LookupTask) -> Iterator[pa.Array[Any]]:
         path = task.file_slice.base_path
         if path is not None and not (task.by_bloom and self._is_excluded(path, task.keys)):

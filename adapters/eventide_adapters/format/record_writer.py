@@ -73,8 +73,6 @@ class RowWriter:
                 return (self._write_base(task.group, task.shape, upserts),)
             case FileKind.LOG:
                 return tuple(self._write_logs(task.group, task.shape, upserts, deletes))
-            case FileKind.REWRITE:
-                raise NotImplementedError
 
     def _write_base(self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table) -> WriteStat:
         name = group.base_name

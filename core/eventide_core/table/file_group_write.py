@@ -21,11 +21,10 @@ class Placement:
 
 
 class FileKind(StrEnum):
-    """What a file group gets: a first base file, log files, or (small file groups) its base file anew with more rows."""
+    """What a file group gets: its first base file, or log files."""
 
     BASE = "base"
     LOG = "log"
-    REWRITE = "rewrite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +67,7 @@ class FileGroupWrite:
 
     def marker_path(self, name: str, table_version: int) -> str:
         """The marker by which Hudi finds the file when it rolls the write back."""
-        match self.kind:
-            case FileKind.BASE:
-                kind = "CREATE"
-            case FileKind.REWRITE:
-                kind = "MERGE"
-            case FileKind.LOG:
-                kind = "CREATE" if table_version >= 8 else "APPEND"
+        kind = "APPEND" if self.kind is FileKind.LOG and table_version < 8 else "CREATE"
         return f"{marker_folder(self.instant)}/{self.path_of(name)}.marker.{kind}"
 
 
