@@ -103,11 +103,10 @@ def filters(cell: Cell) -> dict[str, pc.Expression]:
         f"event_ts < {EPOCH_MS}": event_ts < EPOCH_MS,
         "val = 'b1-8'": val == "b1-8",
         "amount > 7.2 and amount <= 11": (amount > 7.2) & (amount <= 11),
+        "id = 'k00008'": pc.field("id") == "k00008",
     }
     if cell.keys in (KeyGenerator.SIMPLE, KeyGenerator.COMPLEX):
         found["part = 'b' and event_ts < 1700005000000"] = (pc.field("part") == "b") & (event_ts < 1700005000000)
-    if cell.index is not Index.BUCKET:  # there Hudi passes over keys of logs
-        found["id = 'k00008'"] = pc.field("id") == "k00008"
     return found
 
 

@@ -204,7 +204,7 @@ def _merged(cell: Cell) -> dict[str, str]:
 
 
 def is_possible(cell: Cell) -> bool:
-    """Whether Hudi can write such a table: the record index is a part of the metadata table."""
+    """Whether there is such a table: the record index is a part of the metadata table; without it Hudi takes another."""
     return cell.index is not Index.RECORD or cell.metadata is not Metadata.NONE
 
 
