@@ -25,9 +25,10 @@ def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> S
         if log is None or log.instant == instant or (file.path, file.size) in known:
             continue
         blocks = tuple(block_headers(storage, file))
-        if any(block.instant_time == instant for block in blocks if block.block_type is not BlockType.COMMAND):
+        whole = tuple(block for block in blocks if block.block_type is not BlockType.CORRUPT)
+        if any(block.instant_time == instant for block in whole if block.block_type is not BlockType.COMMAND):
             with_blocks.append(file)
-        elif file.path in marked and all(block.block_type is BlockType.CORRUPT for block in blocks):
+        elif not whole and (file.path in marked or any(block.instant_time == instant for block in blocks)):
             broken.append(file)
     return SharedLogs(tuple(with_blocks), tuple(broken))
 
