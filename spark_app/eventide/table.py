@@ -9,6 +9,7 @@ from eventide.plan import Plan
 from eventide.progress import NoProgress
 from eventide.reader import Rows
 from eventide.show import TableDescription, describe
+from eventide.table_service import TableService
 from eventide.writer import create_table, incoming_records
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
@@ -185,6 +186,10 @@ class Table:
         still needs.
         """
         return self._application.archiver.archive()
+
+    def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
+        """The table service, by the strategy, the trigger and T or the data's latency that the options name."""
+        return TableService(self._application, self._request(None, None, cut, link_mode))
 
     def savepoint(self, instant: str, *, comments: str = "") -> SavepointMetadata:
         """Keeps the table as of the completed write at an instant: nothing of it is cleaned until that is deleted."""

@@ -51,7 +51,7 @@ from eventide_core.table.slice_read import BlockFilter
 class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
-    `due` is the trigger's answer, None where the user asked for a T.
+    `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already.
     """
 
     plan: CompactionPlan
@@ -60,6 +60,7 @@ class DraftPlan:
     predicted: Freshness
     untouched_slices: int
     notes: tuple[str, ...]
+    published_ms: int | None
 
     @property
     def idle(self) -> str | None:
@@ -68,6 +69,8 @@ class DraftPlan:
             return f"{self.due.trigger} is not due: {self.due.reason}"
         if not self.plan.operations and self.plan.cut_ms is None:
             return f"{self.strategy} finds nothing to compact"
+        if self.due is not None and not self.plan.operations and self.plan.cut_ms == self.published_ms:
+            return f"everything before {self.published_ms} is compacted, and the cut is published"
         return None
 
 
@@ -199,7 +202,7 @@ class CompactionScheduler:
         taken = {fact.log.path for s in selections for fact in s.compacted}
         left = [event_times for path, event_times in ranges.items() if path not in taken]
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
-        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(selections), notes)
+        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(selections), notes, published_ms)
 
     def _whole_slices(
         self, state: TableState, strategy: ChosenStrategy, now: str, is_due: Due | None, notes: tuple[str, ...]
@@ -213,7 +216,7 @@ class CompactionScheduler:
         terms = PlanTerms(None, Cut.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, now, terms, reason=f"{strategy} takes the whole slice")
         predicted = self.freshness.after(state, plan)
-        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes)
+        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
 
     def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
         default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS

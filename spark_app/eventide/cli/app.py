@@ -13,6 +13,7 @@ from eventide.cli.plan import plan
 from eventide.cli.read import read
 from eventide.cli.rollback import rollback
 from eventide.cli.savepoint import restore, savepoint
+from eventide.cli.serve import serve
 from eventide.cli.show import show
 
 
@@ -29,5 +30,5 @@ def eventide() -> None:
     """
 
 
-for verb in (demo, show, read, ingest, plan, compact, clean, rollback, savepoint, restore, archive, freshness):
+for verb in (demo, show, read, ingest, plan, compact, clean, rollback, savepoint, restore, archive, freshness, serve):
     eventide.add_command(verb)

@@ -12,8 +12,8 @@ from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
 from eventide_core.table.plans import Cut
 
-_PLAN_OPTIONS = (
-    click.option("--before", metavar="T", help="Compact everything before T."),
+_BEFORE = click.option("--before", metavar="T", help="Compact everything before T.")
+_COMPACTION_OPTIONS = (
     click.option(
         "--data-latency",
         type=Duration(),
@@ -36,7 +36,12 @@ _PLAN_OPTIONS = (
 
 def plan_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """What a compaction is to do, the same for `plan` and `compact`."""
-    for decorate in reversed(_PLAN_OPTIONS):
+    return _BEFORE(compaction_options(verb))
+
+
+def compaction_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The same without T: what compaction after compaction is to do."""
+    for decorate in reversed(_COMPACTION_OPTIONS):
         verb = decorate(verb)
     return verb
 

@@ -1,0 +1,101 @@
+"""`eventide serve`: the table service, a line a round."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import FrameType
+
+import click
+
+from eventide.cli.console import moment
+from eventide.cli.durations import Duration
+from eventide.cli.plan import compaction_options
+from eventide.cli.settings import Settings, common_options
+from eventide.table_service import Round
+from eventide_core.config import DATA_LATENCY, EVENT_TIME_FIELD
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--every", type=Duration(), metavar="DURATION", default="10m", show_default=True, help="From round to round."
+)
+@click.option("--rounds", type=click.IntRange(min=1), help="End after so many, with the last one's exit code.")
+@compaction_options
+@common_options
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    settings: Settings,
+    table: str,
+    every: int,
+    rounds: int | None,
+    data_latency: int | None,
+    cut: str | None,
+    link_mode: str | None,
+    event_time: str | None,
+) -> None:
+    """Serve a table, round after round.
+
+    Each round ends what was begun on TABLE, compacts what is due, cleans, archives, and tells the freshness in one line.
+    What is busy or refused is told, and tried again in the next round. SIGTERM ends it after the step that runs; a process
+    that is killed leaves nothing that the next one does not end.
+    """
+    settings = settings.having(EVENT_TIME_FIELD, event_time)
+    settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))
+    with settings.table(table, on_spark_by_default=True) as opened, _told_to_end() as ending:
+        service = opened.service(cut=cut, link_mode=link_mode)
+        number, exit_code = 0, 0
+        while not ending.is_set() and number != rounds:
+            due = time.monotonic() + every
+            number += 1
+            at = datetime.now(UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+            with settings.console.progress() as progress:
+                done = service.round(progress, is_leaving=ending.is_set)
+            settings.console.result({"round": number, "at": at, **done.to_json()}, f"{at} {_told(done)}")
+            exit_code = done.exit_code
+            if number != rounds:
+                ending.wait(max(0.0, due - time.monotonic()))
+    ctx.exit(0 if ending.is_set() else exit_code)
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """Set by the first SIGTERM or Ctrl-C; the second one interrupts at once, which is as safe as a kill."""
+    ending = threading.Event()
+
+    def end(_: int, __: FrameType | None) -> None:
+        if ending.is_set():
+            raise KeyboardInterrupt
+        ending.set()
+
+    before = {number: signal.signal(number, end) for number in _SIGNALS}
+    try:
+        yield ending
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _told(done: Round) -> str:
+    fresh = done.freshness
+    parts = [
+        *(f"rolled back {instant}" for instant in done.rolled_back),
+        *(f"compacted at {instant}, which had been begun" for instant in done.resumed),
+        *([f"compacted at {done.compacted}"] if done.compacted else []),
+        *([f"nothing to compact: {done.idle}"] if done.idle else []),
+        *([f"deleted {len(done.deleted)} files"] if done.deleted else []),
+        *([f"archived {len(done.archived)} instants"] if done.archived else []),
+        *(str(trouble) for trouble in done.troubles),
+    ]
+    if fresh is not None:
+        parts.append(
+            f"watermark {moment(fresh.watermark_ms, 'none')}, cut {moment(fresh.cut_ms, 'none')}, "
+            f"{fresh.late_records} late records"
+        )
+    return "; ".join(parts)
