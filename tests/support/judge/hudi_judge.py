@@ -197,6 +197,12 @@ class HudiJudge:
         assert isinstance(instants, list)
         return tuple(JudgedInstant(**instant) for instant in instants)
 
+    def serialized_deletes(self, partition: str, deletes: Mapping[str, int | None]) -> bytes:
+        """Deletes, keys with ordering values, as DELETE blocks of version 2 hold them, of 1 without any value."""
+        answer = self._ask("serialized_deletes", partition=partition, deletes=dict(deletes))
+        assert isinstance(answer, str)
+        return bytes.fromhex(answer)
+
     def _rows(self, folder: object) -> pa.Table:
         assert isinstance(folder, str)
         table = pq.read_table(folder, partitioning=None)

@@ -2,7 +2,7 @@
 
 Usage: `python server.py JAR SCRATCH`. Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "read" | "ask" | "sql" | "timeline", ...arguments}
+    request   {"method": "write" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes", ...arguments}
     response  {"ok": value} or {"error": message}
 
 Rows travel as Parquet: a request names the file to read, a response the folder that was written.
@@ -98,6 +98,20 @@ class Hudi:
             .build()
         )
         return [_instant(instant) for instant in client.getActiveTimeline().getInstants()]
+
+    def serialized_deletes(self, partition: str, deletes: dict[str, int | None]) -> str:
+        """What Hudi's own serializer makes of deletes, in hexadecimal: of HoodieKey[] where none has an ordering value."""
+        context: Any = self._spark.sparkContext
+        hudi = context._jvm.org.apache.hudi.common
+        if all(ordering is None for ordering in deletes.values()):
+            kind, objects = hudi.model.HoodieKey, [hudi.model.HoodieKey(key, partition) for key in deletes]
+        else:
+            kind = hudi.model.DeleteRecord
+            objects = [kind.create(key, partition, ordering) for key, ordering in deletes.items()]
+        array = context._gateway.new_array(kind, len(objects))
+        for place, one in enumerate(objects):
+            array[place] = one
+        return bytes(hudi.util.SerializationUtils.serialize(array)).hex()
 
     def _answer(self, frame: DataFrame) -> str:
         target = self._scratch / "answers" / uuid.uuid4().hex
