@@ -57,6 +57,8 @@ LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
 LOG_BLOCK_BYTES_MAX = "hoodie.logfile.data.block.max.size"
 LOG_FILE_BYTES_MAX = "hoodie.logfile.max.size"
 BASE_FILE_BYTES_MAX = "hoodie.parquet.max.file.size"
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
 SMALL_FILE_BYTES = "hoodie.parquet.small.file.limit"
 RECORD_SIZE_ESTIMATE = "hoodie.copyonwrite.record.size.estimate"
 

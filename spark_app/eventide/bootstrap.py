@@ -20,7 +20,8 @@ from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.storage.open import open_storage
-from eventide_core.config import LOCK_PROVIDER, Options
+from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
+from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Engine, Storage, TableLock
 from eventide_core.service.append import Append
 from eventide_core.service.archive import Archiver
@@ -35,6 +36,7 @@ from eventide_core.service.run_compaction import CompactionRunner
 from eventide_core.service.savepoint import Savepoints
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableFiles, TableState
+from eventide_core.table.record_shape import DeleteMarker
 
 
 class SystemClock:
@@ -98,7 +100,7 @@ def assemble(
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
     lock = lock or open_lock(typed.text(LOCK_PROVIDER), storage, typed, clock, owner)
     metadata_table = HudiMetadataTable(storage)
-    files = TableFiles(storage, HudiMetadataCodec(), metadata_table, open_archived_timeline)
+    files = TableFiles(storage, HudiMetadataCodec(), metadata_table, open_archived_timeline, _delete_marker(typed))
     content = ArrowLogContent(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
@@ -128,3 +130,12 @@ def assemble(
         clock=clock,
         options=typed,
     )
+
+
+def _delete_marker(options: Options) -> DeleteMarker | None:
+    name, value = options.text(DELETE_FIELD), options.text(DELETE_MARKER)
+    if name is None and value is None:
+        return None
+    if name is None or value is None:
+        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} mean something together: give both, or neither")
+    return DeleteMarker(name, value)

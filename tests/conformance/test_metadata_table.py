@@ -266,7 +266,11 @@ def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path,
     ],
 )
 def test_hudi_goes_on_where_an_update_died(case: Case, pattern: str, tmp_path: Path, judge: HudiJudge) -> None:
-    """Hudi writes before eventide goes on, and after it."""
+    """Hudi writes before eventide goes on, and after it.
+
+    On version 9 Hudi rolls the dead update back, which eventide then cannot write again: it drops the metadata table, and
+    Hudi's next write builds it anew.
+    """
     path, twin = lay(case, judge, tmp_path)
     everything = judge.read(twin, options=BY_LISTING)
     instant = die(case, path, pattern)
@@ -277,12 +281,14 @@ def test_hudi_goes_on_where_an_update_died(case: Case, pattern: str, tmp_path: P
 
     Table.open(str(path), case.opening_options).execute(instant)
     metadata = HudiMetadataTable(LocalStorage(path))
-    assert metadata.partitions()
-    assert metadata.read_files() == on_disk(path)
+    if metadata.partitions():
+        assert metadata.read_files() == on_disk(path)
     assert snapshot(judge, path, case.schema) == expected
     read_optimized(judge, path, case.schema)
     for found in (path, twin):
         judge.write(found, changed(everything, case.schema, 9, 50_000_000, "newer"), options=case.options)
+    assert metadata.partitions()
+    assert metadata.read_files() == on_disk(path)
     assert snapshot(judge, path, case.schema) == snapshot(judge, twin, case.schema)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,11 @@ def replace_log(log: Path, data: bytes) -> None:
     log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
 
 
-def hold_alike(path: Path, before_ms: int, judges: Sequence[Read]) -> list[tuple[Any, ...]]:
+def hold_alike(
+    path: Path, before_ms: int, judges: Sequence[Read], options: Mapping[str, str] | None = None
+) -> list[tuple[Any, ...]]:
     """The rows, which eventide and the judges see alike; a compaction at that T in between changes them for none."""
-    table = Table.open(str(path))
+    table = Table.open(str(path), options)
     expected = seen(table.snapshot().to_arrow())
     for read in judges:
         assert seen(read(path)) == expected
@@ -139,13 +142,17 @@ def test_a_delete_marker_of_the_tables_own(
         [row("a", 150), row("d", 50), row("e", 200, op="d"), row("f", 300)],
         [row("f", 310, op="D"), row("g", 400)],
     ]
-    # The writer doesn't know the marker, so its logs hold the marked records as such; then the table gets it.
+    # The writer doesn't know the marker, so its logs hold the marked records as such. A reader of Hudi heeds the marker that
+    # its options name, and not the table's.
     write(judge_111, path, commits, HUDI_1 | DEFAULT_PAYLOAD | table_version(version))
     properties = path / ".hoodie" / "hoodie.properties"
     text = "".join(f"hoodie.record.merge.property.{key}={value}\n" for key, value in MARKER.items())
     properties.write_text(properties.read_text() + text)
     (path / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
-    rows = hold_alike(path, 250, [judge_111.read, judge_120.read])
+    everything = [row[0] for row in seen(Table.open(str(path)).snapshot().to_arrow())]
+    assert everything == [row[0] for row in seen(judge_111.read(path))] == list("abcdefgn")
+    judges: list[Read] = [partial(judge.read, options=MARKER) for judge in (judge_111, judge_120)]
+    rows = hold_alike(path, 250, judges, MARKER)
     assert [r[0] for r in rows] == ["b", "d", "e", "g"]
 
 

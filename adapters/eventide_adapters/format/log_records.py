@@ -194,7 +194,7 @@ class _Mark:
 
 
 def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark, ...]:
-    """What marks deletes in a table with these columns; the table's own marker marks none where its column is missing."""
+    """What marks deletes in a table with these columns; the reader's marker marks none where its column is missing."""
     marks: list[_Mark] = []
     if IS_DELETED in types:
         if not pa.types.is_boolean(types[IS_DELETED]):

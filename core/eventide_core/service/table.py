@@ -33,7 +33,7 @@ from eventide_core.table.internal_schema import (
     require_stable_names,
 )
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.restore_metadata import RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import BlockFilter
@@ -55,12 +55,16 @@ _UNREADABLE = (
 
 @dataclass(slots=True)
 class TableFiles:
-    """The metadata files of one table, each read at most once where it cannot change."""
+    """The metadata files of one table, each read at most once where it cannot change.
+
+    `delete_marker` is by what the reader wants log records to be deletes; Hudi's readers take it from their options, too.
+    """
 
     storage: Storage
     codec: MetadataCodec
     metadata_table: MetadataTable
     open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
+    delete_marker: DeleteMarker | None = None
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
 
@@ -191,7 +195,8 @@ class TableState:
 
     `commits` are the metadata of the completed writes, by requested time; `listing` all base and log files, committed or
     not; `replaced_at` says when a replacecommit took a file group's place. `compactions` are the instants that an
-    event-time compaction has ever used. `schema_versions` are there where the schema evolves on read.
+    event-time compaction has ever used. `schema_versions` are there where the schema evolves on read. `delete_marker`: see
+    TableFiles.
     """
 
     config: TableConfig
@@ -203,6 +208,7 @@ class TableState:
     view: FileSystemView
     compactions: frozenset[str]
     schema_versions: tuple[SchemaVersion, ...] = ()
+    delete_marker: DeleteMarker | None = None
 
     @classmethod
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
@@ -250,7 +256,18 @@ class TableState:
         )
         compactions = instants_with_outcome(files.storage)
         versions = files.schema_versions(commits)
-        return cls(config, timeline, archive, commits, listing, replaced_at, view, compactions, versions)
+        return cls(
+            config,
+            timeline,
+            archive,
+            commits,
+            listing,
+            replaced_at,
+            view,
+            compactions,
+            versions,
+            files.delete_marker,
+        )
 
     def require_files(self) -> None:
         """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
@@ -327,7 +344,7 @@ class TableState:
             config.merge_rule,
             config.ordering_fields,
             event_time_field,
-            config.delete_marker,
+            self.delete_marker,
             config.virtual_key_fields,
         )
 

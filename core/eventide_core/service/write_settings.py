@@ -33,7 +33,10 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
         has_bare_keys = options.flag(COMPLEX_KEY_NEW_ENCODING)
     event_time_field = write_event_time_field(state, schema, options)
     return WriteShape(
-        replace(state.shape(event_time_field), schema=schema),
+        # Hudi's writers heed the table's own marker; its readers never look at that.
+        replace(
+            state.shape(event_time_field), schema=schema, delete_marker=state.delete_marker or config.delete_marker
+        ),
         KeyFormat.of(config, root, has_bare_keys=has_bare_keys),
         write_layout(options),
         config.version,
