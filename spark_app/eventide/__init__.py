@@ -1,5 +1,28 @@
 """Event-time based partial compaction for Apache Hudi tables."""
 
-from eventide.table import Table
+from typing import TYPE_CHECKING
 
-__all__ = ["Table"]
+from eventide.streaming import stream_sink
+from eventide.table import Table
+from eventide_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Table", "register", "stream_sink"]
+
+
+def register(spark: "SparkSession") -> None:
+    """Makes `format("eventide")` known to a session, for reading, writing and streams. See `datasource`.
+
+    Raises ConfigError before Spark 4, which has no data sources in Python.
+    """
+    if int(spark.version.partition(".")[0]) < 4:
+        raise ConfigError(
+            f'format("eventide") needs Spark 4, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '
+            "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
+        )
+    # Imported here: PySpark may not be there at all.
+    from eventide.datasource import register_source
+
+    register_source(spark)

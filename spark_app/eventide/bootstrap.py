@@ -36,6 +36,7 @@ from eventide_core.service.run_compaction import CompactionRunner
 from eventide_core.service.savepoint import Savepoints
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.write_batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
 
@@ -66,6 +67,7 @@ class Application:
     savepoints: Savepoints
     restorer: Restorer
     append: Append
+    batches: BatchWriter
     queries: QueryService
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
@@ -122,6 +124,7 @@ def assemble(
         savepoints=Savepoints(files, lock, clock),
         restorer=Restorer(files, metadata, lock, clock, typed),
         append=append,
+        batches=BatchWriter(files, append),
         queries=QueryService(files),
         freshness=freshness,
         metadata=metadata,

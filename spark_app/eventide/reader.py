@@ -74,14 +74,18 @@ class Rows:
 
         return positions.mapInArrow(read_slices, schema)
 
-    def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "_Read":
+    def reading(self) -> "SliceReading":
+        """The picklable read of one of the plan's slices, for who brings an engine of their own."""
+        return self._reader(None, None)
+
+    def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "SliceReading":
         kept = self.schema_of(columns)
         if row_filter is not None:
             try:
                 self.schema.empty_table().filter(row_filter)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
                 raise InvalidFilterError(f"filter {row_filter} does not fit the table: {error}") from None
-        return _Read(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
+        return SliceReading(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
         """The columns to read: those asked for, and those without which the filter cannot be applied."""
@@ -100,7 +104,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class SliceReading:
     """A picklable read of one slice: projected, merged, filtered."""
 
     reader: ArrowSliceReader

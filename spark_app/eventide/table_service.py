@@ -13,11 +13,12 @@ A step that is busy, refused or fails is told, and tried again in the next round
 remembered from one round to the next: what a process leaves that dies in one, the next finds on the table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.bootstrap import Application
+from eventide.progress import NoProgress
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError, PlanMismatchError
@@ -95,6 +96,9 @@ class Round:
         }
 
 
+_Step = Callable[[Round, Progress], Round]
+
+
 @dataclass(frozen=True, slots=True)
 class TableService:
     """`request` is what each round asks of a compaction; T by latency moves on with the clock."""
@@ -107,7 +111,7 @@ class TableService:
 
         Raises ConfigError and NotAHudiTableError, which no later round would mend.
         """
-        steps: dict[str, Callable[[Round, Progress], Round]] = {
+        steps = {
             "rollback": self._roll_back,
             "resume": self._resume,
             "compact": self._compact,
@@ -115,17 +119,19 @@ class TableService:
             "archive": self._archive,
             "freshness": self._freshness,
         }
-        done = Round()
-        for name, step in steps.items():
-            if is_leaving():
-                break
-            try:
-                done = step(done, progress)
-            except (ConfigError, NotAHudiTableError):
-                raise
-            except EventideError as error:
-                done = replace(done, troubles=(*done.troubles, Trouble(name, error)))
-        return done
+        return _run(steps, progress, is_leaving)
+
+    def compact(self, progress: Progress) -> Round:
+        """The second and third step alone."""
+        return _run({"resume": self._resume, "compact": self._compact}, progress)
+
+    def resume(self, progress: Progress) -> Round:
+        """The second step alone."""
+        return _run({"resume": self._resume}, progress)
+
+    def schedule(self) -> Round:
+        """Plans a compaction where one is due, for whoever resumes it."""
+        return _run({"schedule": self._schedule}, NoProgress())
 
     def _roll_back(self, done: Round, _: Progress) -> Round:
         return replace(done, rolled_back=self.application.rollback.undo_failed_writes())
@@ -159,6 +165,9 @@ class TableService:
         self.application.runner.execute(draft.plan.instant, progress)
         return replace(done, compacted=draft.plan.instant)
 
+    def _schedule(self, done: Round, _: Progress) -> Round:
+        return replace(done, idle=self.application.scheduler.schedule(self.request).idle)
+
     def _clean(self, done: Round, _: Progress) -> Round:
         return replace(done, deleted=self.application.cleaner.clean().deleted)
 
@@ -168,3 +177,17 @@ class TableService:
     def _freshness(self, done: Round, _: Progress) -> Round:
         state = self.application.state()
         return replace(done, freshness=NO_CUT if state.cut_ms is None else self.application.freshness.now(state))
+
+
+def _run(steps: Mapping[str, _Step], progress: Progress, is_leaving: Callable[[], bool] = lambda: False) -> Round:
+    done = Round()
+    for name, step in steps.items():
+        if is_leaving():
+            break
+        try:
+            done = step(done, progress)
+        except (ConfigError, NotAHudiTableError):
+            raise
+        except EventideError as error:
+            done = replace(done, troubles=(*done.troubles, Trouble(name, error)))
+    return done

@@ -94,10 +94,22 @@ def test_each_task_is_told_as_it_ends(spark: SparkSession) -> None:
 
 ON_SPARK_35 = """
 import json, sys
+import eventide
 import pyspark
 from eventide import Table
 from eventide.engine_spark import spark_session
 path, threshold = sys.argv[1:]
+def streamed(session, frame):
+    frame.limit(5).write.parquet(path + ".in")
+    source = session.readStream.schema(frame.schema).parquet(path + ".in")
+    sink = eventide.stream_sink(path, {"hoodie.bucket.index.num.buckets": 2})
+    writer = source.writeStream.foreachBatch(sink).option("checkpointLocation", path + ".checkpoint")
+    for _ in range(2):
+        writer.trigger(availableNow=True).start().awaitTermination()
+    try:
+        eventide.register(session)
+    except ValueError as refused:
+        return [len(table.state().timeline.writes), str(refused)]
 session = spark_session("local[2]")
 table = Table.open(path)
 before = table.snapshot().to_spark(session).count()
@@ -106,6 +118,7 @@ frame = table.snapshot().to_spark(session)
 print("ANSWER" + json.dumps({
     "version": pyspark.__version__, "before": before, "after": frame.count(), "types": dict(frame.dtypes),
     "read_optimized": table.read_optimized().to_spark(session).count(), "metrics": result.metrics,
+    "streamed": streamed(session, frame.select(*table.snapshot().schema.names[5:])),
 }))
 """
 
@@ -120,7 +133,7 @@ def test_pyspark_35_compacts_and_reads(tmp_path: Path) -> None:
     plan = dividing_plan(twin, "event_ts", "copy")
     done = subprocess.run(
         [str(python), "-c", ON_SPARK_35, str(path), str(plan.cut_ms)],
-        env=environment | {key: value for key, value in os.environ.items() if key == "HOME"},
+        env=environment | {key: value for key, value in os.environ.items() if key in ("HOME", "PYTHONPATH")},
         capture_output=True,
         text=True,
         check=False,
@@ -132,5 +145,8 @@ def test_pyspark_35_compacts_and_reads(tmp_path: Path) -> None:
     assert (answer["before"], answer["after"]) == (rows, rows)
     assert answer["metrics"]["log_files_linked"] == twin.compact(plan).metrics["log_files_linked"] > 0
     assert answer["read_optimized"] == twin.read_optimized().to_arrow().num_rows
+    writes, refused = answer["streamed"]
+    assert writes == 1 + len(Table.open(str(twin.uri)).state().timeline.writes)
+    assert "needs Spark 4" in refused
     assert answer["types"]["fare"] == "decimal(10,2)"
     assert answer["types"]["place"] == "struct<name:string,lat:double,floor:int>"

@@ -9,6 +9,8 @@ completed, or been scheduled, since:
    have been inserted by both. Not where this write doesn't ask for keys (insert, bulk insert).
 3. A compaction of its file groups that was scheduled later: the log would go to the wrong slice. One scheduled earlier
    has been seen, and the log is where it belongs whether or not the compaction has completed since.
+
+And of all that has completed, a write of the same batch of a stream, or of a later one (`check_batch`): conflict.
 """
 
 from collections.abc import Iterable
@@ -19,6 +21,7 @@ from eventide_core.errors import WriteConflictError
 from eventide_core.table.bucket import bucket_of_file_id
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_system_view import FileGroup
+from eventide_core.table.stream_batch import batches_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,17 @@ def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[File
     """Raises WriteConflictError where a plan made since this write looked takes its file groups."""
     if plan_instant > written.instant and not written.groups.isdisjoint(planned):
         raise _conflict(written, plan_instant, "the slices that a plan takes")
+
+
+def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMetadata]) -> None:
+    """Raises WriteConflictError where a batch of a stream, as `written` says that it is, has been written by another."""
+    for batch in batches_of(written.extra_metadata):
+        for other in (found for metadata in others for found in batches_of(metadata.extra_metadata)):
+            if other.sink == batch.sink and other.number >= batch.number:
+                raise WriteConflictError(
+                    f"the write at {instant} was not committed: batch {batch.number} of the stream {batch.sink} has been "
+                    "written meanwhile"
+                )
 
 
 def _conflict_keys(index: IndexType, groups: Iterable[FileGroup]) -> set[tuple[str, str]]:

@@ -21,7 +21,7 @@ from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.action.index import Index, IndexType, choose_index
 from eventide_core.action.log_version import LogNames
 from eventide_core.action.pending_write import PendingWrite, WriteResult
-from eventide_core.action.write_conflict import WrittenGroups, check_plan, check_write
+from eventide_core.action.write_conflict import WrittenGroups, check_batch, check_plan, check_write
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import FailedWrites, Options
 from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError
@@ -195,6 +195,8 @@ class Append:
 
     def _check_conflicts(self, pending: PendingWrite, timeline: Timeline) -> None:
         config = self.files.config()
+        # A stream's own batch may have been written before this one looked: by a driver that was taken for dead.
+        check_batch(pending.instant, pending.metadata, [self.files.commit(config, i) for i in timeline.writes])
         for other in timeline.writes:
             if other.requested_time not in pending.seen:
                 check_write(pending.written, other.requested_time, self.files.commit(config, other))

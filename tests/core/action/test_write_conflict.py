@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from eventide_core.action.index import IndexType
-from eventide_core.action.write_conflict import WrittenGroups, check_plan, check_write
+from eventide_core.action.write_conflict import WrittenGroups, check_batch, check_plan, check_write
 from eventide_core.errors import WriteConflictError
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.stream_batch import StreamBatch
 
 BEFORE, OURS, AFTER = "20261121000000000", "20261121000005000", "20261121000009000"
 GROUP, TWIN = "00000001-aaaa-4000-8000-000000000000-0", "00000001-bbbb-4000-8000-000000000000-0"
@@ -63,3 +66,15 @@ def test_a_file_group_that_was_replaced_excludes_a_write_to_it() -> None:
     replaced = CommitMetadata({}, {}, "CLUSTER", replaced_file_ids={"p": (GROUP,)})
     with pytest.raises(WriteConflictError):
         check_write(written(), AFTER, replaced)
+
+
+@pytest.mark.parametrize(
+    ("sink", "number", "is_conflict"), [("s", 3, True), ("s", 4, True), ("s", 2, False), ("t", 3, False)]
+)
+def test_a_batch_that_has_been_written_or_overtaken_excludes_its_second_writing(
+    sink: str, number: int, is_conflict: bool
+) -> None:
+    mine = CommitMetadata({}, StreamBatch("s", 3).extra_metadata, "UPSERT")
+    others = [CommitMetadata({}, {}, "UPSERT"), CommitMetadata({}, StreamBatch(sink, number).extra_metadata, "UPSERT")]
+    with pytest.raises(WriteConflictError, match="batch 3") if is_conflict else nullcontext():
+        check_batch("i", mine, others)

@@ -1,0 +1,39 @@
+"""Which micro-batch of a stream a write is, as the streaming sink of Hudi writes it into the commit's extra metadata.
+
+    _hudi_streaming_sink_checkpoint    JSON: {"<sink>": "<number>"}
+
+A stream writes its batches one after another, numbered upwards, and each until it has succeeded: a batch that is not above
+the last one written has been written.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide_core.errors import CorruptTimelineError
+
+BATCH_KEY = "_hudi_streaming_sink_checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """`sink` identifies the stream among all that write to the table, across its restarts."""
+
+    sink: str
+    number: int
+
+    @property
+    def extra_metadata(self) -> dict[str, str]:
+        """What the commit of the batch says."""
+        return {BATCH_KEY: json.dumps({self.sink: str(self.number)})}
+
+
+def batches_of(extra_metadata: Mapping[str, str]) -> tuple[StreamBatch, ...]:
+    """The batches that a commit says it wrote; none for a write of no stream. Raises CorruptTimelineError."""
+    text = extra_metadata.get(BATCH_KEY)
+    if not text:
+        return ()
+    try:
+        return tuple(StreamBatch(sink, int(number)) for sink, number in json.loads(text).items())
+    except (ValueError, TypeError, AttributeError):
+        raise CorruptTimelineError(f"a commit says {BATCH_KEY}={text!r}, which names no batches") from None
