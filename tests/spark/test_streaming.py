@@ -151,7 +151,7 @@ def test_a_batch_that_another_driver_writes_meanwhile_is_written_once(tmp_path: 
     pending = slow.append.begin(insert, incoming_records(slow, insert, BATCHES[0]), NoProgress(), batch.extra_metadata)
     fast = assemble(table.uri, table.options)
     assert fast.batches.write(batch, insert, incoming_records(fast, insert, BATCHES[0]), NoProgress()) is not None
-    with pytest.raises(WriteConflictError):
+    with pytest.raises(WriteConflictError, match="batch 0 of the stream s"):
         slow.append.complete(pending)
     other = StreamBatch("another stream", 0)
     assert slow.batches.write(other, insert, incoming_records(slow, insert, rows(("x", 1, "x"))), NoProgress())
