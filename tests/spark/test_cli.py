@@ -206,7 +206,7 @@ def test_what_would_not_be_safe_is_refused_with_3_and_writes_nothing(table_9: Pa
     for words in (
         ["compact", table_9, "--before", T_MS - 1, "--engine", "local"],
         ["plan", table_9, "--before", T, "--link-mode", "symlink"],
-        ["plan", with_metadata, "--before", T],
+        ["plan", with_metadata, "--before", T, "--option", "eventide.metadata.table=refuse"],
         ["rollback", table_9, run_json("show", table_9)["timeline"][0]["requested_time"]],
     ):
         assert run(*words).exit_code == 3, words
