@@ -33,6 +33,7 @@ CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_time_ms"
 PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
 PARQUET_CODEC = "hoodie.parquet.compression.codec"
 HEARTBEAT_INTERVAL_MS = "hoodie.client.heartbeat.interval_in_ms"
+HEARTBEAT_INTERVAL_MS_DEFAULT = 60_000  # Hudi's default
 HEARTBEAT_TOLERABLE_MISSES = "hoodie.client.heartbeat.tolerable.misses"
 ARCHIVE_MIN_COMMITS = "hoodie.keep.min.commits"
 ARCHIVE_MAX_COMMITS = "hoodie.keep.max.commits"

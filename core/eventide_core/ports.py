@@ -14,6 +14,7 @@ from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.file_name import path_in
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import Instant
 from eventide_core.table.key_history import KeyHistory
@@ -314,7 +315,7 @@ class AddedFile:
     @property
     def path(self) -> str:
         """Relative to the table's root."""
-        return f"{self.partition}/{self.name}" if self.partition else self.name
+        return path_in(self.partition, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from fastavro.types import Schema
 from eventide_adapters.format.avro_container import read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.rollback_avro import absolute_path, data_file_names
-from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan, path_in
+from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action, Instant, State
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"

@@ -24,7 +24,7 @@ from eventide_adapters.format.avro_container import read_container, write_contai
 from eventide_adapters.format.document import Document, corrupt
 from eventide_core.errors import UnsafePathError, UnsupportedTableError
 from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.plans import (
     CompactionPlan,
     Cut,
@@ -183,7 +183,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
     partition, file_id = _file_group(operation)
 
     def path_of(name: str) -> str:
-        return f"{partition}/{name}" if partition else name
+        return path_in(partition, name)
 
     def log_name(name: str) -> str:
         return _own_name(name, LogFileName.parse, file_id, operation.path)
@@ -255,7 +255,7 @@ def _merged_paths(operation: Document) -> tuple[str, ...]:
     for name in names:
         parse = LogFileName.parse if name.startswith(".") else BaseFileName.parse
         _own_name(name, parse, file_id, operation.path)
-    return tuple(f"{partition}/{name}" if partition else name for name in names)
+    return tuple(path_in(partition, name) for name in names)
 
 
 def _own_name(

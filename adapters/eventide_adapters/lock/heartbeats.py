@@ -7,12 +7,10 @@ Hudi takes a write for dead when the file has not been modified for `hoodie.clie
 import threading
 from contextlib import suppress
 
-from eventide_core.config import HEARTBEAT_INTERVAL_MS, Options
+from eventide_core.config import HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS_DEFAULT, Options
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-
-HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
-_INTERVAL_MS = 60_000  # Hudi's default
+from eventide_core.table.file_group_write import heartbeat_path
 
 
 class FileHeartbeats:
@@ -20,7 +18,7 @@ class FileHeartbeats:
 
     def __init__(self, storage: Storage, options: Options) -> None:
         self._storage = storage
-        self._interval_seconds = options.integer(HEARTBEAT_INTERVAL_MS, _INTERVAL_MS) / 1000
+        self._interval_seconds = options.integer(HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS_DEFAULT) / 1000
         self._ends: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
     def start(self, instant: str) -> None:
@@ -44,4 +42,4 @@ class FileHeartbeats:
                 self._beat(instant)
 
     def _beat(self, instant: str) -> None:
-        self._storage.put(f"{HEARTBEAT_FOLDER}/{instant}", b"")
+        self._storage.put(heartbeat_path(instant), b"")

@@ -39,20 +39,18 @@ from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.planning_facts import instant_beyond
 from eventide_core.service.rollback import Rollback
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import PARTITION_MARK, TableFiles, TableState
 from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.service.write_settings import combines, rows_per_base_file, write_shape
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.file_name import path_in
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.slice_read import SliceRead
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 from eventide_core.table.write_shape import WriteOperation
-
-_PARTITION_MARK = ".hoodie_partition_metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,18 +284,14 @@ class Append:
                 f"a {pending.action} is pending at {pending.requested_time}, and may take any file group; write again when "
                 "it has ended"
             )
-        plan = self.files.plan(self.files.config(), pending.requested_time)
-        if isinstance(plan, CompactionPlan):
-            return [(op.partition, op.file_id) for op in plan.operations]
-        return plan.file_groups
+        return self.files.plan(self.files.config(), pending.requested_time).file_groups
 
     def _mark_partitions(self, state: TableState, groups: Sequence[FileGroupWrite], instant: str) -> None:
         known = {partition for partition, _ in state.view.slices}
         for partition in sorted({group.partition for group in groups} - known):
             depth = len(partition.split("/")) if partition else 0
             text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
-            path = f"{partition}/{_PARTITION_MARK}" if partition else _PARTITION_MARK
-            self.files.storage.put_if_absent(path, text.encode())
+            self.files.storage.put_if_absent(path_in(partition, PARTITION_MARK), text.encode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ from eventide_core.service.needed_files import links_of, needed_paths, savepoint
 from eventide_core.service.planning_facts import local_instant_time, unused_instant
 from eventide_core.service.rollback import Rollback
 from eventide_core.service.table import TableFiles, TableState
-from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan, path_in
+from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
 
 FILE_VERSIONS_RETAINED_DEFAULT = 3  # Hudi's defaults of these options

@@ -183,11 +183,7 @@ class Rollback:
                 raise BusyError(
                     f"a {pending.action} is pending at {pending.requested_time}; try again when it has ended"
                 )
-            plan = self.files.plan(state.config, pending.requested_time)
-            if isinstance(plan, CompactionPlan):
-                groups |= {(op.partition, op.file_id) for op in plan.operations}
-            else:
-                groups |= set(plan.file_groups)
+            groups.update(self.files.plan(state.config, pending.requested_time).file_groups)
         return groups
 
     def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:

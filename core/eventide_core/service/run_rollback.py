@@ -23,7 +23,7 @@ from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.shared_logs import takes_back
 from eventide_core.service.table import TableFiles, TableState
 from eventide_core.service.write_leavings import remove_leavings
-from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_name import LogFileName, path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
@@ -164,7 +164,7 @@ class RollbackRunner:
         added: list[AddedFile] = []
         for partition, found in partitions.items():
             for name in (*found.failed_logs, *found.rollback_logs):
-                info = self.files.storage.stat(f"{partition}/{name}" if partition else name)
+                info = self.files.storage.stat(path_in(partition, name))
                 if info is not None:
                     added.append(AddedFile(partition, name, info.size))
         removed = {partition: found.deleted for partition, found in partitions.items() if found.deleted}

@@ -20,7 +20,7 @@ from eventide_core.ports import ArchivedTimeline, MetadataCodec, MetadataTable, 
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.internal_schema import (
@@ -40,7 +40,7 @@ from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import PROPERTIES_PATH, TableConfig
 from eventide_core.table.timeline import Timeline
 
-_PARTITION_MARK = ".hoodie_partition_metadata"
+PARTITION_MARK = ".hoodie_partition_metadata"
 _END_OF_TIME = "9" * 20
 # What a metadata table that is damaged, unknown or being compacted raises: nothing that makes the table itself unreadable.
 _UNREADABLE = (
@@ -154,7 +154,7 @@ class TableFiles:
                 name = entry.path.rpartition("/")[2]
                 if entry.is_directory and name != ".hoodie":
                     waiting.append(entry.path)
-                elif not entry.is_directory and name.startswith(_PARTITION_MARK):
+                elif not entry.is_directory and name.startswith(PARTITION_MARK):
                     found.append(directory)
         return tuple(sorted(set(found)))
 
@@ -174,7 +174,7 @@ class TableFiles:
         if listing is None:
             return None
         return tuple(
-            DataFile(partition, f"{partition}/{name}" if partition else name, listing[partition][name])
+            DataFile(partition, path_in(partition, name), listing[partition][name])
             for partition in sorted(listing)
             for name in sorted(listing[partition])
         )

@@ -10,17 +10,12 @@ from collections.abc import Iterator
 from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.ports import Storage
+from eventide_core.table.file_group_write import heartbeat_path, marker_folder
 
-HEARTBEAT_INTERVAL_MS_DEFAULT = 60_000  # Hudi's defaults of both options
-HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2
+HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2  # Hudi's default
 
-_HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 _MARKER = ".marker."
 _MARKERS_FILE = "MARKERS"
-
-
-def heartbeat_path(instant: str) -> str:
-    return f"{_HEARTBEAT_FOLDER}/{instant}"
 
 
 def heartbeat_age_ms(storage: Storage, instant: str, now_ms: int) -> int | None:
@@ -31,13 +26,13 @@ def heartbeat_age_ms(storage: Storage, instant: str, now_ms: int) -> int | None:
 
 def heartbeat_expiry_ms(options: Options) -> int:
     """The age from which on a write counts as dead."""
-    interval = options.integer(keys.HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS_DEFAULT)
+    interval = options.integer(keys.HEARTBEAT_INTERVAL_MS, keys.HEARTBEAT_INTERVAL_MS_DEFAULT)
     return interval * options.integer(keys.HEARTBEAT_TOLERABLE_MISSES, HEARTBEAT_TOLERABLE_MISSES_DEFAULT)
 
 
 def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
     """The files that the write's markers name, relative to the table's root; some may never have been made."""
-    folder = f".hoodie/.temp/{instant}"
+    folder = marker_folder(instant)
     found: set[str] = set()
     for path in _files_below(storage, folder):
         name = path.rpartition("/")[2]
@@ -51,7 +46,7 @@ def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
 
 def remove_leavings(storage: Storage, instant: str) -> None:
     """Removes the markers, then the heartbeat."""
-    remove_tree(storage, f".hoodie/.temp/{instant}")
+    remove_tree(storage, marker_folder(instant))
     storage.delete(heartbeat_path(instant))
 
 

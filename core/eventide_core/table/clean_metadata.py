@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Instant
 
 
@@ -46,7 +47,3 @@ class CleanMetadata:
     last_completed: str
     deleted: Mapping[str, tuple[str, ...]]
     savepoints: tuple[str, ...] = ()
-
-
-def path_in(partition: str, name: str) -> str:
-    return f"{partition}/{name}" if partition else name

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class FileGroupWrite:
         return str(LogFileName(self.file_id, self.slice_instant, self.first_log_version + ordinal, self.write_token))
 
     def path_of(self, name: str) -> str:
-        return f"{self.partition}/{name}" if self.partition else name
+        return path_in(self.partition, name)
 
     def marker_path(self, name: str, table_version: int) -> str:
         """The marker by which Hudi finds the file when it rolls the write back."""
@@ -73,3 +73,7 @@ class FileGroupWrite:
 
 def marker_folder(instant: str) -> str:
     return f".hoodie/.temp/{instant}"
+
+
+def heartbeat_path(instant: str) -> str:
+    return f".hoodie/.heartbeat/{instant}"

@@ -71,3 +71,8 @@ class LogFileName:
 def is_data_file(name: str) -> bool:
     """Whether it is the name of a base or log file."""
     return LogFileName.parse(name) is not None or BaseFileName.parse(name) is not None
+
+
+def path_in(partition: str, name: str) -> str:
+    """The path of a file of a partition, relative to the table's root."""
+    return f"{partition}/{name}" if partition else name

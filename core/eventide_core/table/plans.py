@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from eventide_core.errors import PlanMismatchError
 from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import path_in
 
 
 class LinkMode(StrEnum):
@@ -93,7 +94,7 @@ class PlannedOperation:
 
     def path_of(self, name: str) -> str:
         """The path of a file of this slice's partition, relative to the table's root."""
-        return f"{self.partition}/{name}" if self.partition else name
+        return path_in(self.partition, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,11 @@ class CompactionPlan:
     operations: tuple[PlannedOperation, ...]
     schema: str
     partitions_with_logs: tuple[str, ...]
+
+    @property
+    def file_groups(self) -> tuple[tuple[str, str], ...]:
+        """(partition, file id) of each slice, as ForeignPlan has them."""
+        return tuple((op.partition, op.file_id) for op in self.operations)
 
     @property
     def bytes_read(self) -> int:

@@ -7,6 +7,7 @@ a log may hold blocks of several writes) it takes the blocks of the target insta
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action
 
 
@@ -32,7 +33,7 @@ class RollbackRequest:
     log_blocks: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def path_of(self, name: str) -> str:
-        return f"{self.partition}/{name}" if self.partition else name
+        return path_in(self.partition, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eventide_core.table.clean_metadata import path_in
+from eventide_core.table.file_name import path_in
 
 
 @dataclass(frozen=True, slots=True)
