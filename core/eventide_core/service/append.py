@@ -16,39 +16,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from eventide_core import config as keys
-from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.action.index import Index, IndexType, choose_index
 from eventide_core.action.log_version import LogNames
 from eventide_core.action.pending_write import PendingWrite, WriteResult
-from eventide_core.action.write_conflict import WrittenGroups, check_batch, check_plan, check_write
+from eventide_core.action.write_conflict import WrittenGroups
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
-from eventide_core.config import FailedWrites, Options
-from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError
-from eventide_core.ports import (
-    AddedFile,
-    Clock,
-    FileChanges,
-    Heartbeats,
-    IncomingRecords,
-    Progress,
-    RowChange,
-    TableLock,
-)
+from eventide_core.config import Options
+from eventide_core.errors import StorageError
+from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
 from eventide_core.service.metadata_table import MetadataTableUpkeep
-from eventide_core.service.outcome import instants_with_outcome
-from eventide_core.service.planning_facts import instant_beyond
+from eventide_core.service.planned_groups import planned_groups
 from eventide_core.service.rollback import Rollback
 from eventide_core.service.table import PARTITION_MARK, TableFiles, TableState
+from eventide_core.service.write_instants import WriteInstants
 from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.service.write_settings import combines, rows_per_base_file, write_shape
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
-from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 from eventide_core.table.write_shape import WriteOperation
 
@@ -91,10 +77,10 @@ class Append:
         """Steps 1 to 4: the write is left pending, its heart beating."""
         before = TableState.load(self.files)
         self.metadata.check(before.config, RowChange.WRITTEN)
-        self._planned_groups(before)
+        planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
         prepared = self._prepare(before, operation, index, records)
-        instant = self._request()
+        instant = self._instants.request()
         try:
             state = TableState.load(self.files)
             if state.schema != before.schema:
@@ -102,7 +88,7 @@ class Append:
             placements = prepared.placements
             if placements is None:
                 placements = self._look_up(state, index, records)
-            planned = self._planned_groups(state)
+            planned = planned_groups(self.files, state.config, state.timeline)
             facts = WriteFacts(
                 instant=instant,
                 table_version=state.config.version,
@@ -118,7 +104,7 @@ class Append:
             progress.start("writing", len(groups))
             stats = records.write(groups, on_done=progress.advance)
         except BaseException as failure:
-            self._give_up(instant, failure)
+            self._instants.give_up(instant, failure)
             raise
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for group, of_group in zip(groups, stats, strict=True):
@@ -140,12 +126,12 @@ class Append:
     def complete(self, pending: PendingWrite) -> WriteResult:
         """Steps 5 and 6. Raises WriteConflictError, and RefusedError where the write was rolled back meanwhile."""
         try:
-            self._commit(pending)
+            self._instants.complete(pending)
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
-            self._settle(pending.instant, failure)
+            self._instants.settle(pending.instant, failure)
         except BaseException as failure:
-            self._give_up(pending.instant, failure)
+            self._instants.give_up(pending.instant, failure)
             raise
         self.heartbeats.stop(pending.instant)
         # The write has completed, whatever becomes of its markers, which nobody heeds any more.
@@ -162,64 +148,6 @@ class Append:
             bytes_written=sum(stat.file_size_bytes for stat in stats),
         )
 
-    def _commit(self, pending: PendingWrite) -> None:
-        storage = self.files.storage
-        with self.lock.acquire() as lease:
-            # A rollback of this very write may have been begun by one who took its writer for dead.
-            self.rollback.end_begun(lease)
-            config = self.files.config()
-            timeline = self.files.timeline(config)
-            found = timeline.find(pending.instant)
-            if found is None:
-                raise RefusedError(
-                    f"the write at {pending.instant} was rolled back while it ran; nothing of it was committed: write again"
-                )
-            if found.is_completed:
-                return
-            self._check_conflicts(pending, timeline)
-            added = tuple(
-                AddedFile(stat.partition, stat.path.rpartition("/")[2], stat.file_size_bytes)
-                for stat in pending.metadata.stats
-            )
-            update = self.metadata.prepare(config, pending.instant, FileChanges(RowChange.WRITTEN, added))
-            completion = self._unused_instant(config, timeline)
-            recorded = completion if config.slices_by_completion_time else None
-            completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, recorded)
-            data = self.files.codec.encode_commit(pending.metadata, config.version)
-            update.write(lease, completion)
-            lease.check()
-            storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
-            update.settle(lease)
-
-    def _check_conflicts(self, pending: PendingWrite, timeline: Timeline) -> None:
-        config = self.files.config()
-        # A stream's own batch may have been written before this one looked: by a driver that was taken for dead.
-        check_batch(pending.instant, pending.metadata, [self.files.commit(config, i) for i in timeline.writes])
-        for other in timeline.writes:
-            if other.requested_time not in pending.seen:
-                check_write(pending.written, other.requested_time, self.files.commit(config, other))
-        for plan in timeline.pending_plans:
-            if plan.requested_time not in pending.seen:
-                check_plan(pending.written, plan.requested_time, self._groups_of_plan(plan))
-
-    def _give_up(self, instant: str, failure: BaseException) -> None:
-        """What happens to a write that won't complete: it is rolled back at once where that can be done.
-
-        After a failure of the storage, whose last write may still arrive, and wherever else it cannot: by whoever comes
-        when its heartbeat has expired.
-        """
-        self.heartbeats.stop(instant)
-        if isinstance(failure, EventideError) and not isinstance(failure, StorageError | LockError):
-            # The user is to hear of the failure that came first.
-            with suppress(EventideError):
-                self.rollback.give_up(instant)
-
-    def _settle(self, instant: str, failure: StorageError) -> None:
-        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again."""
-        found = self.files.timeline(self.files.config()).find(instant)
-        if found is None or not found.is_completed:
-            raise StorageError(f"the write at {instant} is not committed: {failure}; write again") from failure
-
     def _prepare(
         self, state: TableState, operation: WriteOperation, index: Index, records: IncomingRecords
     ) -> "_Prepared":
@@ -230,31 +158,6 @@ class Append:
         if operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
             return _Prepared(shape.records.schema, records.place_nowhere())
         return _Prepared(shape.records.schema, None)
-
-    def _request(self) -> str:
-        """Step 2; the write's instant."""
-        instant = ""
-        try:
-            with self.lock.acquire() as lease:
-                if self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER:
-                    self.rollback.undo_failed_writes(lease)
-                config = self.files.config()
-                timeline = self.files.timeline(config)
-                check_undoing(timeline)
-                instant = self._unused_instant(config, timeline)
-                self.heartbeats.start(instant)
-                for step in (State.REQUESTED, State.INFLIGHT):
-                    name = Instant(instant, Action.DELTA_COMMIT, step).file_name
-                    lease.check()
-                    if not self.files.storage.put_if_absent(f"{config.timeline_path}/{name}", b""):
-                        raise BusyError(f"another writer took the instant {instant}; try again")
-        except BaseException:
-            self.heartbeats.stop(instant)
-            raise
-        return instant
-
-    def _unused_instant(self, config: TableConfig, timeline: Timeline) -> str:
-        return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.clock)
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
         blocks = state.blocks()
@@ -270,21 +173,11 @@ class Append:
         ]
         return records.place_by_key(slices, by_bloom=index.type is IndexType.BLOOM)
 
-    def _planned_groups(self, state: TableState) -> dict[FileGroup, str]:
-        """The pending compactions by the file groups that they take."""
-        planned: dict[FileGroup, str] = {}
-        for pending in state.timeline.pending_plans:
-            planned.update(dict.fromkeys(self._groups_of_plan(pending), pending.requested_time))
-        return planned
-
-    def _groups_of_plan(self, pending: Instant) -> Sequence[FileGroup]:
-        """Raises BusyError for a pending plan that does not say which file groups it takes."""
-        if pending.action is not Action.COMPACTION:
-            raise BusyError(
-                f"a {pending.action} is pending at {pending.requested_time}, and may take any file group; write again when "
-                "it has ended"
-            )
-        return self.files.plan(self.files.config(), pending.requested_time).file_groups
+    @property
+    def _instants(self) -> WriteInstants:
+        return WriteInstants(
+            self.files, self.metadata, self.rollback, self.lock, self.heartbeats, self.clock, self.options
+        )
 
     def _mark_partitions(self, state: TableState, groups: Sequence[FileGroupWrite], instant: str) -> None:
         known = {partition for partition, _ in state.view.slices}

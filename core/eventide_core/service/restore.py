@@ -20,13 +20,14 @@ from eventide_core.action.rollback_planner import plan_rollback
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
 from eventide_core.ports import Clock, Lease, RowChange, TableLock
+from eventide_core.service.liveness import Liveness
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.needed_files import savepoints_of
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.run_rollback import RollbackRunner
 from eventide_core.service.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.table import TableFiles, TableState
-from eventide_core.service.write_leavings import heartbeat_age_ms, heartbeat_expiry_ms, remove_leavings
+from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State, next_instant_time
 from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackTarget
@@ -95,6 +96,7 @@ class Restorer:
         if missing:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
         end = commit.completion_time or savepoint
+        alive = Liveness(self.files.storage, self.clock, self.options)
         found: list[tuple[str, Instant]] = []
         for instant in state.timeline.instants:
             if instant.requested_time == savepoint:
@@ -102,20 +104,11 @@ class Restorer:
             if not instant.is_completed and instant.action in (Action.CLEAN, Action.ROLLBACK):
                 raise BusyError(f"a {instant.action} is pending at {instant.requested_time}; end it with `clean` first")
             if instant.action in _WRITES and (time := _end(state, instant)) > end:
-                self._check_dead(instant)
+                if not instant.is_completed:
+                    alive.check_not_alive(instant, "stop all writers before a restore")
                 found.append((time, instant))
         ordered = sorted(found, key=lambda pair: (pair[0], pair[1].requested_time), reverse=True)
         return tuple(RollbackTarget(instant.requested_time, instant.action) for _, instant in ordered)
-
-    def _check_dead(self, instant: Instant) -> None:
-        if instant.is_completed:
-            return
-        age_ms = heartbeat_age_ms(self.files.storage, instant.requested_time, self.clock.now_ms())
-        if age_ms is not None and age_ms <= heartbeat_expiry_ms(self.options):
-            raise BusyError(
-                f"the {instant.action} at {instant.requested_time} is alive: its heartbeat is {age_ms} ms old; stop all "
-                "writers before a restore"
-            )
 
     def _end(self, state: TableState, plan: RestorePlan, lease: Lease) -> tuple[str, ...]:
         """Steps 2 to 5."""

@@ -3,8 +3,8 @@
     pending compaction of eventide    `rollback_compaction`: leaves nothing on the timeline
     anything else                     `run_rollback`: a rollback on the timeline, as Hudi has it
 
-A write that is alive is never undone: one with a heartbeat is alive until that expires. Without a heartbeat nothing
-tells, so such a write is undone only where a person names it (`undo`), and never by `undo_failed_writes`.
+A write that is alive (`Liveness`) is never undone. One of which nothing tells whether it is alive is undone only where a
+person names it (`undo`), and never by `undo_failed_writes`.
 """
 
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from eventide_core.action.rollback_planner import UndoneWrite, check_nothing_is_
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.service.liveness import Liveness
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.needed_files import merged_paths
 from eventide_core.service.outcome import is_rolled_back
+from eventide_core.service.planned_groups import planned_groups
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.rollback_compaction import CompactionRollback
 from eventide_core.service.run_rollback import RollbackRunner
 from eventide_core.service.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.table import TableFiles, TableState
-from eventide_core.service.write_leavings import heartbeat_age_ms, heartbeat_expiry_ms
-from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.timeline import Timeline
@@ -110,17 +110,15 @@ class Rollback:
         """A rollback that was begun, before a write whose writer is dead. Mostly there is none, as the timeline tells."""
         pending = self.files.timeline(self.files.config()).pending
         begun = (i for i in pending if i.action is Action.ROLLBACK)
-        return next(begun, None) or next(filter(self._is_dead, pending), None)
+        return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
 
     @property
     def _runner(self) -> RollbackRunner:
         return RollbackRunner(self.files, self.metadata)
 
-    def _is_dead(self, pending: Instant) -> bool:
-        if pending.action not in WRITE_ACTIONS:
-            return False
-        age_ms = heartbeat_age_ms(self.files.storage, pending.requested_time, self.clock.now_ms())
-        return age_ms is not None and age_ms > heartbeat_expiry_ms(self.options)
+    @property
+    def _liveness(self) -> Liveness:
+        return Liveness(self.files.storage, self.clock, self.options)
 
     def _check_restoring(self, timeline: Timeline) -> None:
         for pending in timeline.pending:
@@ -152,12 +150,7 @@ class Rollback:
         return self._runner.end(state.config, plan, lease)
 
     def _check_pending(self, state: TableState, found: Instant) -> None:
-        age_ms = heartbeat_age_ms(self.files.storage, found.requested_time, self.clock.now_ms())
-        if age_ms is not None and age_ms <= heartbeat_expiry_ms(self.options):
-            raise BusyError(
-                f"the {found.action} at {found.requested_time} is alive: its heartbeat is {age_ms} ms old; "
-                "try again when it has ended"
-            )
+        self._liveness.check_not_alive(found, "try again when it has ended")
         if found.action is Action.COMPACTION and not state.config.slices_by_completion_time:
             raise RefusedError(
                 f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to the slice it "
@@ -170,21 +163,11 @@ class Rollback:
             metadata=state.commits[found.requested_time],
             commits=state.commits,
             timeline=state.timeline,
-            planned=self._planned(state),
+            planned=set(planned_groups(self.files, state.config, state.timeline)),
             merged_paths=self._merged_paths(state, found),
             listing=state.listing,
             slices_by_completion_time=state.config.slices_by_completion_time,
         )
-
-    def _planned(self, state: TableState) -> set[FileGroup]:
-        groups: set[FileGroup] = set()
-        for pending in state.timeline.pending_plans:
-            if pending.action is not Action.COMPACTION:
-                raise BusyError(
-                    f"a {pending.action} is pending at {pending.requested_time}; try again when it has ended"
-                )
-            groups.update(self.files.plan(state.config, pending.requested_time).file_groups)
-        return groups
 
     def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:
         """The files that the plan of a completed compaction says it found; None where there is no plan."""

@@ -7,27 +7,11 @@
 
 from collections.abc import Iterator
 
-from eventide_core import config as keys
-from eventide_core.config import Options
 from eventide_core.ports import Storage
 from eventide_core.table.file_group_write import heartbeat_path, marker_folder
 
-HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2  # Hudi's default
-
 _MARKER = ".marker."
 _MARKERS_FILE = "MARKERS"
-
-
-def heartbeat_age_ms(storage: Storage, instant: str, now_ms: int) -> int | None:
-    """How long ago a write was last heard of; None where it keeps no heartbeat (stock writers that clean eagerly)."""
-    found = storage.stat(heartbeat_path(instant))
-    return None if found is None else max(0, now_ms - found.modified_ms)
-
-
-def heartbeat_expiry_ms(options: Options) -> int:
-    """The age from which on a write counts as dead."""
-    interval = options.integer(keys.HEARTBEAT_INTERVAL_MS, keys.HEARTBEAT_INTERVAL_MS_DEFAULT)
-    return interval * options.integer(keys.HEARTBEAT_TOLERABLE_MISSES, HEARTBEAT_TOLERABLE_MISSES_DEFAULT)
 
 
 def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
