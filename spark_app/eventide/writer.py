@@ -21,8 +21,8 @@ from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
 from eventide_core.table.key_format import TIME_PREFIX
 from eventide_core.table.new_table import NewTable
+from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.record_order import MergeRule
-from eventide_core.table.table_config import PROPERTIES_PATH
 from eventide_core.table.write_shape import WriteOperation
 
 VERSION_DEFAULT = 9

@@ -79,10 +79,16 @@ def not_a_table(table: Path) -> None:
     (table / ".hoodie" / "hoodie.properties").unlink()
 
 
+def torn_settings(table: Path) -> None:
+    path = table / ".hoodie" / "hoodie.properties"
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if "checksum" not in line))
+
+
 @pytest.mark.parametrize(
     ("damage", "exit_code", "kind"),
     [
         (not_a_table, 2, "NotAHudiTableError"),
+        (torn_settings, 2, "NotAHudiTableError"),
         (unknown_version, 3, "UnsupportedTableError"),
         (copy_on_write, 3, "UnsupportedTableError"),
         (unknown_merge_mode, 3, "UnsupportedTableError"),

@@ -23,7 +23,6 @@ from eventide_adapters.format.metadata_table_reader import (
     BUILDING_KEY,
     METADATA_FOLDER,
     PARTITIONS_KEY,
-    PROPERTIES_PATH,
     MetadataTableReader,
 )
 from eventide_adapters.format.metadata_table_records import (
@@ -43,6 +42,7 @@ from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import FileChanges, MetadataUpdate, RowChange, Storage
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
 _BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
@@ -107,7 +107,7 @@ class HudiMetadataTable:
 
     def drop(self) -> None:
         keys = tuple(f"{key}=" for key in (PARTITIONS_KEY, BUILDING_KEY))
-        lines = self.storage.read(PROPERTIES_PATH).decode().splitlines(keepends=True)
+        lines = settings_text(self.storage.read, self.storage.root).splitlines(keepends=True)
         self.storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
         _delete_tree(self.storage, METADATA_FOLDER)
 

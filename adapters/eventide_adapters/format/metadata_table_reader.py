@@ -33,12 +33,11 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.log_block import BlockType, HeaderKey, ReadRange
+from eventide_core.table.properties import PROPERTIES_PATH, names, parse_properties, settings_text
 from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.table_config import parse_properties
 from eventide_core.table.timeline import Timeline
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
-PROPERTIES_PATH: Final = ".hoodie/hoodie.properties"
 PARTITIONS_KEY: Final = "hoodie.table.metadata.partitions"
 BUILDING_KEY: Final = "hoodie.table.metadata.partitions.inflight"
 _COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
@@ -65,11 +64,11 @@ class MetadataTableReader:
     @classmethod
     def load(cls, storage: Storage) -> MetadataTableReader:
         """Raises NotAHudiTableError where the table's own properties say no version."""
-        properties = _properties(storage, PROPERTIES_PATH)
+        properties = parse_properties(settings_text(storage.read, storage.root))
         version = int(properties.get("hoodie.table.version", "0"))
         if not version:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} says no hoodie.table.version")
-        own = _properties(storage, f"{METADATA_FOLDER}/{PROPERTIES_PATH}")
+        own = _own_properties(storage)
         timeline_path = f"{METADATA_FOLDER}/{_timeline_path(own, version)}"
         timeline = _timeline(storage, timeline_path)
         pending = {i.requested_time for i in _timeline(storage, _timeline_path(properties, version)).pending}
@@ -77,8 +76,8 @@ class MetadataTableReader:
         return cls(
             storage,
             version,
-            _names(properties, PARTITIONS_KEY),
-            _names(properties, BUILDING_KEY),
+            tuple(sorted(names(properties, PARTITIONS_KEY))),
+            tuple(sorted(names(properties, BUILDING_KEY))),
             timeline,
             timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),
@@ -221,12 +220,8 @@ def _timeline_path(properties: Mapping[str, str], version: int) -> str:
     return f".hoodie/{properties.get('hoodie.timeline.path', 'timeline').strip('/')}"
 
 
-def _properties(storage: Storage, path: str) -> Mapping[str, str]:
+def _own_properties(storage: Storage) -> Mapping[str, str]:
     try:
-        return parse_properties(storage.read(path).decode(errors="replace"))
+        return parse_properties(storage.read(f"{METADATA_FOLDER}/{PROPERTIES_PATH}").decode(errors="replace"))
     except MissingFileError:
         return {}
-
-
-def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
-    return tuple(sorted(part.strip() for part in properties.get(key, "").split(",") if part.strip()))

@@ -12,7 +12,6 @@ from eventide_core.errors import (
     CorruptTimelineError,
     InstantNotFoundError,
     MissingFileError,
-    NotAHudiTableError,
     RecordDecodeError,
     UnsupportedTableError,
 )
@@ -33,11 +32,12 @@ from eventide_core.table.internal_schema import (
     require_stable_names,
 )
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.properties import settings_text
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.restore_metadata import RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import BlockFilter
-from eventide_core.table.table_config import PROPERTIES_PATH, TableConfig
+from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 PARTITION_MARK = ".hoodie_partition_metadata"
@@ -70,17 +70,7 @@ class TableFiles:
 
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
-        try:
-            data = self.storage.read(PROPERTIES_PATH)
-        except MissingFileError:
-            raise NotAHudiTableError(
-                f"{self.storage.root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path"
-            ) from None
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            raise NotAHudiTableError(f"{self.storage.root}: {PROPERTIES_PATH} is not a text file") from None
-        return TableConfig.parse(text, self.storage.root)
+        return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root)
 
     def timeline(self, config: TableConfig) -> Timeline:
         """The active timeline, listed anew."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.properties import names
 
 _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
 """The key generators, by type or by class, that make keys of the record key fields alone."""
@@ -16,9 +17,7 @@ def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, .
     """
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "true":
         return ()
-    fields = tuple(
-        part.strip() for part in properties.get("hoodie.table.recordkey.fields", "").split(",") if part.strip()
-    )
+    fields = names(properties, "hoodie.table.recordkey.fields")
     generator = properties.get("hoodie.table.keygenerator.type") or properties.get(
         "hoodie.table.keygenerator.class", ""
     )

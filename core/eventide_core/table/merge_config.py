@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.properties import names
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker
 
@@ -58,7 +59,7 @@ class MergeConfig:
     @classmethod
     def of(cls, properties: Mapping[str, str], version: int, root: str) -> "MergeConfig":
         """Raises UnsupportedTableError, naming the property, for a merge that is more than an order of versions."""
-        ordering = _names(properties, _ORDERING) or _names(properties, _ORDERING_0X)
+        ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
         is_0x = version < 8 and bool(properties.get(_ORDERING_0X))
         if is_0x and len(ordering) > 1:
             raise UnsupportedTableError(
@@ -74,10 +75,6 @@ class MergeConfig:
             ordering_fields=ordering,
             delete_marker=_delete_marker(properties, root),
         )
-
-
-def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in properties.get(key, "").split(",") if part.strip())
 
 
 def _payload(properties: Mapping[str, str]) -> str | None:

@@ -1,12 +1,12 @@
 """What a new Hudi table is made of: its settings, and the `hoodie.properties` that say them to every engine."""
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from eventide_core.errors import ConfigError
 from eventide_core.table.key_format import KeyGenerator
+from eventide_core.table.properties import table_checksum
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.schema import field_names
 
@@ -85,8 +85,7 @@ class NewTable:
             "hoodie.table.base.file.format": "PARQUET",
             "hoodie.table.timeline.timezone": "UTC",
             "hoodie.table.cdc.enabled": "false",
-            # Hudi checks it at every load: the CRC-32 of "<database>.<table>".
-            "hoodie.table.checksum": str(zlib.crc32(f".{self.name}".encode())),
+            "hoodie.table.checksum": table_checksum({"hoodie.table.name": self.name}),
             "hoodie.database.name": "",
             "hoodie.populate.meta.fields": "true",
             "hoodie.partition.metafile.use.base.format": "false",

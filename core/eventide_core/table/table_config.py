@@ -3,22 +3,17 @@
 Raises UnsupportedTableError for what eventide does not know, so that no later step has to doubt it.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.key_config import virtual_key_fields
 from eventide_core.table.merge_config import MergeConfig
+from eventide_core.table.properties import names, parse_properties
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker
 
-PROPERTIES_PATH = ".hoodie/hoodie.properties"
 SUPPORTED_VERSIONS = (6, 8, 9)
-
-_KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +71,6 @@ class TableConfig:
     def parse(cls, text: str, root: str) -> "TableConfig":
         """The settings in the text of hoodie.properties; `root` names the table in errors."""
         properties = parse_properties(text)
-
-        def names(key: str) -> tuple[str, ...]:
-            return tuple(part.strip() for part in properties.get(key, "").split(",") if part.strip())
-
         if "hoodie.table.version" not in properties:
             raise NotAHudiTableError(f"{root}: hoodie.properties says no hoodie.table.version; is this a Hudi table?")
         try:
@@ -100,41 +91,17 @@ class TableConfig:
             merge_rule=merge.rule,
             reader_rules=merge.reader_rules,
             payload_class=merge.payload_class,
-            record_key_fields=names("hoodie.table.recordkey.fields"),
+            record_key_fields=names(properties, "hoodie.table.recordkey.fields"),
             virtual_key_fields=virtual_key_fields(properties, root),
             # A field may carry its key generator's kind behind a colon, as in `ts:TIMESTAMP`.
-            partition_fields=tuple(field.split(":")[0] for field in names("hoodie.table.partition.fields")),
+            partition_fields=tuple(field.split(":")[0] for field in names(properties, "hoodie.table.partition.fields")),
             ordering_fields=merge.ordering_fields,
             delete_marker=merge.delete_marker,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
-            metadata_partitions=names("hoodie.table.metadata.partitions"),
+            metadata_partitions=names(properties, "hoodie.table.metadata.partitions"),
             properties=properties,
         )
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """A text of Java's `Properties.store` as a dictionary: comments dropped, escapes undone."""
-    properties: dict[str, str] = {}
-    for line in re.split(r"[\r\n]+", text):
-        line = line.strip()
-        if not line or line[0] in "#!":
-            continue
-        parts = _KEY_AND_VALUE.fullmatch(line)
-        assert parts is not None, f"any line is a key and perhaps a value: {line!r}"
-        key, value = parts.group("key", "value")
-        properties[_unescaped(key.strip())] = _unescaped((value or "").strip())
-    return properties
-
-
-def _unescaped(text: str) -> str:
-    # Java writes what is not Latin-1 in UTF-16, so a character may take two escapes.
-    halves = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or _character(match[1]), text)
-    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _character(escape: str) -> str:
-    return chr(int(escape[1:], 16)) if len(escape) > 1 else escape
 
 
 def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:

@@ -12,7 +12,8 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.table_config import PROPERTIES_PATH, TableConfig
+from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.table_config import TableConfig
 from support import golden
 
 NAMES = ("v6_archived", "v9_archived")

@@ -167,9 +167,8 @@ def long_stats(
 def put_stats(storage: MemoryStorage, instant: str, stats: list[dict[str, Any]], groups: int = 2) -> None:
     """Lays the records as Hudi does: one log a file group, at one delta commit."""
     folder = ".hoodie/metadata"
-    storage.put(
-        ".hoodie/hoodie.properties", b"hoodie.table.version=9\nhoodie.table.metadata.partitions=column_stats,files\n"
-    )
+    settings = b"hoodie.table.name=t\nhoodie.table.version=9\nhoodie.table.checksum=498511606\n"
+    storage.put(".hoodie/hoodie.properties", settings + b"hoodie.table.metadata.partitions=column_stats,files\n")
     storage.put(f"{folder}/.hoodie/timeline/{instant}_{instant}.deltacommit", b"")
     for group in range(groups):
         entries = sorted(

@@ -124,7 +124,7 @@ def test_no_secret_is_shown(moto: S3Server) -> None:
 
 def test_a_table_shows_no_secret(moto: S3Server) -> None:
     storage = storage_on(moto)
-    table = "hoodie.table.name=t\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.version=6\n"
+    table = "hoodie.table.name=t\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.version=6\nhoodie.table.checksum=498511606\n"
     storage.put(".hoodie/hoodie.properties", table.encode())
     assert SECRET_KEY not in repr(Table.open(storage.root, moto.options))
 

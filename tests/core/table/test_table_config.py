@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker
-from eventide_core.table.table_config import TableConfig, parse_properties
+from eventide_core.table.table_config import TableConfig
+from support.java_properties import properties_text
 
 V6 = {
     "hoodie.table.name": "trips",
@@ -31,46 +30,9 @@ V9 = {
 }
 
 
-def _stored(text: str, *, is_key: bool) -> str:
-    """A key or value as Java's Properties.store writes it."""
-    escapes = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
-    escapes |= {character: "\\" + character for character in "=:#!"}
-    written = ""
-    for number, character in enumerate(text):
-        if character in escapes:
-            written += escapes[character]
-        elif character == " ":
-            written += "\\ " if is_key or number == 0 else " "
-        elif " " <= character <= "~":
-            written += character
-        else:
-            units = character.encode("utf-16-be")
-            written += "".join(f"\\u{units[n] << 8 | units[n + 1]:04X}" for n in range(0, len(units), 2))
-    return written
-
-
-def _text(properties: dict[str, str]) -> str:
-    lines = [f"{_stored(k, is_key=True)}={_stored(v, is_key=False)}" for k, v in properties.items()]
-    return "#Properties saved on 2026-11-21\n#Sat Nov 21\n" + "\n".join(lines) + "\n"
-
-
 def _config(properties: dict[str, str], **changes: str) -> TableConfig:
     changed = properties | {key.replace("__", "."): value for key, value in changes.items()}
-    return TableConfig.parse(_text({k: v for k, v in changed.items() if v != "-"}), "/lake/trips")
-
-
-# Blanks at the ends are nobody's in a table's settings, and are dropped.
-trimmed = st.text(min_size=1).map(str.strip)
-
-
-@given(st.dictionaries(trimmed.filter(bool), trimmed))
-def test_what_java_stored_reads_back(properties: dict[str, str]) -> None:
-    assert parse_properties(_text(properties)) == properties
-
-
-@given(st.text())
-def test_no_text_is_too_odd_for_a_properties_file(text: str) -> None:
-    assert isinstance(parse_properties(text), dict)
+    return TableConfig.parse(properties_text({k: v for k, v in changed.items() if v != "-"}), "/lake/trips")
 
 
 def test_a_version_6_table_is_understood() -> None:

@@ -1,0 +1,87 @@
+"""The settings of a table as Hudi stores them: a text of Java's `Properties.store`, held to a checksum of the table's name.
+
+Hudi changes them in place: it copies `hoodie.properties` to `hoodie.properties.backup`, deletes the one, writes it anew, and
+then deletes the other. So a reader takes the first of the two that is there and whole.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+
+from eventide_core.errors import MissingFileError, NotAHudiTableError
+
+PROPERTIES_PATH = ".hoodie/hoodie.properties"
+BACKUP_PATH = f"{PROPERTIES_PATH}.backup"
+
+_CHECKSUM = "hoodie.table.checksum"
+_KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def settings_text(read: Callable[[str], bytes], root: str) -> str:
+    """The text of the settings that hold now; `root` names the table in errors.
+
+    `read` gives a file of the table, or raises MissingFileError. Raises NotAHudiTableError where no settings are, or none
+    that are whole.
+    """
+    wrong = ""
+    # A change that ends between the first two looks takes the backup away, and leaves the file.
+    for path in (PROPERTIES_PATH, BACKUP_PATH, PROPERTIES_PATH):
+        try:
+            text = read(path).decode()
+        except MissingFileError:
+            continue
+        except UnicodeDecodeError:
+            wrong = wrong or f"{path} is not a text file"
+            continue
+        properties = parse_properties(text)
+        if properties.get(_CHECKSUM) == table_checksum(properties):
+            return text
+        wrong = wrong or _wrong_checksum(path, properties)
+    if wrong:
+        raise NotAHudiTableError(f"{root}: {wrong}")
+    raise NotAHudiTableError(f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path")
+
+
+def table_checksum(properties: Mapping[str, str]) -> str:
+    """What Hudi checks at every load: the CRC-32 of "<database>.<table>"."""
+    name = f"{properties.get('hoodie.database.name', '')}.{properties.get('hoodie.table.name', '')}"
+    return str(zlib.crc32(name.encode()))
+
+
+def _wrong_checksum(path: str, properties: Mapping[str, str]) -> str:
+    said = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
+    return (
+        f"{path} says {said}, and the names of database and table make {table_checksum(properties)}: its writer stopped "
+        "halfway, or it was changed by hand; Hudi doesn't load such a table either; put the whole file back"
+    )
+
+
+def names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """The names that a setting lists between commas; none where it isn't set."""
+    return tuple(part.strip() for part in properties.get(key, "").split(",") if part.strip())
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """A text of Java's `Properties.store` as a dictionary: comments dropped, escapes undone."""
+    properties: dict[str, str] = {}
+    for line in re.split(r"[\r\n]+", text):
+        line = line.strip()
+        if not line or line[0] in "#!":
+            continue
+        parts = _KEY_AND_VALUE.fullmatch(line)
+        assert parts is not None, f"any line is a key and perhaps a value: {line!r}"
+        key, value = parts.group("key", "value")
+        properties[_unescaped(key.strip())] = _unescaped((value or "").strip())
+    return properties
+
+
+def _unescaped(text: str) -> str:
+    # Java writes what is not Latin-1 in UTF-16, so a character may take two escapes.
+    halves = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or _character(match[1]), text)
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _character(escape: str) -> str:
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else escape
