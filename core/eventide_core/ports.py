@@ -461,6 +461,14 @@ class IncomingRecords(Protocol):
         """Places by the slices that hold the keys; `by_bloom`: passing over files whose footer excludes a key."""
         ...
 
+    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:
+        """Places by the slices, of whatever partition, in which the keys live.
+
+        A record whose key lives in another partition goes to where that is, and bears that partition. With `moves` it
+        stays in its own, and its key is deleted in the other one: unless the record there is later by its ordering value.
+        """
+        ...
+
     def place_nowhere(self) -> tuple[Placement, ...]:
         """Places that are new: the table is not asked for the keys."""
         ...

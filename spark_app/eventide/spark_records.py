@@ -2,7 +2,8 @@
 
 1. Keys, partition paths and checks batch by batch, as for Arrow tables (`keyed_records`); the places beside them.
 2. The driver gets counts by place, and plans. Looking keys up is a join with the keys that the files of those partitions
-   hold, read by a task a slice; all of it is kept, so that the rows are computed once.
+   hold (global keys: with those that live anywhere), read by a task a slice; all of it is kept, so that the rows are
+   computed once.
 3. The rows are brought together by file group. A task has one group in memory at a time: it keeps one version of each key
    where that is wished for, and writes the group's files.
 
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 from eventide.engine_spark import cause_of, ship_packages
 from eventide_adapters.format.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.avro_schema import RECORD_KEY
+from eventide_adapters.format.global_keys import PLACE, Homes, settled
 from eventide_adapters.format.incoming_schema import evolved_schema
 from eventide_adapters.format.java_hash import buckets_of
 from eventide_adapters.format.key_lookup import KeyLookup
@@ -36,7 +38,9 @@ from eventide_adapters.format.keyed_records import (
     keyed_schema,
     keyed_upserts,
 )
+from eventide_adapters.format.ordering_values import orderings_of
 from eventide_adapters.format.record_writer import GroupRows, RowWriter
+from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_core import errors
 from eventide_core.errors import EngineError, EventideError
 from eventide_core.table.bucket import bucket_name
@@ -48,8 +52,10 @@ from eventide_core.table.write_shape import WriteShape
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PLACE = "_eventide_place"
 _GROUP = "_eventide_group"
+_HOME_PARTITION = "_eventide_home_partition"
+_HOME_FILE = "_eventide_home_file"
+_HOMES = "_eventide_homes"
 _STATS = "group int, stats string"
 Batches = Iterable[pa.RecordBatch]
 
@@ -97,11 +103,11 @@ class SparkRecords:
 
         self.place_nowhere()
         assert self._placed is not None
-        new = self._placed.drop(_PLACE).persist()
+        new = self._placed.drop(PLACE).persist()
         mine = {row[0] for row in _answered(lambda: new.select(PARTITION_PATH).distinct().collect())}
         asked = [file_slice for file_slice in slices if file_slice.partition in mine]
         if not asked:
-            return self._place(new.withColumn(_PLACE, functions.lit("")))
+            return self._place(new.withColumn(PLACE, functions.lit("")))
         spark, shape, lookup = self.rows.sparkSession, self._required_shape.records, KeyLookup(self.writer.storage)
 
         def keys_of(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -110,16 +116,44 @@ class SparkRecords:
                     found = asked[int(position)]
                     for keys in lookup.distinct_keys(found, shape):
                         columns = [keys, pa.repeat(found.partition, len(keys)), pa.repeat(found.file_id, len(keys))]
-                        yield pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, PARTITION_PATH, _PLACE])
+                        yield pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, PARTITION_PATH, PLACE])
 
         positions = spark.range(0, len(asked), 1, len(asked))
-        held = positions.mapInArrow(
-            keys_of, f"{RECORD_KEY} string, {PARTITION_PATH} string, {_PLACE} string"
-        ).distinct()
-        joined = new.join(held, [RECORD_KEY, PARTITION_PATH], "left").fillna("", [_PLACE])
-        return self._place(
-            joined.select(*(f"`{name}`" for name in (*keyed_schema(self._required_shape).names, _PLACE)))
-        )
+        held = positions.mapInArrow(keys_of, f"{RECORD_KEY} string, {PARTITION_PATH} string, {PLACE} string").distinct()
+        joined = new.join(held, [RECORD_KEY, PARTITION_PATH], "left").fillna("", [PLACE])
+        return self._place(joined.select(*(f"`{name}`" for name in (*keyed_schema(self._required_shape).names, PLACE))))
+
+    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:  # noqa: ARG002
+        from pyspark.sql import functions
+        from pyspark.sql.types import StringType, StructType
+
+        self.place_nowhere()
+        assert self._placed is not None
+        new, shape = self._placed.drop(PLACE), self._required_shape
+        schema, reader = _spark_schema(shape), ArrowSliceReader(self.writer.storage)
+        if self._combines:
+            new = new.repartition(RECORD_KEY).mapInArrow(_Combined(shape), StructType(schema.fields[:-1]))
+        fields = list(shape.records.ordering_fields)
+
+        def living(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for position in batch.column(0).to_numpy():
+                    found = slices[int(position)]
+                    for rows in reader.read(found, shape.records, [RECORD_KEY, *fields]):
+                        home: list[Any] = [pa.repeat(text, len(rows)) for text in (found.partition, found.file_id)]
+                        columns = [rows.column(name) for name in (RECORD_KEY, *fields)]
+                        names = [RECORD_KEY, *fields, _HOME_PARTITION, _HOME_FILE]
+                        yield pa.RecordBatch.from_arrays([*columns, *home], names=names)
+
+        told = StructType([schema[name] for name in (RECORD_KEY, *fields)])
+        told = told.add(_HOME_PARTITION, StringType()).add(_HOME_FILE, StringType())
+        positions = self.rows.sparkSession.range(0, len(slices), 1, max(len(slices), 1))
+        home = functions.struct(*(f"`{name}`" for name in told.names[1:])).alias(_HOMES)
+        homes = positions.mapInArrow(living, told).select(RECORD_KEY, home)
+        by_key = homes.groupBy(RECORD_KEY).agg(functions.collect_list(_HOMES).alias(_HOMES))
+        joined = new.join(by_key, RECORD_KEY, "left")
+        ordered = joined.select(*(f"`{name}`" for name in (*keyed_schema(shape).names, _HOMES)))
+        return self._place(ordered.mapInArrow(_Settled(shape, moves), schema))
 
     def write(
         self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
@@ -136,7 +170,7 @@ class SparkRecords:
             for batch in batches:
                 table = pa.Table.from_batches([batch])
                 folders: list[Any] = table.column(PARTITION_PATH).to_pylist()
-                places: list[Any] = table.column(_PLACE).to_pylist()
+                places: list[Any] = table.column(PLACE).to_pylist()
                 pairs = zip(folders, places, strict=True)
                 numbers = np.array([place_of.get(pair, len(positions)) for pair in pairs], np.int64)
                 # A place that has no group takes part as one more, whose rows are left out.
@@ -179,7 +213,7 @@ class SparkRecords:
             self._placed.unpersist()
         self._placed = placed.persist()
         deletes = functions.sum(functions.col(IS_DELETE).cast("long"))
-        counted = self._placed.groupBy(PARTITION_PATH, _PLACE).agg(functions.count("*"), deletes)
+        counted = self._placed.groupBy(PARTITION_PATH, PLACE).agg(functions.count("*"), deletes)
         rows = _answered(counted.collect)
         return tuple(Placement(row[0], row[1], int(row[2]) - int(row[3]), int(row[3])) for row in sorted(rows))
 
@@ -197,8 +231,44 @@ class _Keyed:
             yield keyed_deletes(rows, self.shape) if self.is_delete else keyed_upserts(rows, self.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class _Combined:
+    """One version of each key, of keyed tables that have all versions of theirs."""
+
+    shape: WriteShape
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        found = list(batches)
+        if found:
+            keyed = pa.Table.from_batches(found).cast(keyed_schema(self.shape))
+            yield from combined(keyed, self.shape).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Keyed tables with the lists of their keys' homes, as keyed tables with places."""
+
+    shape: WriteShape
+    moves: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            lists: Any = table.column(_HOMES).combine_chunks()
+            homes: Any = pa.RecordBatch.from_struct_array(lists.flatten())
+            rows: Any = pc.list_parent_indices(lists).cast(pa.int64()).to_numpy()
+            keyed = table.drop_columns([_HOMES]).cast(keyed_schema(self.shape))
+            fields, names = self.shape.records.ordering_fields, keyed_schema(self.shape)
+            typed = [homes.column(name).cast(names.field(name).type) for name in fields]
+            orderings = orderings_of(pa.RecordBatch.from_arrays(typed, names=list(fields)), fields)
+            if not fields:
+                orderings = pa.nulls(len(rows))
+            found = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
+            yield from settled(keyed, found, self.shape, moves=self.moves).combine_chunks().to_batches()
+
+
 def _with_places(table: pa.Table, places: Any) -> list[pa.RecordBatch]:
-    return table.append_column(_PLACE, places).combine_chunks().to_batches()
+    return table.append_column(PLACE, places).combine_chunks().to_batches()
 
 
 def _by_group(batches: Batches, shape: WriteShape) -> Iterator[tuple[int, pa.Table]]:
@@ -235,7 +305,7 @@ def _spark_schema(shape: WriteShape) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StringType
 
-    return from_arrow_schema(keyed_schema(shape)).add(_PLACE, StringType())
+    return from_arrow_schema(keyed_schema(shape)).add(PLACE, StringType())
 
 
 def _answered(ask: Callable[[], Any]) -> Any:

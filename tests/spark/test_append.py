@@ -76,6 +76,58 @@ def test_upserts_and_deletes_reach_their_keys_wherever_they_live(version: int, i
     assert not [f for f in files_of(tmp_path) if "/.temp/" in f or "/.heartbeat/" in f or f.endswith("/lock")]
 
 
+@pytest.mark.parametrize(
+    ("version", "index", "moves"),
+    [(6, "GLOBAL_SIMPLE", True), (9, "GLOBAL_BLOOM", True), (9, "GLOBAL_SIMPLE", False), (9, "RECORD_INDEX", False)],
+)
+def test_under_a_global_index_a_key_lives_in_one_partition(
+    version: int, index: str, moves: bool, tmp_path: Path
+) -> None:
+    table = make(tmp_path / "t", version, index, simple_index_update_partition_path=str(moves).lower())
+    table.insert(rows(("a", "p", 1, "base"), ("b", "p", 5, "base"), ("c", "q", 5, "base"), ("d", "q", 5, "base")))
+    table.upsert(
+        rows(
+            ("a", "q", 3, "moved"),
+            ("b", "q", 2, "too late to move"),
+            ("c", "q", 6, "same"),
+            ("e", "q", 1, "an older version in the same write"),
+            ("e", "p", 2, "new"),
+        )
+    )
+    at = {row["id"]: row["_hoodie_partition_path"] for row in table.snapshot().to_arrow().to_pylist()}
+    assert at == {"a": "part=q" if moves else "part=p", "b": "part=p", "c": "part=q", "d": "part=q", "e": "part=p"}
+    assert seen(table) == [
+        ("a", "q", 3, "moved"),
+        ("b", "p", 5, "base"),
+        ("c", "q", 6, "same"),
+        ("d", "q", 5, "base"),
+        ("e", "p", 2, "new"),
+    ]
+
+    table.upsert(rows(("a", "p", 4, "back")))
+    assert seen(table)[0] == ("a", "p", 4, "back")
+    table.compact(table.plan_compaction(START_MS + 1000))
+    table.upsert(rows(("a", "q", 7, "and off again")))
+    result = table.delete(pa.table({"id": ["c", "b", "z"], "part": ["p", "q", "p"]}))
+    assert result.deletes == 2, "a delete finds its key in whatever partition"
+    assert [row[0] for row in seen(table)] == ["a", "d", "e"]
+    assert seen(table)[0] == ("a", "q", 7, "and off again")
+
+
+def test_two_writes_of_one_new_key_exclude_each_other_whatever_their_partitions_under_a_global_index(
+    tmp_path: Path,
+) -> None:
+    table = make(tmp_path / "t", 9, "GLOBAL_SIMPLE")
+    slow = assemble(table.uri, table.options)
+    records = incoming_records(slow, WriteOperation.UPSERT, rows(("a", "p", 3, "slower")))
+    pending = slow.append.begin(WriteOperation.UPSERT, records, NoProgress())
+    table.upsert(rows(("a", "q", 2, "faster")))
+    with pytest.raises(WriteConflictError, match="write again"):
+        slow.append.complete(pending)
+    table.upsert(rows(("a", "p", 3, "again")))
+    assert seen(table) == [("a", "p", 3, "again")]
+
+
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
 def test_of_several_versions_of_a_key_in_one_upsert_the_latest_is_written(index: str, tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9, index)

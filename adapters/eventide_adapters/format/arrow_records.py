@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY
+from eventide_adapters.format.global_keys import PLACE, HomeLookup, homes_of, settled
 from eventide_adapters.format.incoming_schema import evolved_schema
 from eventide_adapters.format.java_hash import buckets_of, shares_of
 from eventide_adapters.format.key_lookup import KeyLookup, LookupTask
@@ -69,7 +70,7 @@ class ArrowRecords:
         self._keyed = pa.concat_tables(parts).combine_chunks()
         self._shape = shape
         if len(parts) == 2:
-            require_single_keys(self._keyed)
+            require_single_keys(self._keyed, shape)
 
     def place_by_bucket(self, buckets: int, hash_fields: Sequence[str]) -> tuple[Placement, ...]:
         texts = hashed_texts(self._keyed, self._required_shape, hash_fields)
@@ -102,6 +103,19 @@ class ArrowRecords:
         self._keyed = self._keyed.take(rows[order])
         names = ["", *(task.file_slice.file_id for task in tasks)]
         return self._place(numbers[order], lambda number: names[number])
+
+    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:
+        shape = self._required_shape
+        coded = self._keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
+        tasks = [LookupTask(found, shape.records, coded.dictionary, by_bloom=by_bloom) for found in slices]
+        found = self.engine.map(HomeLookup(self.writer.storage), tasks)
+        codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        homes = homes_of(found, [(found.partition, found.file_id) for found in slices], codes)
+        placed = settled(self._keyed, homes, shape, moves=moves).combine_chunks()
+        self._keyed = placed.drop_columns([PLACE])
+        places = placed.column(PLACE).combine_chunks().dictionary_encode()
+        names: list[Any] = places.dictionary.to_pylist()
+        return self._place(places.indices.to_numpy(zero_copy_only=False).astype(np.int64), lambda number: names[number])
 
     def place_nowhere(self) -> tuple[Placement, ...]:
         return self._place(np.zeros(len(self._keyed), np.int64), lambda _: "")

@@ -72,11 +72,12 @@ def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> p
 
 
 def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
-    """One version of each key in each partition: the one with the greatest ordering value, the last on a tie.
+    """One version of each key in each partition, or (global keys) in the table.
 
-    In COMMIT_TIME_ORDERING the last one. A delete in natural order comes last: it deletes whatever is there.
+    The one with the greatest ordering value, the last on a tie; in COMMIT_TIME_ORDERING the last one. A delete in natural
+    order comes last: it deletes whatever is there.
     """
-    place = _place_codes(keyed)
+    place = _place_codes(keyed, shape)
     if len(np.unique(place)) == len(place):
         return keyed
     by: list[Any] = [np.arange(len(place))]
@@ -90,9 +91,9 @@ def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
     return keyed.take(np.sort(order[is_last]))
 
 
-def require_single_keys(keyed: pa.Table) -> None:
+def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
     """Raises InvalidRecordError where a key is twice in a partition."""
-    place = _place_codes(keyed)
+    place = _place_codes(keyed, shape)
     _, first, counts = np.unique(place, return_index=True, return_counts=True)
     if len(counts) and int(counts.max()) > 1:
         key = keyed.column(RECORD_KEY)[int(first[counts.argmax()])].as_py()
@@ -125,9 +126,11 @@ def _keyed(rows: pa.Table, is_delete: Any, shape: WriteShape, first_row: int) ->
     return pa.table(columns, schema=keyed_schema(shape))
 
 
-def _place_codes(keyed: pa.Table) -> Any:
-    """A number for each row, the same for the same key in the same partition."""
+def _place_codes(keyed: pa.Table, shape: WriteShape) -> Any:
+    """A number for each row, the same for the same key in the same partition, or (global keys) for the same key."""
     key = keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    if shape.has_global_keys:
+        return key.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     partition = keyed.column(PARTITION_PATH).combine_chunks().dictionary_encode()
     keys, partitions = (column.indices.to_numpy(zero_copy_only=False).astype(np.int64) for column in (key, partition))
     return keys * max(len(partition.dictionary), 1) + partitions

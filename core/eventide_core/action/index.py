@@ -1,7 +1,7 @@
 """How a table's writers find the file group that a key belongs to, and which groups new keys go to.
 
-1. What the user says counts; else what the table says; else its file ids: those of buckets tell the bucket index. A
-   table without file groups that says nothing is written with Hudi's default for Spark, a join.
+1. What the user says counts; else what the table says; else its file ids: those of buckets tell the bucket index, and a
+   record index in the metadata table tells that one. What says nothing is written with Hudi's default for Spark, a join.
 2. The number of buckets must be said, by the user or the table: it cannot be told from the files.
 """
 
@@ -17,20 +17,49 @@ from eventide_core.table.table_config import TableConfig
 
 
 class IndexType(StrEnum):
-    """BUCKET: by hash. SIMPLE: by a join with the keys of the files; BLOOM: the same, where the filters allow one."""
+    """BUCKET: by hash. SIMPLE: by a join with the keys of the files; BLOOM: the same, where the filters allow one.
+
+    A key is one in its partition; under the global ones it is one in the table, in whichever partition. The record index of
+    Hudi's metadata table, global or not, says the same as a join with the keys of the files, and so it is one here.
+    """
 
     BUCKET = "BUCKET"
     SIMPLE = "SIMPLE"
     BLOOM = "BLOOM"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    RECORD_INDEX = "RECORD_INDEX"
+    RECORD_LEVEL_INDEX = "RECORD_LEVEL_INDEX"
+
+
+_OTHER_NAMES = {"GLOBAL_RECORD_LEVEL_INDEX": IndexType.RECORD_INDEX}
+_MOVES_KEYS = {  # the option, and Hudi's default
+    IndexType.GLOBAL_SIMPLE: (keys.SIMPLE_INDEX_MOVES_KEYS, True),
+    IndexType.GLOBAL_BLOOM: (keys.BLOOM_INDEX_MOVES_KEYS, True),
+    IndexType.RECORD_INDEX: (keys.RECORD_INDEX_MOVES_KEYS, False),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`buckets` and `hash_fields` are those of the bucket index."""
+    """`buckets` and `hash_fields` are those of the bucket index.
+
+    `moves_keys`, of a global one: a record whose key is in another partition takes it to its own; else it goes to where the
+    key is.
+    """
 
     type: IndexType
     buckets: int = 0
     hash_fields: tuple[str, ...] = ()
+    moves_keys: bool = False
+
+    @property
+    def is_global(self) -> bool:
+        return self.type in _MOVES_KEYS
+
+    @property
+    def is_by_bloom(self) -> bool:
+        return self.type in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
 
 
 def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str]) -> Index:
@@ -40,12 +69,16 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
     found = [bucket_of_file_id(file_id) for file_id in ids]
     if kind is None:
         is_bucket = bool(ids) and all(bucket is not None for bucket in found)
-        kind = IndexType.BUCKET if is_bucket else IndexType.SIMPLE
-    if kind.upper() not in list(IndexType):
+        kind = IndexType.BUCKET if is_bucket else _joined(config)
+    kind = _OTHER_NAMES.get(kind.upper(), kind.upper())
+    if kind not in list(IndexType):
         raise UnsupportedTableError(
             f"option {keys.INDEX_TYPE}={kind!r}: tables are written with one of {', '.join(IndexType)}; use Hudi for others"
         )
-    chosen = IndexType(kind.upper())
+    chosen = IndexType(kind)
+    if chosen in _MOVES_KEYS:
+        key, default = _MOVES_KEYS[chosen]
+        return Index(chosen, moves_keys=options.flag(key, default=default))
     if chosen is not IndexType.BUCKET:
         return Index(chosen)
     engine = _said(config, options, keys.BUCKET_ENGINE) or "SIMPLE"
@@ -54,6 +87,10 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
             f"option {keys.BUCKET_ENGINE}={engine}: only SIMPLE buckets are supported; use Hudi"
         )
     return Index(chosen, _buckets(config, options, found), _hash_fields(config, options))
+
+
+def _joined(config: TableConfig) -> IndexType:
+    return IndexType.RECORD_INDEX if "record_index" in config.metadata_partitions else IndexType.SIMPLE
 
 
 def _buckets(config: TableConfig, options: Options, found: Iterable[int | None]) -> int:

@@ -5,8 +5,9 @@ completed, or been scheduled, since:
 
 1. A write of the same file group, or (bucket index) of the same bucket of a partition: conflict. Both made a file group
    for the bucket, or one merged into a base what the other did not see.
-2. A write that inserted into a partition into which this one inserts keys that an index has not found: the same key may
-   have been inserted by both. Not where this write doesn't ask for keys (insert, bulk insert).
+2. A write that inserted into a partition into which this one inserts keys that an index has not found (a global index:
+   into any partition): the same key may have been inserted by both. Not where this write doesn't ask for keys (insert,
+   bulk insert).
 3. A compaction of its file groups that was scheduled later: the log would go to the wrong slice. One scheduled earlier
    has been seen, and the log is where it belongs whether or not the compaction has completed since.
 
@@ -16,7 +17,7 @@ And of all that has completed, a write of the same batch of a stream, or of a la
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eventide_core.action.index import IndexType
+from eventide_core.action.index import Index, IndexType
 from eventide_core.errors import WriteConflictError
 from eventide_core.table.bucket import bucket_of_file_id
 from eventide_core.table.commit_metadata import CommitMetadata
@@ -29,7 +30,7 @@ class WrittenGroups:
     """What a write has changed: file groups, and the partitions into which it put keys that it had looked for in vain."""
 
     instant: str
-    index: IndexType
+    index: Index
     groups: frozenset[FileGroup]
     partitions_with_new_keys: frozenset[str]
 
@@ -40,13 +41,15 @@ def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadat
         return
     others = {(stat.partition, stat.file_id) for stat in other.stats}
     others |= {(partition, file_id) for partition, ids in other.replaced_file_ids.items() for file_id in ids}
-    common = _conflict_keys(written.index, written.groups) & _conflict_keys(written.index, others)
+    kind = written.index.type
+    common = _conflict_keys(kind, written.groups) & _conflict_keys(kind, others)
     if common:
         partition, place = min(common)
         raise _conflict(written, other_instant, f"{partition or 'the table'}, file group {place}")
     inserted = {stat.partition for stat in other.stats if stat.num_inserts or stat.log_version is None}
-    shared = written.partitions_with_new_keys & inserted
-    if shared and written.index is not IndexType.BUCKET and not other.is_compacted:
+    new = written.partitions_with_new_keys
+    shared = inserted if written.index.is_global and new else new & inserted
+    if shared and kind is not IndexType.BUCKET and not other.is_compacted:
         raise _conflict(written, other_instant, f"new keys of {min(shared) or 'the table'}")
 
 

@@ -14,7 +14,7 @@ Order of writes, and what a crash after each leaves:
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core.action.index import Index, IndexType, choose_index
 from eventide_core.action.log_version import LogNames
@@ -116,7 +116,7 @@ class Append:
             CommitMetadata(by_partition, extra, operation.operation_type),
             WrittenGroups(
                 instant,
-                index.type,
+                index,
                 groups_of(groups),
                 frozenset(p.partition for p in placements if looks_up and p.place == "" and p.upserts),
             ),
@@ -152,6 +152,7 @@ class Append:
         self, state: TableState, operation: WriteOperation, index: Index, records: IncomingRecords
     ) -> "_Prepared":
         shape = write_shape(state, records.schema_after(state.schema), self.options, self.files.storage.root)
+        shape = replace(shape, has_global_keys=index.is_global)
         records.prepare(shape, combines=combines(operation, self.options))
         if index.type is IndexType.BUCKET:
             return _Prepared(shape.records.schema, records.place_by_bucket(index.buckets, index.hash_fields))
@@ -171,7 +172,9 @@ class Append:
             )
             for found in state.view.latest_slices()
         ]
-        return records.place_by_key(slices, by_bloom=index.type is IndexType.BLOOM)
+        if index.is_global:
+            return records.place_by_global_key(slices, by_bloom=index.is_by_bloom, moves=index.moves_keys)
+        return records.place_by_key(slices, by_bloom=index.is_by_bloom)
 
     @property
     def _instants(self) -> WriteInstants:

@@ -51,12 +51,16 @@ class WriteLayout:
 
 @dataclass(frozen=True, slots=True)
 class WriteShape:
-    """The records' shape, their keys, the file layout and the table's version."""
+    """The records' shape, their keys, the file layout and the table's version.
+
+    `has_global_keys`: a key is one in the whole table; else in its partition.
+    """
 
     records: RecordShape
     keys: KeyFormat
     layout: WriteLayout
     table_version: int
+    has_global_keys: bool = False
 
     @property
     def has_stat_event_times(self) -> bool:

@@ -47,7 +47,38 @@ def test_a_table_that_says_nothing_is_joined() -> None:
     assert chosen(config(), [OTHER_ID], index_type="bloom") == Index(IndexType.BLOOM)
 
 
-@pytest.mark.parametrize("kind", ["RECORD_INDEX", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "INMEMORY", "CONSISTENT_HASHING"])
+def test_a_table_with_a_record_index_is_joined_by_keys_that_are_one_in_the_table() -> None:
+    table = config(table_metadata_partitions="files,record_index")
+    assert chosen(table, [OTHER_ID]) == Index(IndexType.RECORD_INDEX)
+    assert chosen(table, BUCKET_IDS, bucket_index_num_buckets="2").type is IndexType.BUCKET
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        ("GLOBAL_SIMPLE", {}, Index(IndexType.GLOBAL_SIMPLE, moves_keys=True)),
+        ("GLOBAL_SIMPLE", {"simple_index_update_partition_path": "false"}, Index(IndexType.GLOBAL_SIMPLE)),
+        (
+            "GLOBAL_BLOOM",
+            {"simple_index_update_partition_path": "false"},
+            Index(IndexType.GLOBAL_BLOOM, moves_keys=True),
+        ),
+        ("GLOBAL_RECORD_LEVEL_INDEX", {}, Index(IndexType.RECORD_INDEX)),
+        (
+            "RECORD_INDEX",
+            {"record_index_update_partition_path": "true"},
+            Index(IndexType.RECORD_INDEX, moves_keys=True),
+        ),
+        ("RECORD_LEVEL_INDEX", {}, Index(IndexType.RECORD_LEVEL_INDEX)),
+    ],
+)
+def test_global_indexes_move_keys_as_hudi_has_it(kind: str, options: dict[str, str], expected: Index) -> None:
+    found = chosen(config(), [OTHER_ID], index_type=kind, **options)
+    assert found == expected
+    assert found.is_global is (kind != "RECORD_LEVEL_INDEX")
+
+
+@pytest.mark.parametrize("kind", ["INMEMORY", "CONSISTENT_HASHING"])
 def test_an_index_that_eventide_does_not_have_is_refused(kind: str) -> None:
     with pytest.raises(UnsupportedTableError, match=kind):
         chosen(config(), [OTHER_ID], index_type=kind)

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from eventide_core.action.index import IndexType
+from eventide_core.action.index import Index, IndexType
 from eventide_core.action.write_conflict import WrittenGroups, check_batch, check_plan, check_write
 from eventide_core.errors import WriteConflictError
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
@@ -19,7 +19,7 @@ OTHER = "00000002-aaaa-4000-8000-000000000000-0"
 
 def written(index: IndexType = IndexType.SIMPLE, new_keys_in: str | None = None) -> WrittenGroups:
     looked_for = frozenset() if new_keys_in is None else frozenset({new_keys_in})
-    return WrittenGroups(OURS, index, frozenset({("p", GROUP)}), looked_for)
+    return WrittenGroups(OURS, Index(index), frozenset({("p", GROUP)}), looked_for)
 
 
 def commit(file_id: str, partition: str = "p", *, log: bool = True, compacted: bool = False) -> CommitMetadata:
