@@ -76,7 +76,8 @@ class Table:
 
         `schema` is Arrow's, Spark's, or an Avro one as JSON. Of two records of a key the one with the greater value of
         `ordering` wins, which is the event time where nothing is said; without either the last one written. Keys find
-        their file groups by Hudi's bucket index: `hoodie.bucket.index.num.buckets` (4) of them in each partition.
+        their file groups by Hudi's bucket index: `hoodie.bucket.index.num.buckets` (4) of them in each partition. A
+        partition field of the form `field:TIMESTAMP`, among others that are `field:SIMPLE`, makes a folder of a time.
 
         Raises ConfigError, for a table that is there already too, and UnsupportedTableError for a column of a type that
         Hudi does not have.

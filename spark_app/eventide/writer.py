@@ -64,12 +64,13 @@ def new_table(
         version=typed.integer(keys.TABLE_VERSION, VERSION_DEFAULT) if version is None else version,
         merge_rule=MergeRule(rule.upper()),
         record_key_fields=_names(record_key),
-        partition_fields=_names(partition),
+        partition_fields=tuple(name.partition(":")[0] for name in _names(partition)),
         ordering_field=ordering,
         is_hive_style=typed.flag(_HIVE_STYLE, default=True),
         is_url_encoded=typed.flag(_URL_ENCODE),
         writer_options=_writer_options(typed, event_time or ordering),
         partition_times={key: value for key, value in options.items() if key.startswith(TIME_PREFIX)},
+        partition_kinds=_kinds(_names(partition)),
     )
     known = arrow_schema(made.schema).names
     if event_time is not None and event_time not in known:
@@ -135,6 +136,12 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     names = fields.split(",") if isinstance(fields, str) else fields
     return tuple(name.strip() for name in names if name.strip())
+
+
+def _kinds(partition: Sequence[str]) -> dict[str, str]:
+    """What is to be made of each partition field, of those that say so: `field:SIMPLE`, `field:TIMESTAMP`."""
+    pairs = (text.partition(":") for text in partition)
+    return {name: kind.upper() for name, colon, kind in pairs if colon}
 
 
 def _arrow_table(records: Any) -> pa.Table | None:

@@ -274,3 +274,26 @@ def test_keys_of_several_fields_and_partitions_by_time_are_hudis(tmp_path: Path)
     ]
     table.delete(pa.table({"id": [1], "kind": ["a"], "ms": [START_MS]}))
     assert Table.open(table.uri).snapshot().to_arrow().num_rows == 1
+
+
+def test_a_partition_path_may_be_made_of_a_value_and_a_time(tmp_path: Path) -> None:
+    times = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    given: dict[str, Any] = {"schema": SCHEMA, "record_key": "id", "ordering": "ms", "partition": "part:SIMPLE,ms:timestamp"}
+    with pytest.raises(ConfigError, match="timebased"):
+        Table.create(str(tmp_path / "t"), **given, options={BUCKETS: 2})
+    with pytest.raises(ConfigError, match="partition field 'ms': say for each field"):
+        Table.create(str(tmp_path / "t"), **{**given, "partition": "part:SIMPLE,ms"}, options={BUCKETS: 2, **times})
+    with pytest.raises(ConfigError, match="take version 9"):
+        Table.create(str(tmp_path / "t"), **given, version=6, options={BUCKETS: 2, **times})
+    Table.create(str(tmp_path / "t"), **given, options={BUCKETS: 2, **times})
+    table = Table.open(str(tmp_path / "t"))
+    table.upsert(rows(("a", "p", 0, "one"), ("b", "p", 86_400_000, "two")))
+    found = table.snapshot().to_arrow().to_pylist()
+    assert sorted((row["_hoodie_record_key"], row["_hoodie_partition_path"]) for row in found) == [
+        ("a", "part=p/ms=2023-11-14"),
+        ("b", "part=p/ms=2023-11-15"),
+    ]
+    assert "hoodie.table.keygenerator.type=CUSTOM" in (tmp_path / "t/.hoodie/hoodie.properties").read_text()

@@ -44,7 +44,7 @@ def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
     parts: list[Any] = []
     for name in keys.partition_fields:
         column = columns.column(name).combine_chunks()
-        if keys.partition_time is not None:
+        if keys.partition_time is not None and name in keys.time_fields:
             column = _times(column, keys.partition_time, name)
         texts = _texts(column, name).dictionary_encode()
         folders = [_folder(text, name, keys) for text in texts.dictionary.to_pylist()]

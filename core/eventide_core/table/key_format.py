@@ -5,6 +5,7 @@ key         value                          of one key field
 partition   ""                             NonpartitionedKeyGenerator
             value[/value...]               Simple- and ComplexKeyGenerator, `field=value` in Hive's style
             time by a format               TimestampBasedKeyGenerator
+            either of the two, by field    CustomKeyGenerator, whose fields say it: `field:SIMPLE`, `field:TIMESTAMP`
 """
 
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ class KeyGenerator(StrEnum):
     COMPLEX = "COMPLEX"
     NON_PARTITION = "NON_PARTITION"
     TIMESTAMP = "TIMESTAMP"
+    CUSTOM = "CUSTOM"
 
     @property
     def class_name(self) -> str:
@@ -40,11 +42,19 @@ _CLASSES = {
     KeyGenerator.COMPLEX: "ComplexKeyGenerator",
     KeyGenerator.NON_PARTITION: "NonpartitionedKeyGenerator",
     KeyGenerator.TIMESTAMP: "TimestampBasedKeyGenerator",
+    KeyGenerator.CUSTOM: "CustomKeyGenerator",
 }
 
 
+class PartitionKind(StrEnum):
+    """What CustomKeyGenerator makes of a partition field."""
+
+    SIMPLE = "SIMPLE"
+    TIMESTAMP = "TIMESTAMP"
+
+
 class TimeKind(StrEnum):
-    """What the partition field of a TimestampBasedKeyGenerator holds. A column of times or dates is taken as it is."""
+    """What a partition field whose folder is a time holds. A column of times or dates is taken as it is."""
 
     SECONDS = "UNIX_TIMESTAMP"
     MILLISECONDS = "EPOCHMILLISECONDS"
@@ -64,7 +74,7 @@ class PartitionTime:
 
 @dataclass(frozen=True, slots=True)
 class KeyFormat:
-    """`names_key_fields`: whether a record key says its fields' names."""
+    """`names_key_fields`: whether a record key says its fields' names. The folders of `time_fields` are times."""
 
     key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
@@ -72,6 +82,7 @@ class KeyFormat:
     is_url_encoded: bool
     names_key_fields: bool
     partition_time: PartitionTime | None = None
+    time_fields: tuple[str, ...] = ()
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -100,13 +111,15 @@ class KeyFormat:
                     f"give {COMPLEX_KEY_NEW_ENCODING}=true where keys are bare values, false where they are field:value"
                 )
             names_key_fields = not has_bare_keys
+        time_fields = _time_fields(config, generator, root)
         return cls(
             key_fields=config.record_key_fields,
             partition_fields=config.partition_fields,
             is_hive_style=properties.get("hoodie.datasource.write.hive_style_partitioning", "false").lower() == "true",
             is_url_encoded=properties.get("hoodie.datasource.write.partitionpath.urlencode", "false").lower() == "true",
             names_key_fields=names_key_fields,
-            partition_time=_partition_time(properties, root) if generator is KeyGenerator.TIMESTAMP else None,
+            partition_time=_partition_time(properties, generator, root) if time_fields else None,
+            time_fields=time_fields,
         )
 
 
@@ -126,14 +139,29 @@ def _generator(properties: Mapping[str, str], config: TableConfig, root: str) ->
     )
 
 
-def _partition_time(properties: Mapping[str, str], root: str) -> PartitionTime:
+def _time_fields(config: TableConfig, generator: KeyGenerator, root: str) -> tuple[str, ...]:
+    if generator is KeyGenerator.TIMESTAMP:
+        return config.partition_fields
+    if generator is not KeyGenerator.CUSTOM:
+        return ()
+    kinds = config.partition_kinds
+    for name, kind in kinds.items():
+        if kind not in list(PartitionKind):
+            raise UnsupportedTableError(
+                f"{root}: CustomKeyGenerator, and partition field {name!r} is of kind {kind or '(none)'}, not of one of "
+                f"{', '.join(PartitionKind)}; write to the table with Hudi"
+            )
+    return tuple(name for name, kind in kinds.items() if kind == PartitionKind.TIMESTAMP)
+
+
+def _partition_time(properties: Mapping[str, str], generator: KeyGenerator, root: str) -> PartitionTime:
     def said(key: str) -> str | None:
         return properties.get(TIME_PREFIX + key) or properties.get(_OLD_TIME_PREFIX + key)
 
     kind, output = said("timestamp.type"), said("output.dateformat")
     if kind not in list(TimeKind) or output is None:
         raise UnsupportedTableError(
-            f"{root}: TimestampBasedKeyGenerator with {TIME_PREFIX}timestamp.type={kind} and output.dateformat={output}: "
+            f"{root}: {_CLASSES[generator]} with {TIME_PREFIX}timestamp.type={kind} and output.dateformat={output}: "
             f"known types are {', '.join(TimeKind)}, and a format is needed"
         )
     zone = said("output.timezone") or said("timezone") or "UTC"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from eventide_core.errors import ConfigError
-from eventide_core.table.key_format import KeyGenerator
+from eventide_core.table.key_format import TIME_PREFIX, KeyGenerator, PartitionKind
 from eventide_core.table.properties import table_checksum
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.schema import field_names
@@ -26,7 +26,8 @@ class NewTable:
     Without partition fields it has one partition; without an ordering field the last commit wins. `writer_options` are
     what every writer must know and Hudi leaves to be repeated (the index, the number of buckets, the event-time field):
     eventide's writers find them here, Hudi's pass over them. `partition_times` are the options of a
-    TimestampBasedKeyGenerator, which a table has that gives any.
+    TimestampBasedKeyGenerator, which a table has that gives any; or of a CustomKeyGenerator, which one has that says
+    `partition_kinds`, of every partition field.
     """
 
     name: str
@@ -40,6 +41,7 @@ class NewTable:
     is_url_encoded: bool = False
     writer_options: Mapping[str, str] = field(default_factory=dict[str, str])
     partition_times: Mapping[str, str] = field(default_factory=dict[str, str])
+    partition_kinds: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         if self.version not in CREATED_VERSIONS:
@@ -52,7 +54,9 @@ class NewTable:
             raise ConfigError("a table needs a record key field")
         if self.merge_rule is MergeRule.EVENT_TIME_ORDERING and self.ordering_field is None:
             raise ConfigError(f"{self.merge_rule} needs an ordering field")
-        if self.partition_times and len(self.partition_fields) != 1:
+        if self.partition_kinds:
+            self._check_kinds()
+        elif self.partition_times and len(self.partition_fields) != 1:
             raise ConfigError("a partition path that is a time is made of one field")
         if self.version < 9 and self.key_generator is KeyGenerator.COMPLEX and len(self.record_key_fields) == 1:
             raise ConfigError(
@@ -67,6 +71,8 @@ class NewTable:
     @property
     def key_generator(self) -> KeyGenerator:
         """Hudi's choice for these fields."""
+        if self.partition_kinds:
+            return KeyGenerator.CUSTOM
         if self.partition_times:
             return KeyGenerator.TIMESTAMP
         if not self.partition_fields:
@@ -97,8 +103,22 @@ class NewTable:
             **self.partition_times,
         }
         if self.partition_fields:
-            pairs["hoodie.table.partition.fields"] = ",".join(self.partition_fields)
+            kinds = self.partition_kinds
+            texts = (f"{name}:{kinds[name]}" if kinds else name for name in self.partition_fields)
+            pairs["hoodie.table.partition.fields"] = ",".join(texts)
         return "".join(f"{key}={_escaped(value)}\n" for key, value in pairs.items())
+
+    def _check_kinds(self) -> None:
+        if self.version < 9:
+            raise ConfigError(f"kinds of partition fields in a table of version {self.version}: take version 9")
+        for name in self.partition_fields:
+            if self.partition_kinds.get(name) not in list(PartitionKind):
+                raise ConfigError(
+                    f"partition field {name!r}: say for each field of what kind it is, {' or '.join(PartitionKind)}, as in "
+                    f"{name}:{PartitionKind.SIMPLE}"
+                )
+        if PartitionKind.TIMESTAMP in self.partition_kinds.values() and not self.partition_times:
+            raise ConfigError(f"a partition path with a time needs the options {TIME_PREFIX}*")
 
     def _version_6(self) -> dict[str, str]:
         ordering = {} if self.ordering_field is None else {"hoodie.table.precombine.field": self.ordering_field}

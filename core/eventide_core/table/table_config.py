@@ -59,6 +59,13 @@ class TableConfig:
         return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
 
     @property
+    def partition_kinds(self) -> Mapping[str, str]:
+        """What a CustomKeyGenerator makes of each partition field, in capitals; nothing where the table doesn't say it."""
+        texts = self.properties.get("hoodie.table.partition.fields", "").split(",")
+        pairs = (text.strip().partition(":") for text in texts if text.strip())
+        return {name: kind.upper() for name, _, kind in pairs}
+
+    @property
     def first_ordering_field(self) -> str | None:
         return self.ordering_fields[0] if self.ordering_fields else None
 

@@ -23,6 +23,7 @@ def keys_by(*key_fields: str, partition: tuple[str, ...] = (), **more: Any) -> K
         is_url_encoded=more.get("encoded", False),
         names_key_fields=more.get("named", len(key_fields) > 1),
         partition_time=more.get("time"),
+        time_fields=more.get("timed", partition if "time" in more else ()),
     )
 
 

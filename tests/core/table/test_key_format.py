@@ -1,0 +1,51 @@
+"""What a table's properties say of its keys and partition paths."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.key_format import KeyFormat, TimeKind
+from eventide_core.table.table_config import TableConfig
+
+TIMES = {"keygen.timebased.timestamp.type": "UNIX_TIMESTAMP", "keygen.timebased.output.dateformat": "yyyy-MM"}
+
+
+def keys(partition: str = "region", record_key: str = "id", version: str = "9", **more: str) -> KeyFormat:
+    said = {"table.version": version, "table.type": "MERGE_ON_READ", "table.recordkey.fields": record_key}
+    said |= {"table.partition.fields": partition, **more}
+    return KeyFormat.of(TableConfig.parse("\n".join(f"hoodie.{key}={value}" for key, value in said.items()), "t"), "t")
+
+
+def test_a_custom_key_generator_says_by_field_what_is_a_time() -> None:
+    found = keys("region\\:SIMPLE,at\\:TIMESTAMP", **{"table.keygenerator.type": "CUSTOM"}, **TIMES)
+    assert (found.partition_fields, found.time_fields) == (("region", "at"), ("at",))
+    assert found.partition_time is not None
+    assert found.partition_time.kind is TimeKind.SECONDS
+    assert not found.names_key_fields
+    assert keys("region:simple", **{"table.keygenerator.class": "a.b.CustomKeyGenerator"}).time_fields == ()
+    assert keys("region:simple", "id,kind", **{"table.keygenerator.type": "CUSTOM_AVRO"}).names_key_fields
+
+
+def test_a_custom_key_generator_that_does_not_say_its_kinds_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match=r"partition field 'region' is of kind \(none\)"):
+        keys(
+            "region,at:TIMESTAMP", **{"table.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"}, **TIMES
+        )
+
+
+@pytest.mark.parametrize("generator", ["USER_PROVIDED", "HOODIE_TABLE_METADATA", "UUID"])
+def test_a_key_generator_that_is_not_known_is_refused(generator: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=f"key generator {generator} is not one of"):
+        keys(**{"table.keygenerator.type": generator})
+
+
+def test_a_time_by_an_unknown_type_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match=r"TimestampBasedKeyGenerator with .*type=SCALAR"):
+        keys(**{"table.keygenerator.type": "TIMESTAMP", **TIMES, "keygen.timebased.timestamp.type": "SCALAR"})
+
+
+def test_one_field_of_a_complex_key_before_version_9_has_no_certain_form() -> None:
+    assert keys(**{"table.keygenerator.type": "COMPLEX"}).names_key_fields
+    with pytest.raises(UnsupportedTableError, match=r"complex\.keygen\.new\.encoding"):
+        keys(version="8", **{"table.keygenerator.type": "COMPLEX"})
