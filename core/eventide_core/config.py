@@ -72,6 +72,7 @@ BASE_FILE_BYTES_MAX = "hoodie.parquet.max.file.size"
 DELETE_FIELD = "hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.payload.delete.marker"
 SMALL_FILE_BYTES = "hoodie.parquet.small.file.limit"
+SMALL_FILES_MAX = "hoodie.merge.small.file.group.candidates.limit"
 RECORD_SIZE_ESTIMATE = "hoodie.copyonwrite.record.size.estimate"
 
 E = TypeVar("E", bound=StrEnum)

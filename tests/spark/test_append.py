@@ -281,7 +281,12 @@ def test_a_partition_path_may_be_made_of_a_value_and_a_time(tmp_path: Path) -> N
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
         "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
     }
-    given: dict[str, Any] = {"schema": SCHEMA, "record_key": "id", "ordering": "ms", "partition": "part:SIMPLE,ms:timestamp"}
+    given: dict[str, Any] = {
+        "schema": SCHEMA,
+        "record_key": "id",
+        "ordering": "ms",
+        "partition": "part:SIMPLE,ms:timestamp",
+    }
     with pytest.raises(ConfigError, match="timebased"):
         Table.create(str(tmp_path / "t"), **given, options={BUCKETS: 2})
     with pytest.raises(ConfigError, match="partition field 'ms': say for each field"):
@@ -297,3 +302,63 @@ def test_a_partition_path_may_be_made_of_a_value_and_a_time(tmp_path: Path) -> N
         ("b", "part=p/ms=2023-11-15"),
     ]
     assert "hoodie.table.keygenerator.type=CUSTOM" in (tmp_path / "t/.hoodie/hoodie.properties").read_text()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_new_keys_fill_up_a_small_base_file_which_keeps_its_rows(version: int, tmp_path: Path) -> None:
+    table = make(tmp_path / "t", version, "SIMPLE")
+    first = table.insert(rows(("a", "p", 1, "base"), ("b", "p", 2, "base")))
+    second = table.upsert(rows(("c", "p", 3, "new")))
+    assert (second.upserts, second.files) == (1, 1)
+    third = table.insert(rows(("d", "p", 4, "new"), ("d", "p", 5, "twice, as inserts may")))
+    assert (third.upserts, third.files) == (2, 1)
+    (found,) = table.state().view.latest_slices()
+    assert (found.base_instant, found.log_files) == (third.instant, ())
+    assert len(table.read_optimized().to_arrow()) == 5
+    changed = table.incremental(first.instant if version == 6 else completion(table, first.instant)).to_arrow()
+    assert sorted(row["id"] for row in changed.to_pylist()) == ["c", "d", "d"]
+    shown = table.snapshot().to_arrow()
+    assert set(shown.column("_hoodie_file_name").to_pylist()) == {str(found.base_file and found.base_file.name)}
+    assert table.as_of(second.instant).to_arrow().num_rows == 3
+
+    table.upsert(rows(("a", "p", 9, "in a log"), ("e", "p", 9, "beside it")))
+    assert [len(s.log_files) for s in table.state().view.latest_slices()] in ([0, 1], [1, 0])
+    table.upsert(rows(("f", "p", 10, "beside it, too")))
+    expected = [
+        ("a", "p", 9, "in a log"),
+        ("b", "p", 2, "base"),
+        ("c", "p", 3, "new"),
+        ("d", "p", 4, "new"),
+        ("d", "p", 5, "twice, as inserts may"),
+        ("e", "p", 9, "beside it"),
+        ("f", "p", 10, "beside it, too"),
+    ]
+    assert seen(table) == expected
+    assert len(table.state().view.latest_slices()) == 2
+    table.compact(table.plan_compaction(START_MS + 1000))
+    assert seen(table) == expected
+
+
+def completion(table: Table, instant: str) -> str:
+    found = table.state().timeline.find(instant)
+    assert found is not None
+    assert found.completion_time is not None
+    return found.completion_time
+
+
+def test_a_write_that_filled_a_base_file_up_is_rolled_back_to_the_old_one(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9, "SIMPLE")
+    table.insert(rows(("a", "p", 1, "base")))
+    dying = assemble(table.uri, table.options)
+    records = incoming_records(dying, WriteOperation.UPSERT, rows(("b", "p", 2, "never")))
+    pending = dying.append.begin(WriteOperation.UPSERT, records, NoProgress())
+    dying.append.heartbeats.stop(pending.instant)
+    assert seen(table) == [("a", "p", 1, "base")]
+    with pytest.raises(EventideError, match="alive"):
+        table.rollback(pending.instant)
+    late = Table.open(table.uri, {**table.options, "hoodie.client.heartbeat.interval_in_ms": "0"})
+    assert any(path.endswith(f"_{pending.instant}.parquet") for path in late.rollback(pending.instant))
+    last = table.upsert(rows(("c", "p", 3, "new")))
+    assert seen(table) == [("a", "p", 1, "base"), ("c", "p", 3, "new")]
+    table.rollback(last.instant)
+    assert seen(table) == [("a", "p", 1, "base")]

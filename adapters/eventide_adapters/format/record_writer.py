@@ -1,8 +1,8 @@
 """Writes what one file group gets of a write: a base file, or log files.
 
 1. The marker by which Hudi finds the file when it rolls the write back; then the file, under its planned name.
-2. A base file holds the records. Log files hold data blocks of bounded size, and the deletes behind the last of them; a
-   file that has reached its size ends, and the next version begins.
+2. A base file holds the records, behind those of the one that it fills up, if any. Log files hold data blocks of bounded
+   size, and the deletes behind the last of them; a file that has reached its size ends, and the next version begins.
 3. A name that is taken was written by an attempt before: what is there counts. Nobody else makes such a name, for it
    holds the instant of the write, in its token at least.
 """
@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro_schema import META_FIELDS, RECORD_KEY, arrow_schema
-from eventide_adapters.format.base_parquet import BaseFileWriter
+from eventide_adapters.format.avro_schema import META_FIELDS, RECORD_KEY, arrow_schema, table_fields
+from eventide_adapters.format.base_parquet import BaseFileWriter, read_base
 from eventide_adapters.format.bloom_filter import BloomParameters
 from eventide_adapters.format.delete_block import encode_delete_block
 from eventide_adapters.format.event_time_column import event_times_ms
@@ -34,6 +34,7 @@ from eventide_core.table.file_group_write import FileGroupWrite, FileKind
 from eventide_core.table.write_shape import LogBlockFormat, WriteShape
 
 _TRACKED_DIGITS: Final = (10, 13)  # Hudi takes such numbers for seconds and milliseconds, and tracks no others
+_FILE_NAME: Final = "_hoodie_file_name"
 _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
 
 
@@ -79,26 +80,38 @@ class RowWriter:
         path = group.path_of(name)
         self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
         bloom = BloomParameters.for_entries(shape.layout.bloom_entries, shape.layout.bloom_false_positives)
-        output = self.storage.open_output(path)
+        output, before = self.storage.open_output(path), 0
         try:
             with BaseFileWriter(output, shape.records.schema, codec=shape.layout.codec, bloom=bloom) as writer:
+                for batch in self._rows_before(group, shape, name):
+                    writer.write(pa.Table.from_batches([batch]))
+                    before += len(batch)
                 writer.write(_with_meta_columns(upserts, shape, group, name, 0))
                 writer.close({})
             output.commit()
         finally:
             output.abort()
         size = _size_of(self.storage, path)
-        count = len(upserts)
+        old = group.filled_up
         return WriteStat(
             file_id=group.file_id,
             path=path,
             partition=group.partition,
-            prev_commit="null",
-            num_writes=count,
-            num_inserts=count,
+            prev_commit="null" if old is None else old.name.instant,
+            prev_base_file=None if old is None else str(old.name),
+            num_writes=before + len(upserts),
+            num_inserts=len(upserts),
             total_write_bytes=size,
             file_size_bytes=size,
         )
+
+    def _rows_before(self, group: FileGroupWrite, shape: WriteShape, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows of the base file that is filled up, as the new one has them."""
+        if group.filled_up is None:
+            return
+        for batch in read_base(self.storage, group.filled_up.path, table_fields(shape.records.schema)):
+            number = batch.schema.get_field_index(_FILE_NAME)
+            yield batch.set_column(number, batch.schema.field(number), pa.repeat(name, len(batch)))
 
     def _write_logs(
         self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table

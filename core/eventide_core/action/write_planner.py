@@ -3,12 +3,15 @@
 1. A place that has a file group: a log on top of its latest slice.
 2. A place that has none: a base file, of a new file group (Hudi writes the first records of a group so). Deletes alone
    make no group: there is nothing to delete.
-3. Keys that an index other than buckets does not know share as many new groups as keep base files near their size.
+3. Keys that an index other than buckets does not know fill up small base files, and share as many new groups as keep base
+   files near their size (`base_file_sizes`). Hudi finds such keys in base files alone, so they go to no log. A group that
+   gets a log of the same write, or that a pending plan takes, isn't filled up, nor is any by a bulk insert.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from eventide_core.action.base_file_sizes import BaseFileSizes, Filling, fill
 from eventide_core.action.index import Index, IndexType
 from eventide_core.action.log_version import LogNames
 from eventide_core.errors import UnsupportedTableError
@@ -17,17 +20,19 @@ from eventide_core.table.file_group_write import FileGroupWrite, FileKind, Place
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 
+_SHARES = 1000  # into which the records of a place are divided among its groups
+
 
 @dataclass(frozen=True, slots=True)
 class WriteFacts:
-    """What a write is planned by. `slices` are the latest ones. `rows_per_file`: of a new base file."""
+    """What a write is planned by. `slices` are the latest ones."""
 
     instant: str
     table_version: int
     index: Index
     slices: Iterable[FileSlice]
     log_names: LogNames
-    rows_per_file: int
+    sizes: BaseFileSizes
 
 
 def plan_write(
@@ -39,12 +44,16 @@ def plan_write(
     """
     by_place = _slices_by_place(facts)
     groups: list[FileGroupWrite] = []
-    for placement in sorted(placements, key=lambda p: (p.partition, p.place)):
+    placements = sorted(placements, key=lambda p: (p.partition, p.place))
+    logged = {(p.partition, p.place) for p in placements}
+    for placement in placements:
         found = by_place.get((placement.partition, placement.place))
         if found is not None:
             groups.append(_log(len(groups), placement, found, facts))
         elif placement.upserts:
-            groups += _bases(len(groups), placement, facts, new_uuid)
+            free = (s for s in by_place.values() if s.partition == placement.partition)
+            fillable = (s for s in free if s.file_group not in logged and s.file_group not in facts.log_names.planned)
+            groups += _bases(len(groups), placement, facts, fillable, new_uuid)
     return tuple(groups)
 
 
@@ -80,22 +89,37 @@ def _log(number: int, placement: Placement, found: FileSlice, facts: WriteFacts)
     )
 
 
-def _bases(number: int, placement: Placement, facts: WriteFacts, new_uuid: Callable[[], str]) -> list[FileGroupWrite]:
+def _bases(
+    number: int,
+    placement: Placement,
+    facts: WriteFacts,
+    fillable: Iterable[FileSlice],
+    new_uuid: Callable[[], str],
+) -> list[FileGroupWrite]:
     is_bucket = facts.index.type is IndexType.BUCKET
-    count = 1 if is_bucket else -(-placement.upserts // facts.rows_per_file)
-    return [
-        FileGroupWrite(
-            number=number + ordinal,
-            partition=placement.partition,
-            place=placement.place,
-            share=1,
-            file_id=new_file_id(int(placement.place), new_uuid()) if is_bucket else f"{new_uuid()}-0",
-            kind=FileKind.BASE,
-            instant=facts.instant,
-            slice_instant=facts.instant,
+    fillings = [Filling(None, placement.upserts)] if is_bucket else fill(placement.upserts, fillable, facts.sizes)
+    groups: list[FileGroupWrite] = []
+    for filling in fillings:
+        if filling.file_slice is not None:
+            file_id = filling.file_slice.file_id
+        elif is_bucket:
+            file_id = new_file_id(int(placement.place), new_uuid())
+        else:
+            file_id = f"{new_uuid()}-0"
+        groups.append(
+            FileGroupWrite(
+                number=number + len(groups),
+                partition=placement.partition,
+                place=placement.place,
+                share=1 if len(fillings) == 1 else max(1, filling.rows * _SHARES // placement.upserts),
+                file_id=file_id,
+                kind=FileKind.BASE,
+                instant=facts.instant,
+                slice_instant=facts.instant,
+                filled_up=None if filling.file_slice is None else filling.file_slice.base_file,
+            )
         )
-        for ordinal in range(count)
-    ]
+    return groups
 
 
 def groups_of(groups: Iterable[FileGroupWrite]) -> frozenset[FileGroup]:

@@ -30,7 +30,7 @@ from eventide_core.service.rollback import Rollback
 from eventide_core.service.table import PARTITION_MARK, TableFiles, TableState
 from eventide_core.service.write_instants import WriteInstants
 from eventide_core.service.write_leavings import remove_leavings
-from eventide_core.service.write_settings import combines, rows_per_base_file, write_shape
+from eventide_core.service.write_settings import base_file_sizes, combines, write_shape
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
@@ -95,8 +95,10 @@ class Append:
                 index=index,
                 slices=state.view.latest_slices(),
                 log_names=LogNames.of(state.listing, planned),
-                rows_per_file=rows_per_base_file(
-                    (state.commits[i.requested_time] for i in reversed(state.timeline.writes)), self.options
+                sizes=base_file_sizes(
+                    operation,
+                    (state.commits[i.requested_time] for i in reversed(state.timeline.writes)),
+                    self.options,
                 ),
             )
             groups = plan_write(placements, facts, self.new_uuid)
@@ -138,7 +140,10 @@ class Append:
         with suppress(StorageError):
             remove_leavings(self.files.storage, pending.instant)
         stats = pending.metadata.stats
-        upserts, deletes = sum(stat.num_writes for stat in stats), sum(stat.num_deletes for stat in stats)
+        upserts, deletes = (
+            sum(stat.num_inserts + stat.num_update_writes for stat in stats),
+            sum(stat.num_deletes for stat in stats),
+        )
         return WriteResult(
             pending.instant,
             rows=upserts + deletes,

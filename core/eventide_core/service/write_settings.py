@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from eventide_core import config as keys
+from eventide_core.action.base_file_sizes import BaseFileSizes
 from eventide_core.config import Options, ParquetCodec
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.event_time_field import write_event_time_field
@@ -18,6 +19,7 @@ _LOG_FILE_BYTES_MAX = 1024 * _MIB
 _LOG_BLOCK_BYTES_MAX = 256 * _MIB
 _BASE_FILE_BYTES_MAX = 120 * _MIB
 _SMALL_FILE_BYTES = 100 * _MIB
+_SMALL_FILES_MAX = 1
 _RECORD_BYTES = 1024
 _BLOOM_ENTRIES = 60_000
 _BLOOM_FALSE_POSITIVES = 1e-9
@@ -71,16 +73,27 @@ def combines(operation: WriteOperation, options: Options) -> bool:
             return options.flag(keys.COMBINE_BEFORE_INSERT)
 
 
-def rows_per_base_file(newest_first: Iterable[CommitMetadata], options: Options) -> int:
-    """How many records make a base file of the size that is wished for.
+def base_file_sizes(
+    operation: WriteOperation, newest_first: Iterable[CommitMetadata], options: Options
+) -> BaseFileSizes:
+    """How large base files are to be, and which are small.
 
-    By the size that a record had in the last write which made enough of base files; else as the option says.
+    A record is as large as in the last write which made enough of base files; else as the option says.
     """
-    bytes_max = options.integer(keys.BASE_FILE_BYTES_MAX, _BASE_FILE_BYTES_MAX)
-    enough = options.integer(keys.SMALL_FILE_BYTES, _SMALL_FILE_BYTES)
+    small_bytes = options.integer(keys.SMALL_FILE_BYTES, _SMALL_FILE_BYTES)
+    fills_up = operation in (WriteOperation.UPSERT, WriteOperation.INSERT) and small_bytes > 0
+    return BaseFileSizes(
+        bytes_max=options.integer(keys.BASE_FILE_BYTES_MAX, _BASE_FILE_BYTES_MAX),
+        small_bytes=small_bytes,
+        small_files_max=options.integer(keys.SMALL_FILES_MAX, _SMALL_FILES_MAX) if fills_up else 0,
+        record_bytes=_record_bytes(newest_first, small_bytes, options),
+    )
+
+
+def _record_bytes(newest_first: Iterable[CommitMetadata], enough: int, options: Options) -> float:
     for commit in newest_first:
         bases = [stat for stat in commit.stats if stat.log_version is None]
         size, records = sum(stat.file_size_bytes for stat in bases), sum(stat.num_writes for stat in bases)
         if size > enough and records:
-            return max(1, bytes_max * records // size)
-    return max(1, bytes_max // max(1, options.integer(keys.RECORD_SIZE_ESTIMATE, _RECORD_BYTES)))
+            return size / records
+    return max(1, options.integer(keys.RECORD_SIZE_ESTIMATE, _RECORD_BYTES))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.file_slice import BaseFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Placement:
 
 
 class FileKind(StrEnum):
-    """What a file group gets: its first base file, or log files."""
+    """What a file group gets: a base file, or log files."""
 
     BASE = "base"
     LOG = "log"
@@ -34,7 +35,7 @@ class FileGroupWrite:
     Of the records of `partition` and `place` the group gets `share` parts, of as many as all groups of the place have.
     `number` tells the groups of a write apart. A log's name holds `slice_instant` (version 6: of its slice; 8 and later:
     of the write), the first one `first_log_version`. `base_file` is the slice's base file, `earlier_logs` are the names
-    of the logs that the slice has under that instant.
+    of the logs that the slice has under that instant. `filled_up` is the base file whose rows a new one begins with.
     """
 
     number: int
@@ -48,6 +49,7 @@ class FileGroupWrite:
     first_log_version: int = 1
     base_file: str | None = None
     earlier_logs: tuple[str, ...] = ()
+    filled_up: BaseFile | None = None
 
     @property
     def write_token(self) -> str:
@@ -67,7 +69,10 @@ class FileGroupWrite:
 
     def marker_path(self, name: str, table_version: int) -> str:
         """The marker by which Hudi finds the file when it rolls the write back."""
-        kind = "APPEND" if self.kind is FileKind.LOG and table_version < 8 else "CREATE"
+        if self.kind is FileKind.LOG:
+            kind = "APPEND" if table_version < 8 else "CREATE"
+        else:
+            kind = "CREATE" if self.filled_up is None else "MERGE"
         return f"{marker_folder(self.instant)}/{self.path_of(name)}.marker.{kind}"
 
 

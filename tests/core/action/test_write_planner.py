@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from eventide_core.action.base_file_sizes import BaseFileSizes
 from eventide_core.action.index import Index, IndexType
 from eventide_core.action.log_version import LogNames
 from eventide_core.action.write_planner import WriteFacts, plan_write
@@ -18,6 +20,7 @@ from eventide_core.table.file_system_view import DataFile
 
 BASE, WRITE, PLAN = "20261121000000000", "20261121000005000", "20261121000003000"
 GROUP = "00000001-aaaa-4000-8000-000000000000-0"
+SIZES = BaseFileSizes(bytes_max=1000, small_bytes=500, small_files_max=0, record_bytes=10)
 BUCKETS = Index(IndexType.BUCKET, 2, ("id",))
 
 
@@ -36,13 +39,13 @@ def plan(
     index: Index = BUCKETS,
     more: Sequence[str] = (),
     planned: str | None = None,
-    rows_per_file: int = 100,
+    sizes: BaseFileSizes = SIZES,
 ) -> tuple[FileGroupWrite, ...]:
     listing = [DataFile("p", log.path, 10) for s in slices for log in s.log_files]
     listing += [DataFile("p", f"p/{name}", 10) for name in more]
     names = LogNames.of(listing, {} if planned is None else {s.file_group: planned for s in slices})
     uuids = (f"bbbbbbbb-bbbb-4000-8000-{number:012d}" for number in itertools.count())
-    facts = WriteFacts(WRITE, version, index, slices, names, rows_per_file)
+    facts = WriteFacts(WRITE, version, index, slices, names, sizes)
     return plan_write(placements, facts, lambda: next(uuids))
 
 
@@ -94,3 +97,49 @@ def test_two_file_groups_in_one_bucket_are_refused() -> None:
     twin = slice_with(file_id=GROUP.replace("aaaa", "cccc"))
     with pytest.raises(UnsupportedTableError, match="both of bucket 00000001"):
         plan([Placement("p", "00000001", 1, 0)], slice_with(), twin)
+
+
+def small(number: int, size: int, *logs: str) -> FileSlice:
+    file_id = f"{number:08x}-aaaa-4000-8000-000000000000-0"
+    found = slice_with(*(log.format(file_id=file_id) for log in logs), file_id=file_id)
+    assert found.base_file is not None
+    return replace(found, base_file=replace(found.base_file, size=size))
+
+
+def filled(
+    upserts: int, *slices: FileSlice, planned: str | None = None, also: str = "", **sizes: int
+) -> dict[str, int]:
+    """The share of each group, by the first digits of its file id where it is an old one."""
+    placements = [Placement("p", "", upserts, 0), *([Placement("p", also, 1, 0)] if also else [])]
+    groups = plan(
+        placements,
+        *slices,
+        version=9,
+        index=Index(IndexType.SIMPLE),
+        planned=planned,
+        sizes=replace(SIZES, **{"small_files_max": 2, **sizes}),
+    )
+    found: dict[str, int] = {}
+    for group in groups:
+        if group.kind is FileKind.BASE:
+            old = group.filled_up
+            assert (old is not None) == any(s.base_file == old for s in slices)
+            assert old is None or old.name.file_id == group.file_id
+            name = "new" if old is None else str(int(group.file_id[:8], 16))
+            found[name] = found.get(name, 0) + group.share
+    return found
+
+
+def test_new_keys_fill_up_the_smallest_base_files_before_they_make_new_ones() -> None:
+    slices = [small(1, 400), small(2, 100), small(3, 499), small(4, 500)]
+    assert filled(50, *slices) == {"2": 1}
+    assert filled(100, *slices) == {"2": 900, "1": 100}
+    assert filled(300, *slices) == {"2": 300, "1": 200, "new": 500}
+    assert filled(50, *slices, small_files_max=0) == {"new": 1}
+
+
+def test_no_base_file_with_logs_or_with_a_log_of_the_same_write_or_planned_is_filled_up() -> None:
+    assert filled(5, small(1, 10, f".{{file_id}}_{BASE}.log.1_0-1-0")) == {"new": 1}
+    assert filled(5, small(1, 10), also=small(1, 10).file_id) == {"new": 1}
+    assert filled(5, small(1, 10), small(2, 20), also=small(1, 10).file_id) == {"2": 1}
+    assert filled(5, small(1, 10), planned=PLAN) == {"new": 1}
