@@ -1,5 +1,6 @@
 """Clean, savepoint and restore on tables that Hudi wrote: no query notices, and what is gone is said so."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -122,6 +123,28 @@ def test_what_is_under_way_is_ended_before_anything_else(name: str, tmp_path: Pa
     assert other.restore(saved) == done
     assert rows(other.snapshot()) == rows(table.snapshot())
     assert data_files(died) == data_files(path)
+
+
+def test_a_clean_takes_the_marks_of_what_has_ended_and_none_of_a_writer_that_lives(tmp_path: Path) -> None:
+    """A writer that dies between two steps leaves a heartbeat without an instant, or markers of what is completed."""
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    completed = Table.open(str(path)).state().timeline.writes[0].requested_time
+    ended = ["20260101000000000", completed]
+    beating, pending = "20260102000000000", "20260103000000000"
+    folder = path / ".hoodie"
+    for instant in (*ended, beating, pending):
+        marker = folder / ".temp" / instant / "part=a" / "file.parquet.marker.CREATE"
+        marker.parent.mkdir(parents=True)
+        marker.touch()
+        heartbeat = folder / ".heartbeat" / instant
+        heartbeat.parent.mkdir(exist_ok=True)
+        heartbeat.touch()
+        if instant != beating:
+            os.utime(heartbeat, (0, 0))
+    (folder / "timeline" / f"{pending}.clustering.requested").touch()
+    Table.open(str(path)).clean(1)
+    assert {found.name for found in (folder / ".temp").iterdir()} == {beating, pending}
+    assert {found.name for found in (folder / ".heartbeat").iterdir()} == {beating, pending}
 
 
 def data_files(path: Path) -> set[str]:

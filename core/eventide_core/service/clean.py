@@ -3,7 +3,8 @@
 Order of writes, and what a crash after each leaves:
 
 1. Inside the table lock: writes that failed are rolled back, a clean that was begun is ended, whoever began it.
-2. Inside the lock: `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the timeline.
+2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and nobody heeds
+   them. `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the timeline.
 3. `<c>.clean.inflight`, and the files go. Names are never used twice, so this needs no lock; a second run finds less to do.
 4. Inside the lock: what changed is written to Hudi's metadata table, then the completed file. From version 8 on its
    completion time is `c` plus one millisecond, so that a second run takes the same name.
@@ -11,6 +12,7 @@ Order of writes, and what a crash after each leaves:
 A clean that another engine has planned may name what only a link of eventide's needs: such files stay when it is ended.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
@@ -26,11 +28,13 @@ from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, ConfigError
 from eventide_core.ports import Clock, FileChanges, Lease, RowChange, TableLock
+from eventide_core.service.liveness import Liveness
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.needed_files import links_of, needed_paths, savepoints_of, stray_left_overs
 from eventide_core.service.planning_facts import local_instant_time, unused_instant
 from eventide_core.service.rollback import Rollback
 from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.write_leavings import instants_with_leavings, remove_leavings
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
@@ -79,8 +83,11 @@ class Cleaner:
         for pending in begun:
             deleted += self._end(pending)
         with self.lock.acquire() as lease:
+            # Listed first: of what begins after this nothing is removed.
+            left = instants_with_leavings(self.files.storage)
             state = TableState.load(self.files)
             check_undoing(state.timeline)
+            self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
             decision = self._decide(state, terms)
             plan = self._begin(state, decision, terms, lease) if decision.deleted else None
         if plan is not None:
@@ -104,6 +111,13 @@ class Cleaner:
     def _begun(self) -> tuple[Instant, ...]:
         timeline = self.files.timeline(self.files.config())
         return tuple(i for i in timeline.pending if i.action is Action.CLEAN)
+
+    def _remove_orphans(self, ended: Collection[str]) -> None:
+        """Marks of actions that have ended, or died before they began, and with them whoever would have removed these."""
+        liveness = Liveness(self.files.storage, self.clock, self.options)
+        for instant in ended:
+            if not liveness.is_known_alive(instant):
+                remove_leavings(self.files.storage, instant)
 
     def _decide(self, state: TableState, terms: CleanTerms) -> CleanDecision:
         facts = CleanFacts(

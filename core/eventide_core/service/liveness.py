@@ -29,6 +29,11 @@ class Liveness:
         age_ms = self._age_ms(pending.requested_time)
         return age_ms is not None and age_ms > self._expiry_ms
 
+    def is_known_alive(self, instant: str) -> bool:
+        """Whether a heart beats at an instant."""
+        age_ms = self._age_ms(instant)
+        return age_ms is not None and age_ms <= self._expiry_ms
+
     def check_not_alive(self, pending: Instant, cure: str) -> None:
         """Raises BusyError, with what to do about it, where the heart of a pending action is known to beat."""
         age_ms = self._age_ms(pending.requested_time)

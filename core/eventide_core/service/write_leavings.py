@@ -8,7 +8,7 @@
 from collections.abc import Iterator
 
 from eventide_core.ports import Storage
-from eventide_core.table.file_group_write import heartbeat_path, marker_folder
+from eventide_core.table.file_group_write import HEARTBEATS, MARKERS, heartbeat_path, marker_folder
 
 _MARKER = ".marker."
 _MARKERS_FILE = "MARKERS"
@@ -26,6 +26,12 @@ def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
         elif _MARKER in name:
             found.add(path.removeprefix(f"{folder}/").rpartition(_MARKER)[0])
     return frozenset(found)
+
+
+def instants_with_leavings(storage: Storage) -> frozenset[str]:
+    """The instants of whatever has left a marker or a heartbeat."""
+    names = {entry.path.rpartition("/")[2] for folder in (MARKERS, HEARTBEATS) for entry in storage.list(folder)}
+    return frozenset(name for name in names if name.isdigit())
 
 
 def remove_leavings(storage: Storage, instant: str) -> None:

@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.file_slice import BaseFile
+
+MARKERS: Final = ".hoodie/.temp"
+HEARTBEATS: Final = ".hoodie/.heartbeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,8 @@ class FileGroupWrite:
 
 
 def marker_folder(instant: str) -> str:
-    return f".hoodie/.temp/{instant}"
+    return f"{MARKERS}/{instant}"
 
 
 def heartbeat_path(instant: str) -> str:
-    return f".hoodie/.heartbeat/{instant}"
+    return f"{HEARTBEATS}/{instant}"

@@ -1,0 +1,53 @@
+"""A verb of eventide in a process of its own, which kills itself in front of a change that it makes to a file system."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import signal
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+from support.command_line import run
+
+_CHANGES = {"os.rename", "os.remove", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.truncate", "os.utime"}
+_WRITING = os.O_WRONLY | os.O_RDWR
+# Forks of a process that has imported everything and has no threads: a kill costs no start of an interpreter.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["support.killed"])
+
+
+def run_until_killed(at: int, *words: object) -> int | None:
+    """Runs `eventide` with these words, and kills it by SIGKILL in front of its `at`th change.
+
+    None, or how many changes there were where it came to its end before. Raises AssertionError where it failed.
+    """
+    answers, say = _PROCESSES.Pipe(duplex=False)
+    process = _PROCESSES.Process(target=_run, args=(at, [str(word) for word in words], say))
+    process.start()
+    say.close()
+    process.join()
+    if process.exitcode == -signal.SIGKILL:
+        return None
+    exit_code, said, changes = answers.recv()
+    assert exit_code == 0, said
+    return int(changes)
+
+
+def _run(at: int, words: list[str], say: Connection) -> None:
+    changes = itertools.count(1)
+    last = 0
+
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal last
+        if event in _CHANGES or (event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING):
+            last = next(changes)
+            if last == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.dont_write_bytecode = True
+    sys.addaudithook(count)
+    answer = run(*words)
+    say.send((answer.exit_code, answer.stderr, last))

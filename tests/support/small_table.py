@@ -1,0 +1,58 @@
+"""A table of two partitions whose event times are hours from now, and options by which everything is due soon."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from eventide import Table
+from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, HEARTBEAT_INTERVAL_MS
+
+HOUR_MS = 3_600_000
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("ms", pa.int64()),
+    pa.field("word", pa.string()),
+]
+SCHEMA = pa.schema(COLUMNS)
+# Two commits on the timeline, one retained, and a writer is dead after some milliseconds without a sign.
+SOON = {
+    BLOOM_ENTRIES: "100",
+    CLOCK_SKEW_MS: "1",
+    HEARTBEAT_INTERVAL_MS: "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+OPTIONS = tuple(word for key, value in SOON.items() for word in ("--option", f"{key}={value}"))
+SERVE = ("--engine", "local", "--every", "1h", "--data-latency", "30m", "--output", "json")
+
+
+def make(path: Path, version: int) -> Table:
+    return Table.create(
+        str(path),
+        schema=SCHEMA,
+        record_key="id",
+        partition="part",
+        event_time="ms",
+        version=version,
+        options={BUCKETS: 1, **SOON},
+    )
+
+
+def rows(*values: tuple[str, int, str]) -> pa.Table:
+    now = time.time_ns() // 1_000_000
+    found = [(key, "ab"[int(key[1:]) % 2], now + hours * HOUR_MS, word) for key, hours, word in values]
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in found], schema=SCHEMA)
+
+
+def seen(rows: pa.Table) -> dict[str, tuple[int, str]]:
+    """Each key's row. A key that is there twice is no mapping."""
+    found = {row["id"]: (row["ms"], row["word"]) for row in rows.to_pylist()}
+    assert len(found) == rows.num_rows, f"a key is there twice: {rows.to_pylist()}"
+    return found
