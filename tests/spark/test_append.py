@@ -168,6 +168,18 @@ def test_the_schema_grows_with_what_is_written(tmp_path: Path) -> None:
     assert found == {"a": (None, 7), "b": ("old", None)}
 
 
+def test_a_table_ordered_by_commit_takes_null_event_times_and_compacts_them(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", write_record_merge_mode="COMMIT_TIME_ORDERING")
+    table.upsert(rows(("a", "p", 1, "base")))
+    table.upsert(rows(("a", "p", 1, "no time")).set_column(2, SCHEMA.field("ms"), pa.nulls(1, pa.int64())))
+    table.upsert(rows(("a", "p", 9, "left over")))
+    assert table.freshness().unknown_event_time_records == 1
+    table.compact(table.plan_compaction(START_MS + 5))
+    (row,) = table.read_optimized().to_arrow().to_pylist()
+    assert (row["word"], row["ms"]) == ("no time", None)
+    assert seen(table) == [("a", "p", 9, "left over")]
+
+
 @pytest.mark.parametrize(
     ("write", "error", "said"),
     [

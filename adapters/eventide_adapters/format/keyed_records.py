@@ -44,11 +44,13 @@ def key_parts(shape: WriteShape) -> tuple[str, ...]:
 def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
     """Records to be written; those marked by `_hoodie_is_deleted` are deletes.
 
-    Raises InvalidRecordError for a null where none may be: a key, an ordering value, a column that is never null.
+    Raises InvalidRecordError for a null where none may be: a key, an ordering value where that decides, a column that is
+    never null.
     """
     schema = arrow_schema(shape.records.schema)
     rows = conform(records, schema, first_row=first_row)
-    for ordering in shape.records.ordering_fields:
+    is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
+    for ordering in () if is_by_commit else shape.records.ordering_fields:
         row = rows.column(ordering).is_null().index(True).as_py()
         if row >= 0:
             raise InvalidRecordError(
