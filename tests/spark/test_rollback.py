@@ -13,12 +13,14 @@ from eventide.bootstrap import assemble
 from eventide_adapters.format.metadata_table import HudiMetadataTable
 from eventide_core.errors import BusyError, RefusedError
 from eventide_core.table.instant import Action
+from golden.histories import EPOCH_MS
 from golden.readings import as_json
 from support import golden
 from support.command_line import run_json
 from support.thresholds import dividing_plan
 
 INFLIGHT = ("v6_inflight", "v9_inflight")
+AFTER_ALL_MS = EPOCH_MS + 100_000_000
 
 
 def rows(table: Table, columns: tuple[str, ...]) -> Counter[tuple[str, ...]]:
@@ -54,6 +56,43 @@ def test_a_write_that_failed_leaves_no_file_and_no_row(name: str, tmp_path: Path
     if name.startswith("v9"):
         assert len([found for found in deleted if ".log." in found]) == 4
         assert not list(path.glob(f"part=*/*_{failed.requested_time}*"))
+
+
+@pytest.mark.parametrize("name", ["v6_clustering_planned", "v9_clustering_planned"])
+def test_a_planned_clustering_makes_way_for_a_compaction(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(str(path))
+    columns = golden.expected(name).columns
+    before = rows(table, columns)
+    (planned,) = table.state().timeline.pending
+    run_json("rollback", path, planned.requested_time)
+    timeline = table.state().timeline
+    assert (timeline.pending, timeline.find(planned.requested_time)) == ((), None)
+    assert timeline.instants[-1].action is Action.ROLLBACK
+    table.compact(table.plan_compaction(AFTER_ALL_MS))
+    assert rows(table, columns) == before
+
+
+@pytest.mark.parametrize("name", ["v6_log_compacted", "v9_log_compacted"])
+def test_a_log_compaction_that_died_leaves_the_blocks_that_it_merged(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(str(path))
+    columns = golden.expected(name).row_columns
+    before = rows(table, columns)
+    instant = max(found.name.partition(".")[0] for found in timeline_folder(path).glob("*.logcompaction.inflight"))
+    (completed,) = (f for f in timeline_folder(path).glob(f"{instant}*.deltacommit") if f.suffix != ".crc")
+    completed.unlink()
+    (pending,) = table.state().timeline.pending
+    assert (pending.requested_time, pending.action) == (instant, Action.LOG_COMPACTION)
+    assert rows(table, columns) == before
+    run_json("rollback", path, instant)
+    timeline = table.state().timeline
+    assert (timeline.pending, timeline.find(instant)) == ((), None)
+    assert rows(table, columns) == before
+    if name.startswith("v9"):
+        assert not list(path.glob(f"part=*/*_{instant}*"))
+    table.compact(table.plan_compaction(AFTER_ALL_MS))
+    assert rows(table, columns) == before
 
 
 @pytest.mark.parametrize("name", INFLIGHT)
