@@ -286,8 +286,12 @@ class LogContent(Protocol):
         blocks: BlockFilter,
         *,
         only_deleted: bool,
+        early_before_ms: int | None,
     ) -> tuple[KeyHistory, ...]:
-        """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either."""
+        """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either.
+
+        What lies before `early_before_ms` in `remaining` (None: nothing), or has no event time, belongs to both sides.
+        """
         ...
 
 
@@ -397,7 +401,8 @@ class MetadataTable(Protocol):
 class MergeTask:
     """One slice to compact: merge `merged` into the base, and keep `left_overs` visible. Paths from the root.
 
-    `left_overs` are (source, linked path, size) in reader order. `carried_path` is the log that carries tombstones that
+    `left_overs` are (source, size, linked path) in reader order. Of those in `early`, by source, the records before a
+    time are merged as well, and those without an event time. `carried_path` is the log that carries tombstones that
     beat a left-over record. `marker_path` is created before the base file. `codec` is a config.ParquetCodec.
     """
 
@@ -407,6 +412,7 @@ class MergeTask:
     base_path: str | None
     merged: tuple[tuple[str, int], ...]
     left_overs: tuple[tuple[str, int, str | None], ...]
+    early: Mapping[str, int]
     link_mode: str
     carried_path: str | None
     new_base_path: str
@@ -418,7 +424,11 @@ class MergeTask:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What one slice's compaction wrote. Sizes in bytes, counts in records."""
+    """What one slice's compaction wrote. Sizes in bytes, counts in records.
+
+    `waiting_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base; None
+    where all are.
+    """
 
     new_base_path: str
     base_size: int
@@ -430,6 +440,7 @@ class MergeResult:
     log_blocks: int
     carried_size: int | None
     carried_tombstones: int
+    waiting_from_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
 
 
 class RecordMerger(Protocol):

@@ -6,7 +6,7 @@ from typing import Any
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.service.schedule_compaction import DraftPlan
 from eventide_core.table.instant import instant_time
-from eventide_core.table.plans import PlannedOperation
+from eventide_core.table.plans import LeftOver, PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,9 @@ class Plan:
             )
             lines.append(f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}")
             lines += [f"    - merged   {log.name}" for log in op.compacted]
-            lines += [f"    - left     {left.log.name}" + _link(left.linked_name) for left in op.remaining]
+            lines += [
+                f"    - left     {left.log.name}" + _link(left.linked_name) + _early(left) for left in op.remaining
+            ]
             if op.carried_name is not None:
                 lines.append(f"    - carries tombstones in {op.carried_name}")
         lines += [f"note: {note}" for note in self.draft.notes]
@@ -110,7 +112,10 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
         "base_file": op.base_path,
         "link_mode": link_mode,
         "compacted": [log.name for log in op.compacted],
-        "remaining": [{"target": left.log.name, "symlink": left.linked_name} for left in op.remaining],
+        "remaining": [
+            {"target": left.log.name, "symlink": left.linked_name, "merged_before_ms": left.merged_before_ms}
+            for left in op.remaining
+        ],
         "carried": op.carried_name,
         "fallback": None if op.fallback is None else str(op.fallback),
         "reason": op.reason,
@@ -119,6 +124,10 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
 
 def _link(name: str | None) -> str:
     return "" if name is None else f"  as {name}"
+
+
+def _early(left: LeftOver) -> str:
+    return "" if left.merged_before_ms is None else ", its records before T merged"
 
 
 def _time(epoch_ms: int) -> str:

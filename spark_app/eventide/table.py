@@ -265,13 +265,12 @@ class Table:
         threshold = options.text(keys.THRESHOLD)
         if threshold is not None and options.text(keys.DATA_LATENCY) is not None:
             raise ConfigError("give either T or the data's latency, not both")
-        if options.choice(keys.CUT, Cut.FILE) is Cut.EXACT:
-            raise ConfigError(f"option {keys.CUT}=exact is not supported yet; use file")
         return CompactionRequest(
             threshold_ms=None if threshold is None else parse_threshold(threshold),
             data_latency_seconds=options.integer(keys.DATA_LATENCY, 0) if options.text(keys.DATA_LATENCY) else None,
             link_choice=options.choice(keys.LINK_MODE, LinkChoice.AUTO),
             is_for_t=before is not None or data_latency_seconds is not None,
+            cut=options.choice(keys.CUT, Cut.FILE),
         )
 
 

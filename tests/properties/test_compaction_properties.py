@@ -31,6 +31,7 @@ from eventide.testing.oracle import Change, Oracle
 from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
 from eventide_core.service.table import TableState
+from eventide_core.table.plans import Cut
 
 CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 KEYS = ("k0", "k1")
@@ -69,6 +70,7 @@ LAYOUTS = st.sampled_from([*layouts(), *layouts(has_block_event_times=True)])
     second=st.lists(commits(), max_size=2),
     cuts=st.lists(TIMES, min_size=2, max_size=2).map(sorted),
     links=st.lists(st.sampled_from(LINKS), min_size=2, max_size=2),
+    kinds=st.lists(st.sampled_from(Cut), min_size=2, max_size=2),
 )
 def test_no_compaction_changes_what_a_reader_sees(
     layout: Layout,
@@ -77,28 +79,29 @@ def test_no_compaction_changes_what_a_reader_sees(
     second: list[Commit],
     cuts: list[int],
     links: list[LinkChoice],
+    kinds: list[Cut],
 ) -> None:
     bench = Bench("properties")
     story = Story.begin(layout, bench.storage, bench.clock)
     story.commit(base)
-    for more, cut_ms, link in zip((first, second), cuts, links, strict=True):
+    for more, cut_ms, link, cut in zip((first, second), cuts, links, kinds, strict=True):
         for changes in more:
             story.commit(changes)
         _hold(bench, story.oracle)
-        _compact(bench, layout, story.oracle, cut_ms, link)
+        _compact(bench, layout, story.oracle, History("random", (), cut_ms, cut), link)
         _hold(bench, story.oracle)
 
 
-def _compact(bench: Bench, layout: Layout, oracle: Oracle, cut_ms: int, link: LinkChoice) -> None:
+def _compact(bench: Bench, layout: Layout, oracle: Oracle, history: History, link: LinkChoice) -> None:
     """Compacts the table and tells the oracle; nothing where the link mode is refused."""
     before = oracle.copy()
     try:
-        schedule(History("random", (), cut_ms), link)(bench.process())
+        schedule(history, link)(bench.process())
     except RefusedError:
         assert link is LinkChoice.PREFIX
         return
     plan = pending_plan(bench.process())
-    oracle.compact(plan.cut_ms, merged_counts(plan))
+    oracle.compact(plan.cut_ms, merged_counts(plan), plan.cut_ms if plan.cut is Cut.EXACT else None)
     check_plan(plan, before, oracle, layout.reader_orders)
     execute(plan.instant)(bench.process())
     files = bench.storage.dump()

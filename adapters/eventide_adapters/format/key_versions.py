@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,11 +24,14 @@ from eventide_core.table.record_order import Version
 
 @dataclass(frozen=True, slots=True)
 class VersionColumns:
-    """Versions in reader order: keys, ordering values (null: none given), and whether each is a delete."""
+    """Versions in reader order: keys, ordering values (null: none given), whether each is a delete, and whether it is
+    merged although its log remains.
+    """
 
     keys: Any
     orderings: Any
     is_delete: Any
+    is_early: Any
 
     @classmethod
     def concat(cls, parts: Sequence[VersionColumns], ordering: Any) -> VersionColumns:
@@ -36,16 +40,21 @@ class VersionColumns:
             pa.concat_arrays([pa.array([], pa.string()), *(part.keys for part in parts)]),
             pa.concat_arrays([pa.array([], ordering), *(part.orderings for part in parts)]),
             pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_delete for part in parts)]),
+            pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_early for part in parts)]),
         )
 
     @classmethod
     def of_keys(cls, keys: Any, orderings: Any, *, is_delete: bool) -> VersionColumns:
-        return cls(keys, orderings, pa.array(np.full(len(keys), is_delete)))
+        return cls(keys, orderings, pa.array(np.full(len(keys), is_delete)), pa.array(np.zeros(len(keys), np.bool_)))
+
+    def marked_early(self, mask: npt.NDArray[np.bool_]) -> VersionColumns:
+        return replace(self, is_early=pa.array(mask))
 
     def of(self, keys: Any) -> VersionColumns:
         """Only the versions of those keys."""
         mask = pc.is_in(self.keys, keys)
-        return VersionColumns(self.keys.filter(mask), self.orderings.filter(mask), self.is_delete.filter(mask))
+        columns = (self.keys, self.orderings, self.is_delete, self.is_early)
+        return VersionColumns(*(column.filter(mask) for column in columns))
 
 
 def versions_of_block(block: Any, key_column: str, ordering_fields: Sequence[str]) -> VersionColumns:
@@ -57,8 +66,11 @@ def versions_of_block(block: Any, key_column: str, ordering_fields: Sequence[str
 
 
 def common_keys(merged: VersionColumns, remaining: VersionColumns, *, only_deleted: bool) -> Any:
-    """The keys of both sides, in the order of the first; `only_deleted`: those with a delete in either."""
-    keys = pc.unique(merged.keys)
+    """The keys of both sides, in the order of the first; `only_deleted`: those with a delete in either.
+
+    What is merged early belongs to both.
+    """
+    keys = pc.unique(pa.concat_arrays([merged.keys, remaining.keys.filter(remaining.is_early)]))
     keys = keys.filter(pc.is_in(keys, remaining.keys))
     if not only_deleted:
         return keys
@@ -73,27 +85,31 @@ def histories(
     versions: dict[str, tuple[list[Version], list[Version], list[Version]]] = {
         key: ([], [], []) for key in keys.to_pylist()
     }
+    early: dict[str, list[Version]] = {key: [] for key in versions}
     for side, columns in enumerate((base, merged, remaining)):
-        for key, ordering, is_delete in _rows(columns):
+        for key, ordering, is_delete, is_early in _rows(columns):
             history = versions[key]
-            position = sum(len(part) for part in history)
-            history[side].append(Version(ordering, is_delete, position))
+            version = Version(ordering, is_delete, sum(len(part) for part in history))
+            history[side].append(version)
+            if is_early:
+                early[key].append(version)
     return tuple(
-        KeyHistory(key, based[-1] if based else None, tuple(merged_), tuple(remaining_))
+        KeyHistory(key, based[-1] if based else None, tuple(merged_), tuple(remaining_), tuple(early[key]))
         for key, (based, merged_, remaining_) in versions.items()
     )
 
 
-def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool]]:
-    """Each version with an ordering value that can be compared.
+def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool, bool]]:
+    """Each version with an ordering value that can be compared, whether it is a delete, and whether it is early.
 
     A record without one has Hudi's default, which is 0 (of a text: nothing, the least one); a delete without one is in
     natural order and has None. Several fields make a tuple.
     """
     values = _comparable(columns.orderings)
     default = _default(columns.orderings.type)
-    for key, value, is_delete in zip(columns.keys.to_pylist(), values, columns.is_delete.to_pylist(), strict=True):
-        yield key, default if value is None and not is_delete else value, is_delete
+    keys, deletes, early = (column.to_pylist() for column in (columns.keys, columns.is_delete, columns.is_early))
+    for key, value, is_delete, is_early in zip(keys, values, deletes, early, strict=True):
+        yield key, default if value is None and not is_delete else value, is_delete, is_early
 
 
 def _comparable(orderings: Any) -> list[Any]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
-from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.event_time_properties import event_times_of_schema
 from eventide_adapters.format.key_versions import VersionColumns, common_keys, histories, versions_of_block
 from eventide_adapters.format.log_blocks import (
@@ -20,9 +19,10 @@ from eventide_adapters.format.log_blocks import (
     read_headers,
     refuse_unknown,
 )
-from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.log_records import BlockReader, DeleteBlock
 from eventide_adapters.format.merge_arrow import merge_columns
-from eventide_adapters.format.ordering_values import ordering_of_fields, orderings_of
+from eventide_adapters.format.ordering_values import orderings_of
+from eventide_adapters.format.record_event_times import event_times_of, is_before
 from eventide_adapters.format.virtual_key import read_keyed_base
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import LogSummary, Storage
@@ -65,7 +65,7 @@ class ArrowLogContent:
                 tally.add_range(known)
                 continue
             for part in reader.read(placed):
-                tally.add(_event_times(part, shape), is_delete=isinstance(part, DeleteBlock))
+                tally.add(event_times_of(part, shape), is_delete=isinstance(part, DeleteBlock))
         return LogSummary(
             log.path, tally.event_times, frozenset(instants), tally.deletes, has_rollback, has_torn_block, has_merged
         )
@@ -79,7 +79,7 @@ class ArrowLogContent:
         count = 0
         for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=True):
             for part in reader.read(placed):
-                count += pc.less(_event_times(part, shape), pa.scalar(threshold_ms)).true_count
+                count += pc.less(event_times_of(part, shape), pa.scalar(threshold_ms)).true_count
         return count
 
     def key_histories(
@@ -91,20 +91,26 @@ class ArrowLogContent:
         blocks: BlockFilter,
         *,
         only_deleted: bool,
+        early_before_ms: int | None = None,
     ) -> tuple[KeyHistory, ...]:
-        """The histories of the keys that both sides hold, in the order in which the merged logs first name them.
+        """The histories of the keys that both sides hold, in the order in which the merged side first names them.
 
         A rollback block takes back blocks of either side. Positions count a key's versions: base, merged, remaining.
         """
         logs = sorted((*merged, *remaining), key=lambda log: log.name.reader_order)
         merged_paths = {log.path for log in merged}
         columns = merge_columns(shape)
+        if early_before_ms is not None and shape.event_time_field is not None:
+            columns = tuple(dict.fromkeys([*columns, shape.event_time_field]))
         reader = BlockReader(self.storage, shape, columns)
         sides: dict[bool, list[VersionColumns]] = {True: [], False: []}
         for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
+            is_merged = placed.path in merged_paths
             for part in reader.read(placed):
                 versions = versions_of_block(part, RECORD_KEY, shape.ordering_fields)
-                sides[placed.path in merged_paths].append(versions)
+                if early_before_ms is not None and not is_merged:
+                    versions = versions.marked_early(is_before(event_times_of(part, shape), early_before_ms))
+                sides[is_merged].append(versions)
         left, right = (VersionColumns.concat(sides[is_merged], reader.ordering_type) for is_merged in (True, False))
         keys = common_keys(left, right, only_deleted=only_deleted)
         if not len(keys):
@@ -126,15 +132,6 @@ def _event_time_reader(storage: Storage, shape: RecordShape) -> BlockReader:
             f"{storage.root}: no event-time field is known; set hoodie.payload.event.time.field to the column that has it"
         )
     return BlockReader(storage, shape, [shape.event_time_field])
-
-
-def _event_times(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:
-    """The event times of records; of deletes only where the ordering value is the event time."""
-    if isinstance(part, DataBlock):
-        return event_times_ms(part.records.column(0))
-    if shape.event_time_field in shape.ordering_fields:
-        return event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, shape.event_time_field))
-    return pa.nulls(len(part.keys), pa.int64())
 
 
 class _Tally:

@@ -155,12 +155,17 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
     return {
         "base_size": operation.base_size,
         "compacted": [_encode_log(log) for log in operation.compacted],
-        "remaining": [_encode_log(left.log) | {"linked": left.linked_name} for left in operation.remaining],
+        "remaining": [_encode_left_over(left) for left in operation.remaining],
         "new_base": operation.new_base_name,
         "carried": operation.carried_name,
         "fallback": operation.fallback,
         "reason": operation.reason,
     }
+
+
+def _encode_left_over(left: LeftOver) -> dict[str, Any]:
+    early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
+    return _encode_log(left.log) | {"linked": left.linked_name} | early
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
@@ -201,7 +206,8 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
 
     def left_over(document: Document) -> LeftOver:
         linked = document.text("linked")
-        return LeftOver(log(document), None if linked is None else new_name(linked, LogFileName.parse))
+        name = None if linked is None else new_name(linked, LogFileName.parse)
+        return LeftOver(log(document), name, document.integer("merged_before_ms"))
 
     base_name, carried = operation.text("dataFilePath"), detail.text("carried")
     if base_name is not None:

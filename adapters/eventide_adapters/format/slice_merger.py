@@ -3,7 +3,8 @@
 1. The logs named in the plan have the sizes that the plan saw: nothing was appended since.
 2. Left-overs become visible in the new slice, the last one first, each whole or not at all. A reader that meets them
    halfway sees a suffix of the slice's logs twice, which changes nothing; a prefix would.
-3. Base and merged logs are read strictly, merged, and written to a file that nobody sees yet.
+3. Base and merged logs are read strictly, merged, and written to a file that nobody sees yet. With an exact cut so are
+   the records of left-overs that lie before it.
 4. Deletes with an ordering value that beat a record in a left-over, but left no row in the base: they are carried in
    DELETE blocks of their original instants, in the log that comes first in reader order, and so is made last.
 5. The marker by which Hudi finds an unfinished base file, then the base file gets its name.
@@ -14,6 +15,7 @@ base file that is there stands in its footer. A crash between two steps leaves f
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -31,9 +33,10 @@ from eventide_adapters.format.base_parquet import (
 )
 from eventide_adapters.format.delete_block import encode_delete_block
 from eventide_adapters.format.log_fold import FoldedLogs
-from eventide_adapters.format.log_records import DataBlock, iter_log_records
+from eventide_adapters.format.log_records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
 from eventide_adapters.format.ordering_values import common_ranks, orderings_of
+from eventide_adapters.format.record_event_times import event_times_of, is_before, only
 from eventide_adapters.format.virtual_key import read_keyed_base
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
@@ -61,8 +64,11 @@ class ArrowSliceMerger:
 
     def _merge(self, task: MergeTask) -> MergeResult:
         fields = table_fields(task.shape.schema)
+        early = EarlyRecords(self.storage, task)
         logs = FoldedLogs.of(
-            iter_log_records(self.storage, task.merged, task.shape, task.blocks, None, is_strict=True),
+            itertools.chain(
+                iter_log_records(self.storage, task.merged, task.shape, task.blocks, None, is_strict=True), early
+            ),
             pa.schema([field.arrow for field in fields]),
             task.shape,
         )
@@ -87,6 +93,7 @@ class ArrowSliceMerger:
                     log_blocks=logs.block_count,
                     carried_size=carry(self.storage, task, carried),
                     carried_tombstones=len(carried.keys),
+                    waiting_from_ms=early.waiting_from_ms,
                 )
                 writer.close({RESULT_FOOTER_KEY: _encode_result(task, result)})
             self.storage.put_if_absent(task.marker_path, b"")
@@ -97,6 +104,34 @@ class ArrowSliceMerger:
         done = finished_result(self.storage, task)
         assert done is not None, f"{task.new_base_path} is gone after it was written"
         return done
+
+
+class EarlyRecords:
+    """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
+
+    `waiting_from_ms` is then known: what each of these logs holds besides, see MergeResult.
+    """
+
+    def __init__(self, storage: Storage, task: MergeTask) -> None:
+        self._storage, self._task = storage, task
+        self.waiting_from_ms: dict[str, int | None] = {}
+
+    def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
+        task = self._task
+        for path, size, _ in task.left_overs:
+            if path not in task.early:
+                continue
+            self.waiting_from_ms[path] = None
+            blocks = iter_log_records(self._storage, [(path, size)], task.shape, task.blocks, None, is_strict=True)
+            for part in blocks:
+                times = event_times_of(part, task.shape)
+                is_early = is_before(times, task.early[path])
+                least: int | None = pc.min(times.filter(pa.array(~is_early))).as_py()
+                known = self.waiting_from_ms[path]
+                if least is not None:
+                    self.waiting_from_ms[path] = least if known is None else min(known, least)
+                if is_early.any():
+                    yield only(part, is_early)
 
 
 def _codec(storage: Storage, task: MergeTask) -> str:
@@ -134,7 +169,7 @@ def finished_result(storage: Storage, task: MergeTask) -> MergeResult | None:
         return None
     text = read_footer(storage, task.new_base_path).get(RESULT_FOOTER_KEY, "{}")
     written = json.loads(text)
-    if (written.get("instant"), written.get("merged")) != (task.instant, _merged_names(task)):
+    if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
         raise PlanMismatchError(
             f"{task.new_base_path} is there, but the plan at {task.instant} didn't write it: roll the plan back and plan "
             "again"
@@ -210,10 +245,13 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     return table
 
 
-def _merged_names(task: MergeTask) -> list[str]:
-    return [path.rpartition("/")[2] for path, _ in task.merged]
+def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
+    """What tells the base file of this task from another's: its instant, the logs it merges, and those it merges early."""
+    early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.early.items()}
+    return task.instant, [path.rpartition("/")[2] for path, _ in task.merged], early
 
 
 def _encode_result(task: MergeTask, result: MergeResult) -> str:
     counts = {k: v for k, v in asdict(result).items() if k not in ("new_base_path", "base_size")}
-    return json.dumps({"instant": task.instant, "merged": _merged_names(task), "result": counts}, sort_keys=True)
+    instant, merged, early = _identity(task)
+    return json.dumps({"instant": instant, "merged": merged, "early": early, "result": counts}, sort_keys=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, threshold_of_latency
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
 from eventide_core.errors import ConfigError
+from eventide_core.table.plans import Cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class CompactionRequest:
     data_latency_seconds: int | None
     link_choice: LinkChoice
     is_for_t: bool = True
+    cut: Cut = Cut.FILE
 
     def threshold_at(self, now_ms: int) -> int:
         if self.threshold_ms is not None:

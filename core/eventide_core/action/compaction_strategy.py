@@ -5,10 +5,12 @@ Hudi's other strategies are in action/slice_strategies.py, what a user names in 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import FileSlice, LogFile
+from eventide_core.table.plans import Cut
 
 Split = tuple[tuple[LogFile, ...], tuple[LogFile, ...]]
 """(log files to compact, log files to remain), each in reader order."""
@@ -35,24 +37,28 @@ class CompactionStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventTimeBasedCompactionStrategy(CompactionStrategy):
-    """The log files up to the last one that holds something before T.
+    """With cut `file` the log files up to the last one that holds something before T, with `exact` those before the first
+    one that holds something else.
 
     The RFC takes each file whose minimum lies at or before its threshold, wherever it stands. That reorders versions of
     a key, so here everything below the last such file is taken too: a closed prefix (docs/rfc74.md, counterexample 2).
-    A file with an unknown event time counts as minus infinity.
+    With an exact cut the prefix holds nothing but records before T; those of the logs above it are merged as well, and
+    their logs remain. An unknown event time counts as minus infinity.
 
     `event_times` answers with a log's range; `threshold_ms` is T, exclusive.
     """
 
     threshold_ms: int
     event_times: Callable[[LogFile], EventTimeRange]
+    cut: Cut = Cut.FILE
 
     def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
         logs = sorted(all_log_files, key=lambda log: log.name.reader_order)
-        count = 0
-        for position, log in enumerate(logs, start=1):
-            if self.event_times(log).starts_before(self.threshold_ms):
-                count = position
+        ranges = [self.event_times(log) for log in logs]
+        if self.cut is Cut.EXACT:
+            count = sum(1 for _ in takewhile(lambda found: found.ends_before(self.threshold_ms), ranges))
+        else:
+            count = max((n for n, found in enumerate(ranges, 1) if found.starts_before(self.threshold_ms)), default=0)
         return tuple(logs[:count]), tuple(logs[count:])
 
 

@@ -94,6 +94,8 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
         return None, "table version 6 slices logs by name, not by completion time"
     if any(selection.carried_tombstones for selection in selections):
         return None, "tombstones have to be carried, which needs a file"
+    if any(selection.early for selection in selections):
+        return None, "records are taken of logs that stay, and a reader of an instant before theirs would see them"
     if not all(selection.is_alike_in_time for selection in selections):
         return (
             None,

@@ -3,6 +3,7 @@
 1. `select` splits each slice's logs by the strategy. A slice with nothing before T is left alone. A rollback block, or a
    block of an instant that never completed, anywhere in the slice, or a log compaction's block among the left-overs: full
    compaction.
+   With an exact cut the records before T of what remains are taken too: `early` says of which logs.
 2. `needed_histories` says which keys' histories algebra does not answer for (action/slice_split.py); the service fetches
    them, `settle` falls back to full compaction where they say so, or notes that tombstones are to be carried.
 """
@@ -22,7 +23,8 @@ from eventide_core.table.timeline import Timeline
 class LogFacts:
     """A log file and what is known of its content.
 
-    `needs_check`: its headers weren't looked at, or one of its blocks is torn.
+    `needs_check`: its headers weren't looked at, or one of its blocks is torn. `waiting` is the range of those of its
+    records that are in no base file yet: all of them, but for what an exact cut has merged early.
     """
 
     log: LogFile
@@ -32,6 +34,7 @@ class LogFacts:
     has_rollback_block: bool
     needs_check: bool
     has_merged_block: bool
+    waiting: EventTimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class SliceFacts:
 class Selection:
     """A slice's split: the first `count` logs are compacted, the rest remains.
 
+    `exact_ms` is T where the cut is exact: records of the rest that lie before it are merged, too.
     `is_alike_in_time`: a reader of the new base sees no difference as of the instants between the left-overs either.
     """
 
@@ -53,6 +57,7 @@ class Selection:
     count: int
     fallback: FallbackReason | None
     reason: str
+    exact_ms: int | None = None
     carried_tombstones: int = 0
     is_alike_in_time: bool = True
 
@@ -63,6 +68,13 @@ class Selection:
     @property
     def remaining(self) -> tuple[LogFacts, ...]:
         return self.facts.logs[self.count :]
+
+    @property
+    def early(self) -> tuple[LogFacts, ...]:
+        """The remaining logs with records that are merged all the same, those that were merged before among them."""
+        if self.exact_ms is None:
+            return ()
+        return tuple(fact for fact in self.remaining if fact.event_times.starts_before(self.exact_ms))
 
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
         return replace(self, count=len(self.facts.logs), fallback=fallback, reason=reason, carried_tombstones=0)
@@ -77,12 +89,27 @@ class ReaderRules:
     is_base_file_index: bool
 
 
-def select(facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline) -> Selection | None:
+@dataclass(frozen=True, slots=True)
+class ExactCut:
+    """An exact cut at T, and how many logs a slice may keep; one with more is compacted in full."""
+
+    threshold_ms: int
+    max_left_overs: int
+
+
+def select(
+    facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
+) -> Selection | None:
     """The slice's split by the strategy; None where it has nothing to compact."""
     compacted, remaining = strategy.filter_log_files(facts.file_slice.log_files, instant)
-    if not compacted:
-        return None
-    chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(remaining)))
+    if exact is None:
+        if not compacted:
+            return None
+        chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(remaining)))
+    else:
+        if not any(fact.waiting.starts_before(exact.threshold_ms) for fact in facts.logs):
+            return None
+        chosen = _exact_selection(facts, len(compacted), exact)
     for fact in facts.logs:
         if fact.has_rollback_block:
             return chosen.in_full(
@@ -101,6 +128,24 @@ def select(facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeli
                 f"{fact.log.name} holds what a log compaction merged of the logs before it",
             )
     return chosen
+
+
+def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
+    chosen = Selection(facts, count, None, "", exact.threshold_ms)
+    if not chosen.remaining:
+        return replace(chosen, reason="every log holds records before T alone")
+    first = chosen.remaining[0]
+    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.remaining)
+    if len(chosen.remaining) > exact.max_left_overs:
+        return chosen.in_full(
+            FallbackReason.TOO_MANY_LEFT_OVERS,
+            f"{len(chosen.remaining)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the first "
+            f"with a record at or after T, and the latest of them has event time {latest_ms}",
+        )
+    reason = f"{first.log.name} is the first log with a record at or after T"
+    if chosen.early:
+        reason += f"; records before T are taken of {len(chosen.early)} logs that stay"
+    return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
 
 
 def _reason(compacted: int, remaining: int) -> str:
@@ -134,4 +179,8 @@ def settle(selection: Selection, verdict: SplitVerdict) -> Selection:
     """The selection after its keys' histories have been judged."""
     if verdict.fallback is not None:
         return selection.in_full(verdict.fallback, _FALLBACK_REASONS[verdict.fallback].format(key=verdict.example))
-    return replace(selection, carried_tombstones=verdict.carried_tombstones, is_alike_in_time=verdict.is_alike_in_time)
+    return replace(
+        selection,
+        carried_tombstones=verdict.carried_tombstones,
+        is_alike_in_time=selection.is_alike_in_time and verdict.is_alike_in_time,
+    )

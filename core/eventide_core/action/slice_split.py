@@ -5,9 +5,10 @@ A prefix P of a slice's logs is merged into its base, the rest Q stays. For most
 The keys that P and Q share and that algebra does not answer for come here with their whole history, one by one:
 
 1. before = what a reader sees of base, P and Q.
-2. new base = base merged with P, by the table's own rule: that is what will be written.
-3. A tombstone of P that beat the base but is gone from it, and that a live record of Q would lose to, is carried into
-   the new slice below Q.
+2. new base = base merged with P, by the table's own rule: that is what will be written. With an exact cut also with the
+   versions of Q that lie before T; they stay in Q as well.
+3. A tombstone that beat the base but is gone from it, and that a live record of Q would lose to, is carried into the new
+   slice below Q.
 4. after = what the reader sees of new base, the carried tombstone, and Q. It must equal `before` for every rule by which
    a reader of this table merges.
 5. Where the index finds keys in base files only (SIMPLE, BLOOM): a key that P takes out of the base while Q holds it
@@ -49,11 +50,11 @@ def judge_split(
     for history in histories:
         tombstone = carried_tombstone(history, rule)
         carried += tombstone is not None
-        new_base = latest(rule, history.base, history.merged)
+        new_base = latest(rule, history.base, history.taken)
         if (
             is_base_file_index
             and new_base is None
-            and (history.base is not None or any(not v.is_delete for v in history.merged))
+            and (history.base is not None or any(not v.is_delete for v in history.taken))
             and latest(rule, None, history.remaining) is not None
         ):
             return SplitVerdict(FallbackReason.KEY_LEAVES_BASE_INDEX, history.key, 0)
@@ -74,10 +75,10 @@ def judge_split(
 
 
 def carried_tombstone(history: KeyHistory, rule: MergeRule) -> Version | None:
-    """The ordered delete of P that must go on lying below Q; None where Q cannot contradict it."""
+    """The ordered delete that is merged and must go on lying below Q; None where Q cannot contradict it."""
     if rule is not MergeRule.EVENT_TIME_ORDERING:
         return None
-    winner = fold(rule, history.merged)
+    winner = fold(rule, history.taken)
     if winner is None or not winner.is_delete or winner.ordering is None:
         return None
     if merge_into_base(rule, history.base, winner) is not None:

@@ -1,9 +1,10 @@
 """What a completed compaction writes on the timeline."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
+from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import LogFileName
@@ -13,6 +14,7 @@ from eventide_core.table.plans import CompactionPlan, PlannedOperation
 LINKS_KEY = "eventide.symlink.operations"
 LINK_MODE_KEY = "eventide.link.mode"
 FALLBACKS_KEY = "eventide.fallbacks"
+WAITING_KEY = "eventide.waiting.event.times"
 
 
 def commit_metadata(
@@ -41,6 +43,9 @@ def commit_metadata(
         LINKS_KEY: json.dumps(links, sort_keys=True),
         FALLBACKS_KEY: json.dumps(dict(plan.fallbacks), sort_keys=True),
     }
+    waiting = {path: since for op in plan.operations for path, since in _waiting(op, by_base).items()}
+    if waiting:
+        extra[WAITING_KEY] = json.dumps(waiting, sort_keys=True)
     if internal_schema is not None:
         extra[LATEST_SCHEMA_KEY] = internal_schema
     return CommitMetadata(stats, extra, "COMPACT", is_compacted=True)
@@ -53,7 +58,7 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
     for op in plan.operations:
         result = by_base[op.path_of(op.new_base_name)]
         old_base = (op.base_path.rpartition("/")[2],) if op.base_path else ()
-        sources = (*old_base, *(log.name for log in op.compacted))
+        sources = (*old_base, *(log.name for log in op.read_logs))
         added.append(AddedFile(op.partition, op.new_base_name, result.base_size, sources))
         if op.carried_name is not None and result.carried_size is not None:
             added.append(AddedFile(op.partition, op.carried_name, result.carried_size))
@@ -63,6 +68,34 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
             if left.linked_name is not None
         ]
     return tuple(added)
+
+
+def waiting_of(commit: CommitMetadata) -> Mapping[str, int | None]:
+    """Of each log of the new slice that is in the base, all or part of it: the least event time of the rest, by path.
+
+    None where there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.
+    """
+    text = commit.extra_metadata.get(WAITING_KEY)
+    if text is None:
+        return {}
+    try:
+        return {str(path): None if since is None else int(since) for path, since in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise CorruptTimelineError(f"a completed compaction says {WAITING_KEY}={text[:80]!r}, which are no event times")
+
+
+def _waiting(op: PlannedOperation, results: Mapping[str, MergeResult]) -> dict[str, int | None]:
+    result = results[op.path_of(op.new_base_name)]
+    since = result.waiting_from_ms
+    found = {
+        op.path_of(left.linked_name): since[left.log.path]
+        for left in op.remaining
+        if left.linked_name is not None and left.log.path in since
+    }
+    if op.carried_name is not None and result.carried_size is not None:
+        found[op.path_of(op.carried_name)] = None
+    return found
 
 
 def _published(plan: CompactionPlan, fresh: Freshness) -> dict[str, str]:

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from eventide_core.action.freshness import NO_CUT, Freshness, freshness
-from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.table import TableState
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan
+
+_NONE: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,13 @@ class FreshnessReader:
         if cut_ms is None:
             return NO_CUT
         retired = {log.path for op in plan.operations for log in op.compacted}
-        return self._of(state, cut_ms, [log for log in _live_logs(state) if log.path not in retired])
+        early = {path: before_ms for op in plan.operations for path, before_ms in op.merged_before_ms.items()}
+        return self._of(state, cut_ms, [log for log in _live_logs(state) if log.path not in retired], early)
 
-    def _of(self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile]) -> Freshness:
+    def _of(
+        self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile], early: Mapping[str, int] = _NONE
+    ) -> Freshness:
+        """`early`: up to where a log's records are about to be merged, by path."""
         wanted = tuple(logs)
         if not wanted:
             return freshness(cut_ms, (), 0)
@@ -49,15 +56,18 @@ class FreshnessReader:
         shape = state.shape(name)
         proof = are_stats_proof(shape.schema, name, self.options)
         facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
-        late = [f for f in facts.values() if cut_ms is not None and _has_records_before(f, cut_ms)]
+        if cut_ms is None:
+            return freshness(None, (fact.waiting for fact in facts.values()), 0)
+        waiting = {p: fact.waiting.since(early[p]) if p in early else fact.waiting for p, fact in facts.items()}
         blocks = state.blocks()
-        late_records = sum(self.content.count_before(f.log, shape, cut_ms, blocks) for f in late if cut_ms is not None)
-        return freshness(cut_ms, (f.event_times for f in facts.values()), late_records)
+        late = [fact.log for p, fact in facts.items() if _has_records_before(waiting[p], cut_ms)]
+        late_records = sum(self.content.count_before(log, shape, cut_ms, blocks) for log in late)
+        return freshness(cut_ms, waiting.values(), late_records)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:
     return [log for s in state.view.latest_slices() for log in s.log_files]
 
 
-def _has_records_before(fact: LogFacts, cut_ms: int) -> bool:
-    return fact.event_times.min_ms is not None and fact.event_times.min_ms < cut_ms
+def _has_records_before(waiting: EventTimeRange, cut_ms: int) -> bool:
+    return waiting.min_ms is not None and waiting.min_ms < cut_ms

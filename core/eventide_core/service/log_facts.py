@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.ports import Engine, LogContent, LogSummary
+from eventide_core.service.compaction_commit import waiting_of
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import LOG_COMPACT, WriteStat
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
@@ -51,6 +53,7 @@ class LogFactsReader:
                 summary.has_rollback_block,
                 summary.has_torn_block,
                 summary.has_merged_block,
+                _waiting(state, log, summary.event_times),
             )
         return {log.path: self._known[log.path, log.size, shape.event_time_field] for log in wanted}
 
@@ -122,4 +125,18 @@ def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | Non
         has_rollback_block=False,
         needs_check=True,
         has_merged_block=False,
+        waiting=event_times,
     )
+
+
+def _waiting(state: TableState, log: LogFile, event_times: EventTimeRange) -> EventTimeRange:
+    """The range of the log's records that are in no base file: less than all where an exact cut has left it over.
+
+    The compaction that gave the log its name tells. One that has left the active timeline doesn't: then all count.
+    """
+    commit = state.commits.get(log.name.instant)
+    in_base = None if commit is None else waiting_of(commit)
+    if in_base is None or log.path not in in_base:
+        return event_times
+    since = in_base[log.path]
+    return EventTimeRange(None, None) if since is None else event_times.since(since)

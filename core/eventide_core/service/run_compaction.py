@@ -204,6 +204,7 @@ class CompactionRunner:
                     (left.log.path, left.log.size, op.path_of(left.linked_name) if left.linked_name else None)
                     for left in op.remaining
                 ),
+                early=op.merged_before_ms,
                 link_mode=plan.link_mode,
                 carried_path=op.path_of(op.carried_name) if op.carried_name else None,
                 new_base_path=op.path_of(op.new_base_name),

@@ -22,7 +22,15 @@ from eventide_core.action.compaction_trigger import (
 )
 from eventide_core.action.freshness import Freshness, freshness, publishable_cut
 from eventide_core.action.link_choice import choose_link
-from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFacts, needed_histories, select, settle
+from eventide_core.action.slice_selection import (
+    ExactCut,
+    ReaderRules,
+    Selection,
+    SliceFacts,
+    needed_histories,
+    select,
+    settle,
+)
 from eventide_core.action.slice_split import judge_split
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import LinkChoice, Options, ParquetCodec
@@ -39,12 +47,15 @@ from eventide_core.service.planning_facts import (
     unused_instant,
 )
 from eventide_core.service.table import TableFiles, TableState
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
+
+MAX_LEFT_OVERS_DEFAULT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +177,11 @@ class CompactionScheduler:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self._slice_facts(state, shape, slices)
         ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
-        by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path])
-        found = [s for s in (select(fact, by_event_time, now, state.timeline) for fact in facts) if s is not None]
+        by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
+        exact = self._exact_cut(threshold_ms) if request.cut is Cut.EXACT else None
+        found = [
+            s for s in (select(fact, by_event_time, now, state.timeline, exact) for fact in facts) if s is not None
+        ]
         by_group = {selection.facts.file_slice.file_group: selection for selection in found}
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
         rules = ReaderRules(
@@ -180,7 +194,7 @@ class CompactionScheduler:
         self.facts.check((found.log_files for found in doubtful), state.blocks())
         cut_ms = publishable_cut(
             threshold_ms,
-            [fact.event_times for left_out in by_group.values() for fact in left_out.facts.logs],
+            [fact.waiting for left_out in by_group.values() for fact in left_out.facts.logs],
             published_ms,
         )
         if by_group:
@@ -192,15 +206,14 @@ class CompactionScheduler:
         emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
         terms = PlanTerms(
             cut_ms,
-            Cut.FILE,
+            request.cut,
             event_time_field,
             state.schema,
             state.config.version,
             _partitions_with_logs(slices, emptied),
         )
         plan = plan_compaction(selections, link, terms)
-        taken = {fact.log.path for s in selections for fact in s.compacted}
-        left = [event_times for path, event_times in ranges.items() if path not in taken]
+        left = _left_waiting(facts, selections)
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
         return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(selections), notes, published_ms)
 
@@ -217,6 +230,9 @@ class CompactionScheduler:
         plan = plan_whole_slices(chosen, now, terms, reason=f"{strategy} takes the whole slice")
         predicted = self.freshness.after(state, plan)
         return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
+
+    def _exact_cut(self, threshold_ms: int) -> ExactCut:
+        return ExactCut(threshold_ms, self.options.integer(keys.MAX_LEFT_OVERS, MAX_LEFT_OVERS_DEFAULT))
 
     def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
         default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS
@@ -249,9 +265,21 @@ class CompactionScheduler:
             shape,
             blocks,
             only_deleted=only_deleted,
+            early_before_ms=selection.exact_ms,
         )
         verdict = judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
         return settle(selection, verdict)
+
+
+def _left_waiting(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
+    """The ranges of what will still be in no base file."""
+    compacted = {fact.log.path for s in selections for fact in s.compacted}
+    until = {fact.log.path: s.exact_ms for s in selections for fact in s.early}
+    found: list[EventTimeRange] = []
+    for fact in (fact for of_slice in facts for fact in of_slice.logs if fact.log.path not in compacted):
+        merged_until = until.get(fact.log.path)
+        found.append(fact.waiting if merged_until is None else fact.waiting.since(merged_until))
+    return found
 
 
 def _partitions(state: TableState) -> set[str]:

@@ -32,6 +32,16 @@ class EventTimeRange:
         """Whether some record lies before the threshold, or may: an unknown event time counts as minus infinity."""
         return self.unknown_records > 0 or (self.min_ms is not None and self.min_ms < threshold_ms)
 
+    def ends_before(self, threshold_ms: int) -> bool:
+        """Whether every record lies before the threshold: an unknown event time counts as minus infinity."""
+        return self.max_ms is None or self.max_ms < threshold_ms
+
+    def since(self, threshold_ms: int) -> "EventTimeRange":
+        """Where the records at or after the threshold lie, as far as the range tells: no earlier one is among them."""
+        if self.min_ms is None or self.max_ms is None or self.max_ms < threshold_ms:
+            return EventTimeRange(None, None)
+        return EventTimeRange(max(self.min_ms, threshold_ms), self.max_ms)
+
 
 def number_to_epoch_ms(value: int) -> int:
     """A plain number of an event-time column in epoch milliseconds, by its count of digits."""

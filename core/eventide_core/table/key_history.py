@@ -9,10 +9,17 @@ from eventide_core.table.record_order import Version
 class KeyHistory:
     """All versions of one key in a slice: the base's, those of the logs to merge, those of the logs to leave.
 
-    Positions number the versions of the history, so that two versions of equal ordering are told apart.
+    Positions number the versions of the history, so that two versions of equal ordering are told apart. `early` are those
+    of the logs to leave that are merged all the same: an exact cut takes whatever lies before T.
     """
 
     key: str
     base: Version | None
     merged: tuple[Version, ...]
     remaining: tuple[Version, ...]
+    early: tuple[Version, ...] = ()
+
+    @property
+    def taken(self) -> tuple[Version, ...]:
+        """What is merged into the base, in reader order."""
+        return self.merged + self.early

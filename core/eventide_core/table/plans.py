@@ -39,6 +39,7 @@ class FallbackReason(StrEnum):
     DELETE_REORDERED = "delete-reordered"
     LATE_RECORD_REORDERED = "late-record-reordered"
     KEY_LEAVES_BASE_INDEX = "key-leaves-base-index"
+    TOO_MANY_LEFT_OVERS = "too-many-left-overs"
     CHANGED_AFTER_PLANNING = "changed-after-planning"
 
 
@@ -60,10 +61,14 @@ class PlannedLog:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A log that is not merged; `linked_name` is its name in the new slice, None where it needs none."""
+    """A log that stays; `linked_name` is its name in the new slice, None where it needs none.
+
+    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
+    """
 
     log: PlannedLog
     linked_name: str | None
+    merged_before_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,16 @@ class PlannedOperation:
         """The names that the new slice's logs of this plan bear, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
         return carried + tuple(left.linked_name for left in self.remaining if left.linked_name is not None)
+
+    @property
+    def merged_before_ms(self) -> Mapping[str, int]:
+        """Up to where a left-over is merged early, by its path; the others are not in it."""
+        return {left.log.path: left.merged_before_ms for left in self.remaining if left.merged_before_ms is not None}
+
+    @property
+    def read_logs(self) -> tuple[PlannedLog, ...]:
+        """The logs whose records go into the new base, all or some, in reader order."""
+        return self.compacted + tuple(left.log for left in self.remaining if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
         """The path of a file of this slice's partition, relative to the table's root."""
@@ -126,7 +141,7 @@ class CompactionPlan:
 
     @property
     def bytes_read(self) -> int:
-        return sum(op.base_size + sum(log.size for log in op.compacted) for op in self.operations)
+        return sum(op.base_size + sum(log.size for log in op.read_logs) for op in self.operations)
 
     @property
     def bytes_copied(self) -> int:

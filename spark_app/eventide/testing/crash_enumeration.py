@@ -226,7 +226,7 @@ def interludes(
 
 def schedule(history: History, link: LinkChoice) -> Protocol:
     def run(application: Application) -> None:
-        application.scheduler.schedule(CompactionRequest(history.cut_epoch_ms, None, link))
+        application.scheduler.schedule(CompactionRequest(history.cut_epoch_ms, None, link, cut=history.cut))
 
     return run
 

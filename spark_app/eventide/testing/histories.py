@@ -30,6 +30,7 @@ from eventide_core.config import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.new_table import NewTable
+from eventide_core.table.plans import Cut
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.write_shape import WriteOperation
 
@@ -65,11 +66,12 @@ class ManualClock:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Commits, the first of which makes base files, and the T of the compaction that follows them."""
+    """Commits, the first of which makes base files, and the T and cut of the compaction that follows them."""
 
     name: str
     commits: tuple[Commit, ...]
     cut_ms: int
+    cut: Cut = Cut.FILE
 
     @property
     def cut_epoch_ms(self) -> int:

@@ -15,7 +15,7 @@ from eventide.testing.oracle import ExpectedFreshness, Oracle, Order, Row, Rows
 from eventide_adapters.format.avro_container import read_container
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.table.log_block import read_blocks
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.plans import CompactionPlan, Cut
 from eventide_core.table.slice_read import QueryPlan, SliceRead
 
 if TYPE_CHECKING:
@@ -130,11 +130,13 @@ def check_plan(plan: CompactionPlan, before: Oracle, after: Oracle, reader_order
     assert after.snapshot() == before.snapshot(), "the plan would change the snapshot"
     merged = merged_counts(plan)
     for partition, count in before.log_counts().items():
-        fewest = before.fewest_merged(partition, plan.cut_ms)
+        is_exact = plan.cut is Cut.EXACT
+        fewest = (before.longest_prefix if is_exact else before.fewest_merged)(partition, plan.cut_ms)
         taken = merged.get(partition, 0)
-        assert taken in (fewest, count), f"{taken} logs of {partition} are merged, {fewest} lie before T"
-        assert (taken == 0) == (fewest == 0), f"{partition} has {fewest} logs before T, and {taken} are merged"
-        if taken in (0, count):
+        has_some = before.is_waiting(partition, plan.cut_ms) if is_exact else fewest > 0
+        assert (partition in merged) == has_some, f"{partition} has something before T: {has_some}; planned: {merged}"
+        assert taken in (fewest * has_some, count), f"{taken} logs of {partition} are merged, {fewest} lie before T"
+        if taken == count or not has_some:
             continue
         shared = before.shared_keys(partition, taken)
         for order in reader_orders:

@@ -50,8 +50,11 @@ class ExpectedFreshness:
 
 @dataclass(slots=True)
 class _Group:
+    """`early` are the changes in the logs that an exact cut has merged into the base already."""
+
     base: dict[str, Change]
     logs: list[tuple[Change, ...]] = field(default_factory=list)
+    early: set[Change] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -82,14 +85,19 @@ class Oracle:
         self._history.append(stamped)
         self.as_of[instant] = self.snapshot()
 
-    def compact(self, cut_ms: int | None, merged: Mapping[str, int]) -> None:
-        """Merges the first logs of each named group, that many of them. Without a cut, the last one stays."""
+    def compact(self, cut_ms: int | None, merged: Mapping[str, int], exact_ms: int | None = None) -> None:
+        """Merges the first logs of each named group, that many of them. Without a cut, the last one stays.
+
+        `exact_ms`: what lies before it in the logs above them is merged, too, and stays there as well.
+        """
         for partition, count in merged.items():
             group = self._groups[partition]
             taken, left = group.logs[:count], group.logs[count:]
-            carried = self._carried(group.base, taken, left)
-            group.base = _merged(self.order, group.base, taken)
+            early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in left]
+            carried = self._carried(group.base, [*taken, *early], left)
+            group.base = _merged(self.order, group.base, [*taken, *early])
             group.logs = [carried, *left] if carried else left
+            group.early = {*carried, *(change for log in early for change in log)}
         if cut_ms is not None:
             self._cut_ms = cut_ms
 
@@ -120,6 +128,29 @@ class Oracle:
             default=0,
         )
 
+    def longest_prefix(self, partition: str, cut_ms: int) -> int:
+        """How many of a group's first logs hold nothing at or after T."""
+        count = 0
+        for log in self._groups[partition].logs:
+            if any(change.ms is not None and change.ms >= cut_ms for change in log):
+                break
+            count += 1
+        return count
+
+    def is_waiting(self, partition: str, cut_ms: int) -> bool:
+        """Whether a group's logs hold something before T that is in no base file."""
+        group = self._groups[partition]
+        return any(_is_early(change, cut_ms) and change not in group.early for log in group.logs for change in log)
+
+    def exactly_before(self, cut_ms: int) -> Rows:
+        """What a table shows that was only ever written what lies before T, or has no event time."""
+        groups: dict[str, list[tuple[Change, ...]]] = {}
+        for changes in self._history:
+            for partition in {change.partition for change in changes}:
+                here = tuple(c for c in changes if c.partition == partition and _is_early(c, cut_ms))
+                groups.setdefault(partition, []).append(here)
+        return _rows(change for logs in groups.values() for change in _merged(self.order, {}, logs).values())
+
     def has_natural_delete(self) -> bool:
         return any(change.ms is None for changes in self._history for change in changes)
 
@@ -149,7 +180,7 @@ class Oracle:
         return frozenset(row for row in self.snapshot() if row[-1] in instants)
 
     def freshness(self) -> ExpectedFreshness:
-        pending = [change for group in self._groups.values() for log in group.logs for change in log]
+        pending = [c for group in self._groups.values() for log in group.logs for c in log if c not in group.early]
         times = [change.ms for change in pending if change.ms is not None]
         unknown = sum(change.ms is None for change in pending)
         if self._cut_ms is None:
@@ -214,6 +245,10 @@ def _takes_its_place(order: Order, old: Change, new: Change) -> bool:
     if order is not Order.EVENT_TIME and old.word is None and new.word is not None:
         return True  # Hudi 0.x: an insert beats any earlier delete
     return new.ms >= old.ms
+
+
+def _is_early(change: Change, threshold_ms: int | None) -> bool:
+    return threshold_ms is not None and (change.ms is None or change.ms < threshold_ms)
 
 
 def _ms(change: Change) -> int:

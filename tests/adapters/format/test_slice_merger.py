@@ -59,6 +59,7 @@ def task(**changes: Any) -> MergeTask:
         base_path=BASE,
         merged=((LOGS[0], len(FILES[LOGS[0]])),),
         left_overs=tuple((log, len(FILES[log]), copy) for log, copy in zip(LOGS[1:], COPIES, strict=True)),
+        early={},
         link_mode="copy",
         carried_path=CARRIED,
         new_base_path=NEW_BASE,

@@ -74,6 +74,7 @@ def test_a_compaction_writes_no_keys_and_no_bloom_filter(storage: MemoryStorage)
         base_path=BASE,
         merged=tuple((log, len(FILES[log])) for log in LOGS),
         left_overs=(),
+        early={},
         link_mode="copy",
         carried_path=None,
         new_base_path=NEW_BASE,

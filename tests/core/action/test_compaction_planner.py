@@ -58,6 +58,7 @@ def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) ->
                 has_rollback_block=False,
                 needs_check=False,
                 has_merged_block=False,
+                waiting=event_times,
             )
         )
     logs[-1] = replace(logs[-1], **changes)  # type: ignore[arg-type]  # the test names the fields it changes
