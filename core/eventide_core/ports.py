@@ -300,6 +300,7 @@ class RowChange(Enum):
 
     NONE = auto()  # compaction, clean: every row stays, in its file group
     WRITTEN = auto()  # upsert, insert, delete
+    WIDENED = auto()  # the same, of records with columns or types that the table did not have
     TAKEN_BACK = auto()  # rollback or restore of a completed write
 
 
@@ -323,12 +324,29 @@ class AddedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """How the rows of a write are read back before anyone else sees them.
+
+    `slices` are those that it changed, as they will be: its own files are in them, and its log blocks count. `known_files`
+    are others of the table, (partition, name), those of its last writes among them.
+    """
+
+    shape: RecordShape
+    slices: tuple[SliceRead, ...]
+    known_files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What an action does to the files of a table: those it adds, and the names it takes away, by partition."""
+    """What an action does to the files of a table: those it adds, and the names it takes away, by partition.
+
+    `written` is there where `rows` are written.
+    """
 
     rows: RowChange
     added: tuple[AddedFile, ...] = ()
     removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    written: WrittenRows | None = None
 
 
 class MetadataUpdate(Protocol):

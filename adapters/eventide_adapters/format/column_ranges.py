@@ -1,4 +1,4 @@
-"""The least and greatest value of a base file's columns, as Hudi's column statistics hold them.
+"""The least and greatest value of the columns of a file, as Hudi's column statistics hold them.
 
 A field within a struct is a column of its own, `place.name`; what has no order (structs, lists, maps) has counts alone.
 Of floats NaN is the greatest value, as for Spark, which filters by these ranges. Hudi keeps a value in a wrapper that
@@ -17,10 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro_schema import ArrowType
+from eventide_adapters.format.avro_schema import ArrowType, table_fields
 from eventide_adapters.format.base_parquet import open_base
+from eventide_adapters.format.log_records import DataBlock, iter_log_records
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 
 _NAMESPACE = "org.apache.hudi.avro.model"
 _BATCH_ROWS = 1 << 17
@@ -46,28 +49,54 @@ class ColumnRange:
 def base_columns(storage: Storage, path: str) -> tuple[str, ...]:
     """The columns of a base file, and the fields within its structs, dotted."""
     with open_base(storage, path) as file:
-        return tuple(_names(file.schema_arrow, ""))
+        return tuple(column_names(file.schema_arrow))
 
 
 def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict[str, ColumnRange]:
     """The ranges of those columns that the file has. Raises MissingFileError, CorruptBaseFileError."""
-    ranges: dict[str, ColumnRange] = {}
     with open_base(storage, path) as file:
-        present = [name for name in _names(file.schema_arrow, "") if name in columns]
-        for name in present:
-            ranges[name] = ColumnRange(_type_of(file.schema_arrow, name), None, None, 0, 0)
-        for batch in _batches(file, present):
-            for name in present:
-                ranges[name] = _widened(ranges[name], _column(batch, name))
+        ranges = _without_values(file.schema_arrow, columns)
+        for batch in _batches(file, list(ranges)):
+            for name, known in ranges.items():
+                ranges[name] = _with_values(known, _column(batch, name))
     return ranges
 
 
-def _names(fields: pa.Schema | pa.StructType, prefix: str) -> Iterator[str]:
+def log_ranges(
+    storage: Storage, log: tuple[str, int], shape: RecordShape, blocks: BlockFilter, columns: Collection[str]
+) -> dict[str, ColumnRange]:
+    """The ranges of those columns that the table has, over the records of a log, (path, size); deletes have no values."""
+    ranges = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
+    tops = list(dict.fromkeys(name.split(".")[0] for name in ranges))
+    for block in iter_log_records(storage, [log], shape, blocks, tops, is_strict=True):
+        if isinstance(block, DataBlock):
+            for name, known in ranges.items():
+                ranges[name] = _with_values(known, _column(block.records, name))
+    return ranges
+
+
+def column_names(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterator[str]:
+    """The names of the columns, and those of the fields within structs, dotted."""
     for field in fields:
         name = f"{prefix}{field.name}"
         yield name
         if isinstance(field.type, pa.StructType):
-            yield from _names(field.type, f"{name}.")
+            yield from column_names(field.type, f"{name}.")
+
+
+def widened(one: ColumnRange, other: ColumnRange) -> ColumnRange:
+    """The range over the values of both, which are of one column."""
+    ends = [value for found in (one, other) for value in (found.least, found.greatest) if value is not None]
+    values, nulls = one.value_count + other.value_count, one.null_count + other.null_count
+    if not ends:
+        return ColumnRange(one.arrow, None, None, values, nulls)
+    return ColumnRange(one.arrow, min(ends, key=_order), max(ends, key=_order), values, nulls)
+
+
+def _without_values(schema: pa.Schema, columns: Collection[str]) -> dict[str, ColumnRange]:
+    return {
+        name: ColumnRange(_type_of(schema, name), None, None, 0, 0) for name in column_names(schema) if name in columns
+    }
 
 
 def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -89,14 +118,12 @@ def _column(batch: pa.RecordBatch, name: str) -> Any:
     return pc.struct_field(column, below) if below else column
 
 
-def _widened(known: ColumnRange, column: Any) -> ColumnRange:
-    values, nulls = known.value_count + len(column), known.null_count + column.null_count
-    least, greatest = known.least, known.greatest
+def _with_values(known: ColumnRange, column: Any) -> ColumnRange:
+    least = greatest = None
     if not pa.types.is_nested(known.arrow) and column.null_count < len(column):
-        for value in _ends(column, known.arrow):
-            least = value if least is None or _order(value) < _order(least) else least
-            greatest = value if greatest is None or _order(value) > _order(greatest) else greatest
-    return ColumnRange(known.arrow, least, greatest, values, nulls)
+        ends = _ends(column, known.arrow)
+        least, greatest = min(ends, key=_order), max(ends, key=_order)
+    return widened(known, ColumnRange(known.arrow, least, greatest, len(column), column.null_count))
 
 
 def _ends(column: Any, arrow: ArrowType) -> list[Any]:

@@ -6,11 +6,14 @@ What each of its partitions needs of an action of the table at the instant C:
     bloom_filters                the filter in the footer of each new base file; an index that finds none fails
     column_stats                 `metadata_table_stats`; nothing of a file that goes
     partition_stats              nothing where rows stay or go: its ranges hold every row that is left
-    record_index, secondary_*    nothing where all rows stay: no key moves to another file group
+    record_index                 nothing where all rows stay: no key moves to another file group
+    secondary_*                  the same
 
-New rows widen ranges and bring keys, and rows that go take keys along: an action that does so is refused where the table has
-a partition that would have to follow. An expression index prunes by what it computes from each file, which eventide can't:
-such a table is refused, and so is any partition that isn't in this list.
+Where rows are written, `metadata_written_stats` says what their statistics are, and `metadata_record_index` where keys live
+now. A secondary index would have to follow the values of every row, and records with new columns need statistics whose form
+nothing tells yet: such writes are refused, and so is taking rows back where there is an index of keys. An expression index
+prunes by what it computes from each file, which eventide can't: such a table is refused, and so is any partition that isn't
+in this list.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_adapters.format.metadata_record_index import check_record_index
 from eventide_adapters.format.metadata_table_reader import (
     BUILDING_KEY,
     METADATA_FOLDER,
@@ -47,13 +51,15 @@ from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
 _BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
 _KEPT: Final = {
-    RowChange.NONE: _BY_FILE | _BY_RANGE | {RECORD_INDEX},
-    RowChange.WRITTEN: _BY_FILE,
+    RowChange.NONE: _BY_FILE | _BY_RANGE | {RECORD_INDEX, SECONDARY_INDEX_PREFIX},
+    RowChange.WRITTEN: _BY_FILE | _BY_RANGE | {RECORD_INDEX},
+    RowChange.WIDENED: _BY_FILE | {RECORD_INDEX},
     RowChange.TAKEN_BACK: _BY_FILE | _BY_RANGE,
 }
 _WHEN: Final = {
     RowChange.NONE: "",
     RowChange.WRITTEN: " when rows are written",
+    RowChange.WIDENED: " when rows with new columns or types are written",
     RowChange.TAKEN_BACK: " when rows are taken back",
 }
 
@@ -120,6 +126,8 @@ class HudiMetadataTable:
                 f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or let eventide drop the "
                 "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it anew"
             )
+        if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in reader.partitions:
+            check_record_index(reader)
         if reader.building:
             raise BusyError(
                 f"{self.storage.root}: Hudi is building {', '.join(reader.building)} in the metadata table; try again when "
@@ -161,7 +169,7 @@ def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None
 
 
 def _is_kept(partition: str, rows: RowChange) -> bool:
-    kind = RECORD_INDEX if partition.startswith(SECONDARY_INDEX_PREFIX) else partition
+    kind = SECONDARY_INDEX_PREFIX if partition.startswith(SECONDARY_INDEX_PREFIX) else partition
     return kind in _KEPT[rows]
 
 

@@ -59,6 +59,7 @@ class MetadataTableReader:
     timeline: Timeline
     timeline_path: str
     blocks: BlockFilter
+    has_utc_instants: bool = False
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
 
     @classmethod
@@ -81,6 +82,7 @@ class MetadataTableReader:
             timeline,
             timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),
+            properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
         )
 
     @property

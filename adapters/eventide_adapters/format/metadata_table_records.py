@@ -5,6 +5,8 @@
                              "__all_partitions__"                                                   1     all of those paths
     column_stats             hash64(column) + hash64(partition) + md5(file name)                    3     a column's range
     bloom_filters            hash64(partition) + md5(file name)                                     4     a bloom filter
+    record_index             a record key                                                           5     its file group
+    partition_stats          hash64(column) + hash64(partition)                                     6     a column's range
 
 Each part of a hashed key is base64. A record lies in the file group that Java's hash of its key chooses. In an HFile the
 value's own `key` is empty, as the key is there already.
@@ -18,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import struct
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
@@ -42,6 +45,10 @@ _ALL_PARTITIONS_TYPE: Final = 1
 _FILES_TYPE: Final = 2
 _COLUMN_STATS_TYPE: Final = 3
 _BLOOM_FILTER_TYPE: Final = 4
+_RECORD_INDEX_TYPE: Final = 5
+_PARTITION_STATS_TYPE: Final = 6
+_NO_NUMBER: Final = -1  # of a file id without a number
+_UUID_AND_NUMBER: Final = re.compile(r"(?P<uuid>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-(?P<number>\d+))?")
 _HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's int 0xdabadaba, widened with its sign
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, struct.error)
 
@@ -60,6 +67,10 @@ def partition_of(key: str) -> str:
 
 def column_stats_key(column: str, partition: str, file_name: str) -> str:
     return _hash64(column) + _hash64(files_key(partition)) + _md5(file_name)
+
+
+def partition_stats_key(column: str, partition: str) -> str:
+    return _hash64(column) + _hash64(files_key(partition))
 
 
 def bloom_filter_key(partition: str, file_name: str) -> str:
@@ -123,6 +134,29 @@ def merged_files(versions: Iterable[Value]) -> dict[str, int]:
 
 def column_stats_value(stats: Value) -> Value:
     return {"type": _COLUMN_STATS_TYPE, "ColumnStatsMetadata": stats}
+
+
+def partition_stats_value(stats: Value) -> Value:
+    return {"type": _PARTITION_STATS_TYPE, "ColumnStatsMetadata": stats}
+
+
+def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:
+    """The file group of a key. A file id is a UUID, mostly with a number behind it; any other stands there as a text."""
+    parts = _UUID_AND_NUMBER.fullmatch(file_id)
+    if parts is None:
+        place: Value = {
+            "fileIdHighBits": -1,
+            "fileIdLowBits": -1,
+            "fileIndex": -1,
+            "fileId": file_id,
+            "fileIdEncoding": 1,
+        }
+    else:
+        high, low = struct.unpack(">qq", bytes.fromhex(parts["uuid"].replace("-", "")))
+        number = _NO_NUMBER if parts["number"] is None else int(parts["number"])
+        place = {"fileIdHighBits": high, "fileIdLowBits": low, "fileIndex": number, "fileId": "", "fileIdEncoding": 0}
+    found = {"partitionName": partition, "instantTime": instant_ms, **place}
+    return {"type": _RECORD_INDEX_TYPE, "recordIndexMetadata": found}
 
 
 def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Value:

@@ -30,6 +30,14 @@ from eventide_core.table.file_name import BaseFileName
 _SIGNED_BYTES = "DecimalWrapper"
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of the table, by its name in its partition."""
+
+    partition: str
+    name: str
+
+
 @dataclass(slots=True)
 class ColumnStatistics:
     """The records to add to `column_stats` for `added`."""
@@ -42,53 +50,60 @@ class ColumnStatistics:
         """Keys and values. Raises UnsupportedTableError where a column has statistics of an unknown form."""
         bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
         names = {name for base in bases for name in base_columns(self.reader.storage, base.path)}
-        self._known = self._statistics(sorted(names))
-        models = self._models()
+        self._known = known_statistics(self.reader, self._sources(), sorted(names))
+        models = column_models(self._known)
         for file in self.added:
             if BaseFileName.parse(file.name) is not None:
                 ranges = column_ranges(self.reader.storage, file.path, models)
-                found = {name: _of_range(file.name, name, r, models[name]) for name, r in ranges.items()}
+                found = {name: range_record(file.name, name, r, models[name]) for name, r in ranges.items()}
             else:
                 found = self._known[file.sources[0]] if file.sources else {}
             for column, stats in found.items():
                 key = column_stats_key(column, file.partition, file.name)
                 yield key, column_stats_value(stats | {"fileName": file.name})
 
-    def _statistics(self, columns: Sequence[str]) -> dict[str, dict[str, Value]]:
-        """What is known of each source: statistics by column."""
-        slices = self.reader.slices(COLUMN_STATS)
-        wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
-        found: dict[str, dict[str, Value]] = {}
-        for file in self.added:
-            for source in file.sources:
-                found[source] = {}
-                for column in columns:
-                    key = column_stats_key(column, file.partition, source)
-                    wanted[file_group_number(key, len(slices))][key] = (source, column)
-        for part, keys in zip(slices, wanted, strict=True):
-            if keys:
-                for key, versions in self.reader.records(part, keys).items():
-                    source, column = keys[key]
-                    stats = _merged([version["ColumnStatsMetadata"] for version in versions])
-                    if stats is not None:
-                        found[source][column] = stats
-        return found
+    def _sources(self) -> list[SourceFile]:
+        return [SourceFile(file.partition, source) for file in self.added for source in file.sources]
 
-    def _models(self) -> Mapping[str, Value]:
-        """For each column a record that Hudi wrote: of a base file rather than of a log, and with values if there is one."""
-        models: dict[str, Value] = {}
-        for source, statistics in self._known.items():
-            for column, stats in statistics.items():
-                if column not in models or _rank(source, stats) > _rank(models[column]["fileName"], models[column]):
-                    models[column] = stats
-        return models
+
+def known_statistics(
+    reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str]
+) -> dict[str, dict[str, Value]]:
+    """What is known of each file: statistics by column."""
+    slices = reader.slices(COLUMN_STATS)
+    wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
+    found: dict[str, dict[str, Value]] = {}
+    for file in files:
+        found[file.name] = {}
+        for column in columns:
+            key = column_stats_key(column, file.partition, file.name)
+            wanted[file_group_number(key, len(slices))][key] = (file.name, column)
+    for part, keys in zip(slices, wanted, strict=True):
+        if keys:
+            for key, versions in reader.records(part, keys).items():
+                source, column = keys[key]
+                stats = _merged([version["ColumnStatsMetadata"] for version in versions])
+                if stats is not None:
+                    found[source][column] = stats
+    return found
+
+
+def column_models(known: Mapping[str, Mapping[str, Value]]) -> Mapping[str, Value]:
+    """For each column a record that Hudi wrote: of a base file rather than of a log, and with values if there is one."""
+    models: dict[str, Value] = {}
+    for source, statistics in known.items():
+        for column, stats in statistics.items():
+            if column not in models or _rank(source, stats) > _rank(models[column]["fileName"], models[column]):
+                models[column] = stats
+    return models
 
 
 def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
     return stats["minValue"] is not None, BaseFileName.parse(file_name) is not None
 
 
-def _of_range(file_name: str, column: str, found: ColumnRange, model: Value) -> Value:
+def range_record(file_name: str, column: str, found: ColumnRange, model: Value) -> Value:
+    """A column's range as statistics of the model's form. Raises UnsupportedTableError where that has no values."""
     least = greatest = None
     if found.least is not None:
         if model["minValue"] is None:
@@ -99,6 +114,7 @@ def _of_range(file_name: str, column: str, found: ColumnRange, model: Value) -> 
         wrapper = str(model["minValue"][0]).rpartition(".")[2]
         least, greatest = found.wrapped(wrapper, column)
     return model | {
+        "fileName": file_name,
         "minValue": least,
         "maxValue": greatest,
         "valueCount": found.value_count,

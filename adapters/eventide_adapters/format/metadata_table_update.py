@@ -1,9 +1,9 @@
 """What an action of the table adds to its metadata table: the logs with their records, and the delta commit.
 
-Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log of one HFILE block for
-each file group with records, the completed delta commit. The whole goes before the commit at C of the table: readers
-ignore it until then. Each name is fixed by C and what the table was, so that a second run makes the same ones; a log that
-isn't committed is replaced.
+Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log for each file group with
+records (an HFILE block, and a DELETE block where keys go), the completed delta commit. The whole goes before the commit at C
+of the table: readers ignore it until then. Each name is fixed by C and what the table was, so that a second run makes the
+same ones; a log that isn't committed is replaced.
 
     version 6      log `.<file id>_<base instant>.log.<last + 1>_<token>`
     8 and later    log `.<file id>_<C>.log.1_<token>`
@@ -17,16 +17,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from eventide_adapters.format.base_parquet import read_footer
 from eventide_adapters.format.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
+from eventide_adapters.format.delete_block import encode_delete_block
 from eventide_adapters.format.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.metadata_record_index import record_index_changes
 from eventide_adapters.format.metadata_table_reader import METADATA_FOLDER, MetadataTableReader
 from eventide_adapters.format.metadata_table_records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
     Value,
     all_partitions_value,
     bloom_filter_key,
@@ -37,6 +43,7 @@ from eventide_adapters.format.metadata_table_records import (
     files_value,
 )
 from eventide_adapters.format.metadata_table_stats import ColumnStatistics
+from eventide_adapters.format.metadata_written_stats import WrittenStatistics
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import FileChanges, Storage
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
@@ -47,7 +54,8 @@ from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 
 _OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
 
-Records = list[tuple[str, Value]]
+Records = list[tuple[str, Value | None]]
+"""Keys with values; None for a key that is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,15 @@ class HudiMetadataUpdate:
             return cls(reader, instant, None, {})
         records: dict[str, Records] = {FILES: _files_records(changes)}
         if COLUMN_STATS in reader.partitions:
-            records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added).records())
+            if changes.written is None:
+                records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added).records())
+            else:
+                statistics = WrittenStatistics(reader, changes, changes.written)
+                records[COLUMN_STATS] = list(statistics.column_stats())
+                if PARTITION_STATS in reader.partitions:
+                    records[PARTITION_STATS] = list(statistics.partition_stats())
+        if RECORD_INDEX in reader.partitions:
+            records[RECORD_INDEX] = list(record_index_changes(reader, instant, changes))
         if BLOOM_FILTERS in reader.partitions:
             records[BLOOM_FILTERS] = _bloom_filters(reader.storage, instant, changes)
         logs: list[_Log] = []
@@ -154,9 +170,16 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
 def _encoded(reader: MetadataTableReader, file_slice: FileSlice, instant: str, records: Records) -> bytes:
     schema = _schema(reader, file_slice)
     style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
-    entries = sorted((key.encode(), encode_value(value, schema)) for key, value in records)
+    entries = sorted((key.encode(), encode_value(value, schema)) for key, value in records if value is not None)
+    deleted = [key for key, value in records if value is None]
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-    return encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, style))
+    blocks = b""
+    if entries:
+        blocks += encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, style))
+    if deleted:
+        partition = file_slice.partition.rpartition("/")[2]
+        blocks += encode_delete_block(instant, partition, deleted, pa.nulls(len(deleted)))
+    return blocks
 
 
 def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
@@ -193,7 +216,7 @@ def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) 
 
 def _files_records(changes: FileChanges) -> Records:
     partitions = sorted({*(file.partition for file in changes.added), *changes.removed})
-    records = [
+    records: Records = [
         (
             files_key(partition),
             files_value(

@@ -157,6 +157,8 @@ class Append:
         self, state: TableState, operation: WriteOperation, index: Index, records: IncomingRecords
     ) -> "_Prepared":
         shape = write_shape(state, records.schema_after(state.schema), self.options, self.files.storage.root)
+        if shape.records.schema != state.schema:
+            self.metadata.check(state.config, RowChange.WIDENED)
         shape = replace(shape, has_global_keys=index.is_global)
         records.prepare(shape, combines=combines(operation, self.options))
         if index.type is IndexType.BUCKET:

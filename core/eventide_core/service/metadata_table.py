@@ -25,6 +25,8 @@ from eventide_core.table.file_name import is_data_file
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.table_config import TableConfig
 
+_BY_FILE = frozenset(("files", "bloom_filters"))
+
 
 @dataclass(frozen=True, slots=True)
 class PendingUpdate:
@@ -75,6 +77,10 @@ class MetadataTableUpkeep:
                     f"{config.name} has Hudi's metadata table ({partitions}), which would go stale: {OPTION}=update keeps "
                     f"it up to date, {OPTION}=drop lets the next Hudi write build it again"
                 )
+
+    def follows_rows(self, config: TableConfig) -> bool:
+        """Whether it has indexes that every write has to follow by its rows, and is kept up to date."""
+        return not _BY_FILE.issuperset(config.metadata_partitions) and self._choice() is Choice.UPDATE
 
     def prepare(self, config: TableConfig, instant: str, changes: FileChanges) -> PendingUpdate:
         """What `changes` at that instant make of it; nothing is written yet. Raises what `check` does."""

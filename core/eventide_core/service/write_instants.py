@@ -12,13 +12,14 @@ from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.write_conflict import check_batch, check_plan, check_write
 from eventide_core.config import FailedWrites, Options
 from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError
-from eventide_core.ports import AddedFile, Clock, FileChanges, Heartbeats, RowChange, TableLock
+from eventide_core.ports import Clock, FileChanges, Heartbeats, RowChange, TableLock
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.planned_groups import groups_of_plan
 from eventide_core.service.planning_facts import instant_beyond
 from eventide_core.service.rollback import Rollback
-from eventide_core.service.table import TableFiles
+from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.written_rows import added_files, written_changes
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -74,11 +75,7 @@ class WriteInstants:
             if found.is_completed:
                 return
             self._check_conflicts(pending, config, timeline)
-            added = tuple(
-                AddedFile(stat.partition, stat.path.rpartition("/")[2], stat.file_size_bytes)
-                for stat in pending.metadata.stats
-            )
-            update = self.metadata.prepare(config, pending.instant, FileChanges(RowChange.WRITTEN, added))
+            update = self.metadata.prepare(config, pending.instant, self._changes(pending, config))
             completion = self._unused(config, timeline)
             recorded = completion if config.slices_by_completion_time else None
             completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, recorded)
@@ -108,6 +105,11 @@ class WriteInstants:
             # The user is to hear of the failure that came first.
             with suppress(EventideError):
                 self.rollback.give_up(instant)
+
+    def _changes(self, pending: PendingWrite, config: TableConfig) -> FileChanges:
+        if self.metadata.follows_rows(config):
+            return written_changes(TableState.load(self.files), pending.instant, pending.metadata)
+        return FileChanges(RowChange.WRITTEN, added_files(pending.metadata))
 
     def _check_conflicts(self, pending: PendingWrite, config: TableConfig, timeline: Timeline) -> None:
         # A stream's own batch may have been written before this one looked: by a driver that was taken for dead.
