@@ -1,7 +1,7 @@
 """Tables of real Hudi with a full metadata table, into which eventide writes: Hudi finds every row and key by it.
 
-Every read is made with and without the metadata table, which must agree; filtered reads are pruned by its statistics, and the
-next writes of Hudi find their keys in its record index.
+Every read is made with and without the metadata table, which must agree; filtered reads are pruned by its statistics, and
+the next writes of Hudi find their keys in its record index.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ from support.pruned_reads import BY_LISTING, check_pruned_reads
 
 BY_METADATA = {"hoodie.metadata.enable": "true"}
 # Small ones: each file group of an index costs Hudi a task.
-FILE_GROUPS = {
-    f"hoodie.metadata.{index}.file.group.count": "1"
-    for index in ("index.column.stats", "index.partition.stats", "index.bloom.filter")
-} | {
-    f"hoodie.metadata.{index}.{end}.filegroup.count": "2"
-    for index in ("record.index", "global.record.level.index")
-    for end in ("min", "max")
+STATISTICS = ("index.column.stats", "index.partition.stats", "index.bloom.filter")
+RECORD_INDEX = ("record.index", "global.record.level.index")
+FILE_GROUPS = {f"hoodie.metadata.{index}.file.group.count": "1" for index in STATISTICS}
+FILE_GROUPS |= {
+    f"hoodie.metadata.{index}.{end}.filegroup.count": "2" for index in RECORD_INDEX for end in ("min", "max")
 }
 FULL = {
     **BY_METADATA,

@@ -34,6 +34,8 @@ from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.file_name import BaseFileName
 
 _DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+_NO_VALUE: Final = 1  # among the numbers of value types
+
 _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
     pa.bool_(): ("BooleanWrapper", 2),
     pa.int32(): ("IntWrapper", 3),
@@ -44,6 +46,12 @@ _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
     pa.binary(): ("BytesWrapper", 8),
 }
 """The wrapper of a type, and its number among Hudi's value types, which the second version of the index has."""
+
+_OF_SECOND_VERSION: Final[Mapping[Any, tuple[str, int]]] = {
+    pa.date32(): ("IntWrapper", 12),
+    pa.timestamp("us", "UTC"): ("LongWrapper", 16),
+}
+_DECIMAL: Final = 10
 
 
 @dataclass(slots=True)
@@ -74,7 +82,7 @@ class WrittenStatistics:
     def _record(self, name: str, column: str, found: ColumnRange) -> Value:
         model = self._models[column]
         if found.least is not None and model["minValue"] is None:
-            model = model | _plain_form(name, column, found, model)
+            model = model | _first_form(name, column, found, model)
         return range_record(name, column, found, model)
 
     def _ranges_of(self, file: AddedFile) -> Mapping[str, ColumnRange]:
@@ -85,27 +93,26 @@ class WrittenStatistics:
         return log_ranges(storage, (file.path, file.size), self.written.shape, blocks, self._models)
 
     def _found_models(self) -> Mapping[str, Value]:
-        wanted = self._defined_columns()
+        wanted, has_value_types = self._definition()
         names = [*wanted] or list(_all_columns(self.written))
         examples = [SourceFile(partition, name) for partition, name in self.written.known_files]
         models = dict(column_models(known_statistics(self.reader, examples, names)))
-        if not models:
+        if not models and not wanted:
             raise UnsupportedTableError(
                 f"{self.reader.storage.root}: no file of the last writes has column statistics, so nothing says which "
                 "columns have; write to the table once with Hudi, or let eventide drop the metadata table "
                 "(eventide.metadata.table=drop)"
             )
-        for name in wanted:
-            models.setdefault(name, _empty_model(name, next(iter(models.values()))))
-        return models
+        return {name: _empty_model(name, has_value_types=has_value_types) for name in wanted} | models
 
-    def _defined_columns(self) -> list[str]:
+    def _definition(self) -> tuple[list[str], bool]:
+        """The columns that the index is defined for, none where nothing says it, and whether it is of version 2."""
         try:
             definitions = json.loads(self.reader.storage.read(_DEFINITIONS))
         except MissingFileError:
-            return []
+            return [], False
         found = definitions.get("indexDefinitions", {}).get("column_stats", {})
-        return [str(name) for name in found.get("sourceFields", [])]
+        return [str(name) for name in found.get("sourceFields", [])], found.get("version") == "V2"
 
 
 def _all_columns(written: WrittenRows) -> Iterator[str]:
@@ -113,21 +120,32 @@ def _all_columns(written: WrittenRows) -> Iterator[str]:
     yield from column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))
 
 
-def _empty_model(column: str, other: Value) -> Value:
-    """The statistics of a column of which no file had a value, beside those of another column."""
-    return other | {"columnName": column, "minValue": None, "maxValue": None}
+def _empty_model(column: str, *, has_value_types: bool) -> Value:
+    """The statistics of a column of which no file had a value."""
+    return {
+        "columnName": column,
+        "minValue": None,
+        "maxValue": None,
+        "isDeleted": False,
+        "isTightBound": False,
+        "valueType": {"typeOrdinal": _NO_VALUE, "additionalInfo": None} if has_value_types else None,
+    }
 
 
-def _plain_form(name: str, column: str, found: ColumnRange, model: Value) -> Value:
+def _first_form(name: str, column: str, found: ColumnRange, model: Value) -> Value:
     """What the first values of a column make of its statistics."""
-    if found.arrow not in _PLAIN:
+    has_value_types = model.get("valueType") is not None
+    known = {**_PLAIN, **_OF_SECOND_VERSION} if has_value_types else _PLAIN
+    more = None
+    if isinstance(found.arrow, pa.Decimal128Type) and has_value_types:
+        wrapper, number, more = "BytesWrapper", _DECIMAL, f"{found.arrow.precision},{found.arrow.scale}"
+    elif found.arrow in known:
+        wrapper, number = known[found.arrow]
+    else:
         raise UnsupportedTableError(
             f"{name}: column {column} of type {found.arrow} has values, but no statistics of the last writes say of what "
             "kind; write to the table once with Hudi, or let eventide drop the metadata table "
             "(eventide.metadata.table=drop)"
         )
-    wrapper, number = _PLAIN[found.arrow]
     form: Value = {"minValue": (f".{wrapper}", {})}
-    if model.get("valueType") is not None:
-        form["valueType"] = {"typeOrdinal": number, "additionalInfo": None}
-    return form
+    return form | ({"valueType": {"typeOrdinal": number, "additionalInfo": more}} if has_value_types else {})
