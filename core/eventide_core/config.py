@@ -63,6 +63,8 @@ BUCKET_ENGINE = "hoodie.index.bucket.engine"
 BLOOM_ENTRIES = "hoodie.index.bloom.num_entries"
 BLOOM_FALSE_POSITIVES = "hoodie.index.bloom.fpp"
 COMBINE_BEFORE_INSERT = "hoodie.combine.before.insert"
+INSERT_DUPLICATES = "hoodie.datasource.insert.dup.policy"
+DROP_INSERT_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 COMBINE_BEFORE_UPSERT = "hoodie.combine.before.upsert"
 TRACK_EVENT_TIMES = "hoodie.write.track.event.time.watermark"
 LOG_EVENT_TIMES = "eventide.log.event.times"
@@ -103,6 +105,14 @@ class ParquetCodec(StrEnum):
     ZSTD = "zstd"
     SNAPPY = "snappy"
     UNCOMPRESSED = "uncompressed"
+
+
+class InsertDuplicates(StrEnum):
+    """What becomes of inserts whose keys the table has: they are written all the same, left out, or refused."""
+
+    NONE = "none"
+    DROP = "drop"
+    FAIL = "fail"
 
 
 class FailedWrites(StrEnum):

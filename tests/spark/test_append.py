@@ -148,6 +148,22 @@ def test_an_insert_keeps_every_record_unless_told_to_combine(tmp_path: Path) -> 
     assert seen(combined) == [("a", "p", 2, "two")]
 
 
+def test_an_insert_may_leave_out_or_refuse_keys_that_the_table_has(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9, "SIMPLE")
+    table.insert(rows(("a", "p", 1, "base")))
+    again = rows(("a", "p", 2, "again"), ("a", "q", 1, "elsewhere"), ("b", "p", 1, "new"), ("b", "p", 2, "newer"))
+    fails = Table.open(table.uri, {**table.options, "hoodie.datasource.insert.dup.policy": "fail"})
+    with pytest.raises(InvalidRecordError, match=r"1 records have keys .* in partition 'part=p'"):
+        fails.insert(again)
+    assert seen(table) == [("a", "p", 1, "base")]
+    drops = Table.open(table.uri, {**table.options, "hoodie.datasource.write.insert.drop.duplicates": "true"})
+    assert drops.insert(again).upserts == 2
+    assert seen(table) == [("a", "p", 1, "base"), ("a", "q", 1, "elsewhere"), ("b", "p", 2, "newer")]
+    bucket = make(tmp_path / "bucket", 9, datasource_insert_dup_policy="drop")
+    with pytest.raises(ConfigError, match="use upsert"):
+        bucket.insert(again)
+
+
 def test_a_record_marked_as_deleted_deletes_in_its_order(tmp_path: Path) -> None:
     schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
     table = Table.create(
@@ -188,7 +204,27 @@ def test_a_table_ordered_by_commit_takes_null_event_times_and_compacts_them(tmp_
             InvalidRecordError,
             "ordering field 'ms' is null",
         ),
-        (lambda t: t.upsert(pa.table({"part": ["p"], "ms": [1]})), InvalidRecordError, "row 0: record key field 'id'"),
+        (
+            lambda t: t.upsert(pa.table({"part": ["p"], "ms": [1]})),
+            InvalidRecordError,
+            "records without the column 'id'",
+        ),
+        (
+            lambda t: t.upsert(pa.table({"id": ["a"], "ms": [1]})),
+            InvalidRecordError,
+            "records without the column 'part'",
+        ),
+        (
+            lambda t: t.upsert(pa.table({"id": ["a", None], "part": ["p", "p"], "ms": [1, 1]})),
+            InvalidRecordError,
+            "row 1: record key field 'id' is null",
+        ),
+        (
+            lambda t: t.upsert(pa.table({"id": ["a"], "part": ["p"], "ms": ["soon"]})),
+            InvalidRecordError,
+            "column 'ms' of type string does not fit the table's int64: .*soon",
+        ),
+        (lambda t: t.upsert(rows(("", "p", 1, "x"))), InvalidRecordError, "record key field 'id' is empty"),
         (lambda t: t.upsert(rows(("a:1", "p", 1, "x"))), EventideError, "a:1"),
         (lambda t: t.upsert(rows(("a", "../p", 1, "x"))), InvalidRecordError, "partition field 'part'"),
         (lambda t: t.delete(pa.table({"id": ["a"]})), InvalidRecordError, "without the column 'part'"),

@@ -44,9 +44,10 @@ def key_parts(shape: WriteShape) -> tuple[str, ...]:
 def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
     """Records to be written; those marked by `_hoodie_is_deleted` are deletes.
 
-    Raises InvalidRecordError for a null where none may be: a key, an ordering value where that decides, a column that is
-    never null.
+    Raises InvalidRecordError for a missing column of key or partition, and for a null where none may be: a key, an ordering
+    value where that decides, a column that is never null.
     """
+    _check_placed(records, shape, "records")
     schema = arrow_schema(shape.records.schema)
     rows = conform(records, schema, first_row=first_row)
     is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
@@ -62,15 +63,20 @@ def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -
 def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
     """Keys to be deleted: the columns of key and partition, and perhaps the ordering column."""
     schema = arrow_schema(shape.records.schema)
-    needed = [name for name in shape.keys.fields if name not in keys.column_names]
-    if needed:
-        raise InvalidRecordError(
-            f"deletes without the column {needed[0]!r}: {', '.join(shape.keys.fields)} say which record is meant"
-        )
+    _check_placed(keys, shape, "deletes")
     names = {*shape.keys.fields, *shape.records.ordering_fields}
     given = keys.select([name for name in keys.column_names if name in names])
     rows = conform(given, pa.schema([field.with_nullable(True) for field in schema]), first_row=first_row)
     return _keyed(rows, pa.repeat(True, len(rows)), shape, first_row)
+
+
+def _check_placed(rows: pa.Table, shape: WriteShape, what: str) -> None:
+    needed = [name for name in shape.keys.fields if name not in rows.column_names]
+    if needed:
+        raise InvalidRecordError(
+            f"{what} without the column {needed[0]!r}: {', '.join(shape.keys.fields)} say which record is meant, and where "
+            f"it belongs; they have {', '.join(rows.column_names)}"
+        )
 
 
 def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:

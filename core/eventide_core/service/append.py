@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from eventide_core import config as keys
 from eventide_core.action.index import Index, IndexType, choose_index
 from eventide_core.action.log_version import LogNames
 from eventide_core.action.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write_conflict import WrittenGroups
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
-from eventide_core.config import Options
-from eventide_core.errors import StorageError
+from eventide_core.config import InsertDuplicates, Options
+from eventide_core.errors import ConfigError, InvalidRecordError, StorageError
 from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.planned_groups import planned_groups
@@ -30,7 +31,7 @@ from eventide_core.service.rollback import Rollback
 from eventide_core.service.table import PARTITION_MARK, TableFiles, TableState
 from eventide_core.service.write_instants import WriteInstants
 from eventide_core.service.write_leavings import remove_leavings
-from eventide_core.service.write_settings import base_file_sizes, combines, write_shape
+from eventide_core.service.write_settings import base_file_sizes, combines, insert_duplicates, write_shape
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
@@ -88,6 +89,7 @@ class Append:
             placements = prepared.placements
             if placements is None:
                 placements = self._look_up(state, index, records)
+                placements = self._without_duplicates(placements, operation)
             planned = planned_groups(self.files, state.config, state.timeline)
             facts = WriteFacts(
                 instant=instant,
@@ -112,7 +114,7 @@ class Append:
         for group, of_group in zip(groups, stats, strict=True):
             by_partition[group.partition] = (*by_partition.get(group.partition, ()), *of_group)
         extra = {**(extra_metadata or {}), "schema": prepared.schema}
-        looks_up = operation is WriteOperation.UPSERT
+        looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
             CommitMetadata(by_partition, extra, operation.operation_type),
@@ -161,9 +163,15 @@ class Append:
             self.metadata.check(state.config, RowChange.WIDENED)
         shape = replace(shape, has_global_keys=index.is_global)
         records.prepare(shape, combines=combines(operation, self.options))
+        duplicates = insert_duplicates(operation, self.options)
         if index.type is IndexType.BUCKET:
+            if duplicates is not InsertDuplicates.NONE:
+                raise ConfigError(
+                    f"option {keys.INSERT_DUPLICATES}={duplicates}: under a bucket index an insert does not ask for the "
+                    "keys that are there; use upsert, or a table with another index"
+                )
             return _Prepared(shape.records.schema, records.place_by_bucket(index.buckets, index.hash_fields))
-        if operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
+        if operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT) and duplicates is InsertDuplicates.NONE:
             return _Prepared(shape.records.schema, records.place_nowhere())
         return _Prepared(shape.records.schema, None)
 
@@ -188,6 +196,25 @@ class Append:
         return WriteInstants(
             self.files, self.metadata, self.rollback, self.lock, self.heartbeats, self.clock, self.options
         )
+
+    def _without_duplicates(
+        self, placements: tuple[Placement, ...], operation: WriteOperation
+    ) -> tuple[Placement, ...]:
+        """The places of the records that an insert is to write, of records that were looked up."""
+        match insert_duplicates(operation, self.options):
+            case InsertDuplicates.NONE:
+                return placements
+            case InsertDuplicates.DROP:
+                return tuple(p for p in placements if not p.place)
+            case InsertDuplicates.FAIL:
+                known = [p for p in placements if p.place]
+                if known:
+                    raise InvalidRecordError(
+                        f"{sum(p.upserts for p in known)} records have keys that the table has, the first of them in "
+                        f"partition {known[0].partition!r}; upsert them, or leave them out by {keys.INSERT_DUPLICATES}="
+                        f"{InsertDuplicates.DROP}"
+                    )
+                return placements
 
     def _mark_partitions(self, state: TableState, groups: Sequence[FileGroupWrite], instant: str) -> None:
         known = {partition for partition, _ in state.view.slices}

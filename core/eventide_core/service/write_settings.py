@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from eventide_core import config as keys
 from eventide_core.action.base_file_sizes import BaseFileSizes
-from eventide_core.config import Options, ParquetCodec
+from eventide_core.config import InsertDuplicates, Options, ParquetCodec
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.event_time_field import write_event_time_field
 from eventide_core.service.table import TableState
@@ -70,7 +70,16 @@ def combines(operation: WriteOperation, options: Options) -> bool:
         case WriteOperation.DELETE:
             return True
         case WriteOperation.INSERT | WriteOperation.BULK_INSERT:
-            return options.flag(keys.COMBINE_BEFORE_INSERT)
+            drops = insert_duplicates(operation, options) is InsertDuplicates.DROP
+            return options.flag(keys.COMBINE_BEFORE_INSERT, default=drops)
+
+
+def insert_duplicates(operation: WriteOperation, options: Options) -> InsertDuplicates:
+    """What becomes of records whose keys the table has; NONE for operations other than an insert."""
+    if operation is not WriteOperation.INSERT:
+        return InsertDuplicates.NONE
+    drops = options.flag(keys.DROP_INSERT_DUPLICATES)
+    return options.choice(keys.INSERT_DUPLICATES, InsertDuplicates.DROP if drops else InsertDuplicates.NONE)
 
 
 def base_file_sizes(
