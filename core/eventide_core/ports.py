@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Protocol, Self, TypeVar, runtime_checkable
 
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
@@ -292,6 +293,32 @@ class LogContent(Protocol):
 
         What lies before `early_before_ms` in `remaining` (None: nothing), or has no event time, belongs to both sides.
         """
+        ...
+
+
+class ContentAudit(Protocol):
+    """Looks into data files to verify them. Picklable. What a file's own fault is comes as an answer where it can be told
+    beside others, else as the error that reading it raises.
+    """
+
+    def row_count(self, base_path: str) -> int:
+        """How many records a base file's footer says it has. Raises MissingFileError, CorruptBaseFileError."""
+        ...
+
+    def have_same_bytes(self, path: str, other: str) -> bool:
+        """Whether two files hold the same. Raises MissingFileError."""
+        ...
+
+    def audit(self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None) -> SliceAudit:
+        """Reads all of a slice, every column of every record."""
+        ...
+
+    def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:
+        """The keys that several of these slices show in a snapshot. Raises what reading a slice raises."""
+        ...
+
+    def differences(self, before: SliceRead, after: SliceRead, shape: RecordShape) -> RowDifference | None:
+        """How the snapshots of two slices differ in anything but file names; None where they don't. Raises the same."""
         ...
 
 

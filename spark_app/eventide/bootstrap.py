@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.archived_timeline import open_archived_timeline
+from eventide_adapters.format.content_audit import ArrowContentAudit
 from eventide_adapters.format.log_content import ArrowLogContent
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_adapters.format.metadata_table import HudiMetadataTable
@@ -36,6 +37,9 @@ from eventide_core.service.run_compaction import CompactionRunner
 from eventide_core.service.savepoint import Savepoints
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.verification_facts import FactsReader
+from eventide_core.service.verification_records import RecordsReader
+from eventide_core.service.verify import Verifier
 from eventide_core.service.write_batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
@@ -70,6 +74,7 @@ class Application:
     batches: BatchWriter
     queries: QueryService
     freshness: FreshnessReader
+    verifier: Verifier
     metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
     engine: Engine
@@ -103,7 +108,7 @@ def assemble(
     lock = lock or open_lock(typed.text(LOCK_PROVIDER), storage, typed, clock, owner)
     metadata_table = HudiMetadataTable(storage)
     files = TableFiles(storage, HudiMetadataCodec(), metadata_table, open_archived_timeline, _delete_marker(typed))
-    content = ArrowLogContent(storage)
+    content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
     metadata = MetadataTableUpkeep(metadata_table, typed)
@@ -127,6 +132,11 @@ def assemble(
         batches=BatchWriter(files, append),
         queries=QueryService(files),
         freshness=freshness,
+        verifier=Verifier(
+            files,
+            FactsReader(files, freshness, audit, engine, clock, typed),
+            RecordsReader(audit, engine),
+        ),
         metadata=metadata,
         reader=ArrowSliceReader(storage),
         engine=engine,

@@ -15,6 +15,7 @@ from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.pending_write import WriteResult
+from eventide_core.action.verification.result import Verification
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import ConfigError, NothingToDoError
 from eventide_core.ports import Engine, Progress
@@ -228,6 +229,21 @@ class Table:
 
     def freshness_by_partition(self) -> Mapping[str, Freshness]:
         return self._application.freshness.by_partition(self.state())
+
+    def verify(
+        self,
+        *,
+        deep: bool = False,
+        engine: "SparkSession | Engine | None" = None,
+        progress: Progress | None = None,
+    ) -> Verification:
+        """Whether the table keeps its promises, check by check: what is damaged, and what was not looked at.
+
+        Writes nothing. By names, sizes, headers and footers; `deep` reads every record of the latest slices, too. Damage is
+        an answer, not an error.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.verifier.verify(is_deep=deep, progress=progress or NoProgress())
 
     def state(self) -> TableState:
         """Settings, timeline and file slices, as they are now."""

@@ -171,7 +171,7 @@ class BaseFileWriter:
     def _widen_key_range(self, keys: pa.ChunkedArray[Any]) -> None:
         for chunk in keys.chunks:
             if len(chunk):
-                ends = [*_least_and_greatest(chunk), *(self._keys or ())]
+                ends = [*least_and_greatest(chunk), *(self._keys or ())]
                 self._keys = min(ends, key=java_order), max(ends, key=java_order)
 
 
@@ -212,7 +212,8 @@ def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
             ) from error
 
 
-def _least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
+def least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
+    """The ends of some keys in Java's order of strings."""
     data: Any = keys.buffers()[2]
     # Bytes order strings as Java does, but for characters beyond 16 bits, whose UTF-8 begins with 0xF0 or more.
     if data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any()):

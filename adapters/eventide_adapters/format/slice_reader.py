@@ -50,14 +50,15 @@ class ArrowSliceReader:
             names.update(merge_columns(shape))
         fields = table_fields(shape.schema, names)
         selected = [name for name in table_names if name in set(wanted)]
-        for batch in self._batches(slice_read, shape, fields):
+        for batch in self.records(slice_read, shape, fields):
             chosen = _of_commits(batch, slice_read.commit_times).select(selected)
             if len(chosen):
                 yield chosen
 
-    def _batches(
+    def records(
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
     ) -> Iterator[pa.RecordBatch]:
+        """The slice's records in these columns, with which it can be merged; of base rows the chosen commits' alone."""
         path = slice_read.base_path
         # As Hudi's incremental readers have it: a version of another commit takes no part in the merge either.
         base = (

@@ -135,14 +135,17 @@ class TableFiles:
         return tuple(versions)
 
     def partitions(self) -> tuple[str, ...]:
-        """Every partition path, sorted: the folders that hold Hudi's partition mark, at any depth."""
+        """Every partition path, sorted: the folders that hold Hudi's partition mark, at any depth.
+
+        A link to a folder is passed over: it may lead round in a circle.
+        """
         found: list[str] = []
         waiting = [""]
         while waiting:
             directory = waiting.pop()
             for entry in self.storage.list(directory):
                 name = entry.path.rpartition("/")[2]
-                if entry.is_directory and name != ".hoodie":
+                if entry.is_directory and entry.link_target is None and name != ".hoodie":
                     waiting.append(entry.path)
                 elif not entry.is_directory and name.startswith(PARTITION_MARK):
                     found.append(directory)

@@ -15,6 +15,7 @@ from eventide.cli.rollback import rollback
 from eventide.cli.savepoint import restore, savepoint
 from eventide.cli.serve import serve
 from eventide.cli.show import show
+from eventide.cli.verify import verify
 
 
 @click.group(cls=GroupWithExitCodes, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -30,5 +31,22 @@ def eventide() -> None:
     """
 
 
-for verb in (demo, show, read, ingest, plan, compact, clean, rollback, savepoint, restore, archive, freshness, serve):
+VERBS = (
+    demo,
+    show,
+    read,
+    ingest,
+    plan,
+    compact,
+    clean,
+    rollback,
+    savepoint,
+    restore,
+    archive,
+    freshness,
+    verify,
+    serve,
+)
+
+for verb in VERBS:
     eventide.add_command(verb)

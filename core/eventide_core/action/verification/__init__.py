@@ -1,0 +1,1 @@
+"""The invariants of a table, as named checks over facts."""

@@ -1,0 +1,158 @@
+"""Checks of what compactions did: their plans against their commits, and what they say of freshness."""
+
+from collections.abc import Iterator
+
+from eventide_core.action.freshness import CUT_KEY, WATERMARK_KEY
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.result import Check, Finding, Said, Unchecked
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.plans import CompactionPlan, Cut, LinkMode, PlannedOperation
+
+_FULL = "restore the file from a copy, then compact the table in full"
+
+
+def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
+    """1. Each log of a slice was merged or left over, never both, never neither. 2. The commit names what the plan makes.
+    3. It publishes the plan's cut.
+    """
+    if facts.view is None:
+        yield Unchecked("the file slices are not known")
+        return
+    for time, plan in sorted(facts.compactions.items()):
+        for op in plan.operations:
+            yield from _one_operation(facts, plan, op)
+        said, planned = facts.commits[time].extra_metadata.get(CUT_KEY), plan.cut_ms
+        if said != (None if planned is None else str(planned)):
+            problem = f"publishes the cut {said}, and its plan {planned}"
+            yield Finding(_commit_path(facts, time), problem, f"`eventide rollback TABLE {time}`, and compact again")
+
+
+def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation) -> Iterator[Said]:
+    merged = {log.path for log in op.compacted}
+    left = {o.log.path for o in op.remaining}
+    for path in sorted(merged & left):
+        yield Finding(path, f"was both merged and left over by the compaction at {plan.instant}", _FULL)
+    named = {stat.path for stat in facts.commits[plan.instant].stats if (stat.partition, stat.file_id) == _group(op)}
+    must = {op.path_of(op.new_base_name)} | {
+        op.path_of(o.linked_name) for o in op.remaining if o.linked_name is not None
+    }
+    may = {op.path_of(op.carried_name)} if op.carried_name is not None else set[str]()
+    for path in sorted(must - named):
+        yield Finding(path, f"is made by the plan at {plan.instant}, and not named by its commit", _FULL)
+    for path in sorted(named - must - may):
+        yield Finding(path, f"is named by the commit {plan.instant}, and not made by its plan", _FULL)
+    for o in op.remaining:
+        if o.linked_name is not None:
+            path = op.path_of(o.linked_name)
+            if facts.left_overs.get(path) != o.log.path:
+                said = facts.left_overs.get(path, "nothing")
+                problem = f"stands for {o.log.path} by the plan at {plan.instant}, and for {said} by its commit"
+                yield Finding(path, problem, _FULL)
+    yield from _forgotten(facts, plan, op, merged | left)
+
+
+def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, planned: set[str]) -> Iterator[Said]:
+    """What lies in the slice that was compacted, and was neither merged nor left over."""
+    old = facts.slice_at(_group(op), op.base_instant)
+    if old is None or old.file_group in facts.damaged_groups:
+        return
+    for log in old.log_files:
+        scan = facts.logs.get(log.path)
+        counts = scan is not None and any(facts.blocks.accepts(instant) for instant in scan.instants)
+        if log.path not in planned and counts and facts.slice_at(_group(op), plan.instant) is not None:
+            problem = (
+                f"is in the slice that the compaction at {plan.instant} took, and was neither merged nor left over"
+            )
+            yield Finding(log.path, problem, f"`eventide rollback TABLE {plan.instant}`, and compact again")
+
+
+def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
+    """1. Cuts don't fall. 2. A watermark is no later than its cut. 3. A log committed before the plan of the last cut has
+    nothing before the cut; nor has a left-over, where whole logs were left.
+    """
+    if facts.freshness_problem is not None:
+        yield Unchecked(facts.freshness_problem)
+    by_end = sorted(
+        (i for i in facts.timeline.writes if CUT_KEY in facts.extra_metadata(i.requested_time)),
+        key=lambda i: i.completion_time or i.requested_time,
+    )
+    highest: int | None = None
+    for instant in by_end:
+        extra = facts.commits[instant.requested_time].extra_metadata
+        place = _commit_path(facts, instant.requested_time)
+        cure = f"`eventide rollback TABLE {instant.requested_time}`, and compact again"
+        cut, watermark = _number(extra[CUT_KEY]), _number(extra.get(WATERMARK_KEY, ""))
+        if cut is None or watermark is None:
+            yield Finding(place, "publishes a cut or a watermark that is no number of milliseconds", cure)
+            continue
+        if watermark > cut:
+            yield Finding(place, f"publishes the watermark {watermark}, later than its cut {cut}", cure)
+        if highest is not None and cut < highest:
+            yield Finding(place, f"publishes the cut {cut}, earlier than {highest} before it", cure)
+        highest = cut if highest is None else max(cut, highest)
+    if by_end and facts.freshness is not None:
+        yield from _early_logs(facts, by_end[-1].requested_time, facts.freshness.cut_ms)
+
+
+def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[Said]:
+    plan = facts.compactions.get(cut_at)
+    # An exact cut merges records of left-overs, which stay in their files.
+    left = set[str]() if plan is not None and plan.cut is Cut.EXACT else _left_over_now(facts, cut_at, plan)
+    for found in facts.latest_slices:
+        if found.file_group in facts.damaged_groups:
+            continue
+        for log in found.log_files:
+            times = facts.event_times.get(log.path)
+            if times is None or cut_ms is None or times.min_ms is None or times.min_ms >= cut_ms:
+                continue
+            if log.path in left or _is_before(facts, log, cut_at):
+                problem = (
+                    f"holds a record of {times.min_ms}, before the cut {cut_ms} of {cut_at}, was committed before that "
+                    "compaction, and is in no base file"
+                )
+                yield Finding(log.path, problem, "compact the table again before a later T: that puts it into the base")
+
+
+def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) -> set[str]:
+    linked = {stat.path for stat in facts.commits[cut_at].stats if stat.path in facts.left_overs}
+    if plan is None or plan.link_mode is not LinkMode.PREFIX:
+        return linked
+    return linked | {o.log.path for op in plan.operations for o in op.remaining}
+
+
+def _is_before(facts: TableFacts, log: LogFile, cut_at: str) -> bool:
+    """Whether all that the log holds was committed before a compaction was planned."""
+    if facts.slices_by_completion_time:
+        completion = facts.timeline.completion_time(log.name.instant)
+        return completion is not None and completion < cut_at and log.path not in facts.left_overs
+    scan = facts.logs.get(log.path)
+    return scan is not None and bool(scan.instants) and max(scan.instants) < cut_at
+
+
+def _group(op: PlannedOperation) -> tuple[str, str]:
+    return (op.partition, op.file_id)
+
+
+def _commit_path(facts: TableFacts, time: str) -> str:
+    found = facts.timeline.find(time)
+    return f"{facts.timeline_path}/{time if found is None else found.file_name}"
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+COMPACTIONS = Check(
+    "compactions",
+    "I10, I13",
+    "each log of a compacted slice was merged or left over, one of the two, and the commit says so as the plan does",
+    "a log that the plan's listing missed is in neither: its records are gone with the old slice",
+    look_at_compactions,
+)
+FRESHNESS = Check(
+    "freshness",
+    "I2, I8",
+    "everything before the published cut that was committed before its plan is in base files, and cuts never fall",
+    "a file group without a base file is passed over, and T is published all the same",
+    look_at_freshness,
+)

@@ -1,0 +1,98 @@
+"""Checks of what files are, by their headers and footers; and of Hudi's own index of them."""
+
+from collections.abc import Iterator
+
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+
+_RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
+
+
+def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
+    """Each log of a slice can be read to its end, but for what a write left that broke off."""
+    if facts.view is None:
+        yield Unchecked("the file slices are not known")
+        return
+    logs = [log for slices in facts.view.slices.values() for found in slices for log in found.log_files]
+    for log in logs:
+        scan = facts.logs.get(log.path)
+        if scan is None:
+            continue  # a link that leads nowhere
+        if scan.problem is not None:
+            yield Finding(log.path, scan.problem, _RESTORE)
+        for block in scan.blocks:
+            if facts.is_lost(log.path, block):
+                whose = f"of {block.instant}" if block.instant is not None else "that doesn't say which write it is of"
+                problem = f"has a torn block {whose} at byte {block.offset}: readers pass over its records"
+                yield Finding(log.path, problem, _RESTORE)
+
+
+def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
+    """Each base file is Parquet to its footer, and has as many records as its commit says."""
+    for path, why in sorted(facts.base_problems.items()):
+        yield Finding(path, why, _RESTORE)
+    for path, rows in sorted(facts.row_counts.items()):
+        for time, stat in facts.committed.get(path, ()):
+            if stat.num_writes != rows:
+                yield Finding(path, f"has {rows} records, but {stat.num_writes} by the commit {time}", _RESTORE)
+
+
+def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
+    """Hudi's metadata table lists the committed files that are there, with their sizes, and no others."""
+    if not facts.has_metadata_table:
+        yield Unchecked("the table has no metadata table")
+        return
+    if facts.index_problem is not None:
+        yield Finding(".hoodie/metadata", facts.index_problem, _REBUILD)
+        return
+    if facts.indexed_files is None:
+        yield Unchecked("the metadata table has not followed all that happened: readers list the folders instead")
+        return
+    there = {f.path: f.size for f in facts.data_files if f.path in facts.committed or f.path in facts.indexed_files}
+    for path in sorted(there.keys() - facts.indexed_files.keys()):
+        yield Finding(
+            path, "is not in the listing of Hudi's metadata table: readers by it don't see the file", _REBUILD
+        )
+    for path in sorted(facts.indexed_files.keys() - there.keys() - facts.going):
+        yield Finding(path, "is in the listing of Hudi's metadata table, and not in its folder", _REBUILD)
+    for path, size in sorted(facts.indexed_files.items()):
+        if there.get(path, size) != size:
+            problem = f"has {there[path]} bytes, but {size} in the listing of Hudi's metadata table"
+            yield Finding(path, problem, _REBUILD)
+
+
+def look_at_leavings(facts: TableFacts) -> Iterator[Said]:
+    """What dead writers and finished actions left that no reader looks at."""
+    yield from (Remark(text) for text in facts.leavings)
+
+
+_REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop): Hudi's next write builds it anew"
+
+LOG_BLOCKS = Check(
+    "log-blocks",
+    "I10",
+    "every block that a completed write put into a log is whole",
+    "a block's length is torn: readers pass over it to the next one, and what it held is lost without an error",
+    look_at_log_blocks,
+)
+BASE_FILES = Check(
+    "base-files",
+    "I10",
+    "every base file can be opened, and has as many records as its commit says",
+    "a base file that was cut off: every query of its slice fails",
+    look_at_base_files,
+)
+METADATA_TABLE = Check(
+    "metadata-table",
+    "I11",
+    "Hudi's metadata table lists just the committed files that are there",
+    "a left-over that it doesn't list is invisible to every reader that lists by it",
+    look_at_metadata_table,
+)
+LEAVINGS = Check(
+    "leavings",
+    "I6",
+    "nothing that dead writers left is in a reader's way; what is left is told",
+    "a pending write without a writer keeps cleaning and archival from going on",
+    look_at_leavings,
+)

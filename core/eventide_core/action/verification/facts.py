@@ -1,0 +1,262 @@
+"""What is known of a table when its invariants are checked. All paths are relative to the table's root."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from eventide_core.action.freshness import Freshness
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFacts:
+    """One block of a log, by its header. A torn one has an instant where its header is whole."""
+
+    offset: int
+    instant: str | None
+    is_torn: bool = False
+    is_command: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogScan:
+    """The blocks of a log up to what cannot be read, and why it cannot."""
+
+    blocks: tuple[BlockFacts, ...]
+    problem: str | None = None
+
+    @property
+    def instants(self) -> frozenset[str]:
+        """Those of its blocks with records, whole or torn."""
+        return frozenset(b.instant for b in self.blocks if b.instant is not None and not b.is_command)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFacts:
+    """What reading records told. `problems` say by path why something could not be read.
+
+    `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
+    that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
+    and the slice's new base file; None where it didn't.
+    """
+
+    audits: tuple[SliceAudit, ...] = ()
+    watermark_ms: int | None = None
+    compared_copies: int = 0
+    copies: Mapping[str, str] = field(default_factory=dict[str, str])
+    repeated: tuple[tuple[str, RepeatedKey], ...] = ()
+    differences: Mapping[str, RowDifference | None] = field(default_factory=dict[str, RowDifference | None])
+    problems: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)  # without slots: what follows from the facts is kept once it was asked for
+class TableFacts:
+    """A table as it was found.
+
+    `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
+    decoded. `listing` are the files of all folders but `.hoodie`; `unmarked` those of folders that don't bear Hudi's mark of
+    a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
+    where they are still there. `left_overs` says of which log each is the copy or link. `going` are files that something
+    pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote.
+    `row_counts` are by base file, as its footer has them. `event_times` are those of the logs of the latest slices, told as
+    the planner is told them. `indexed_files` are those that Hudi's metadata table lists, with their sizes.
+    """
+
+    slices_by_completion_time: bool
+    timeline_path: str
+    timeline_names: tuple[str, ...]
+    timeline: Timeline
+    later: Timeline
+    commits: Mapping[str, CommitMetadata]
+    unreadable: Mapping[str, str]
+    listing: tuple[DataFile, ...]
+    unmarked: frozenset[str]
+    view: FileSystemView | None
+    view_problem: str | None
+    blocks: BlockFilter
+    plans: Mapping[str, CompactionPlan | ForeignPlan]
+    left_overs: Mapping[str, str]
+    going: frozenset[str]
+    saved: Mapping[str, frozenset[str]]
+    archived: frozenset[str]
+    logs: Mapping[str, LogScan]
+    row_counts: Mapping[str, int]
+    base_problems: Mapping[str, str]
+    freshness: Freshness | None
+    event_times: Mapping[str, EventTimeRange]
+    freshness_problem: str | None
+    has_metadata_table: bool
+    indexed_files: Mapping[str, int] | None
+    index_problem: str | None
+    leavings: tuple[str, ...]
+    records: RecordFacts | None = None
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        return {file.path: file.size for file in self.listing}
+
+    @cached_property
+    def data_files(self) -> tuple[DataFile, ...]:
+        """The base and log files."""
+        return tuple(file for file in self.listing if is_data_file(file.name))
+
+    @cached_property
+    def committed(self) -> Mapping[str, tuple[tuple[str, WriteStat], ...]]:
+        """The write stats of each file that completed writes of the active timeline name, with their requested times."""
+        found: dict[str, list[tuple[str, WriteStat]]] = {}
+        for time, metadata in self.commits.items():
+            for stat in metadata.stats:
+                found.setdefault(stat.path, []).append((time, stat))
+        return {path: tuple(stats) for path, stats in found.items()}
+
+    @cached_property
+    def compactions(self) -> Mapping[str, CompactionPlan]:
+        """The plans of completed compactions of eventide, as far as they are known and eventide completed them.
+
+        Another engine runs its plan in full, and says nothing of links.
+        """
+        return {
+            time: plan
+            for time, plan in self.plans.items()
+            if isinstance(plan, CompactionPlan)
+            and time in self.commits
+            and any(key.startswith("eventide.") for key in self.commits[time].extra_metadata)
+        }
+
+    def extra_metadata(self, time: str) -> Mapping[str, str]:
+        """What the completed write of that requested time says besides its files."""
+        return self.commits[time].extra_metadata if time in self.commits else {}
+
+    def slice_at(self, group: FileGroup, instant: str) -> FileSlice | None:
+        """The slice of that base instant."""
+        slices = () if self.view is None else self.view.slices.get(group, ())
+        return next((found for found in slices if found.base_instant == instant), None)
+
+    @cached_property
+    def latest_slices(self) -> tuple[FileSlice, ...]:
+        """What a snapshot reads now."""
+        return () if self.view is None else self.view.latest_slices()
+
+    @cached_property
+    def missing(self) -> Mapping[str, tuple[str, WriteStat]]:
+        """The files that completed writes put into slices which are still there, and that aren't; and who says so.
+
+        1. Of a slice that is as new as the file group's latest base file, nothing may be gone.
+        2. Cleaning takes older slices as a whole: a log that is gone where its base file stayed was lost. Not so where a
+           savepoint keeps that base file, which keeps the logs of its time alone.
+        """
+        if self.view is None:
+            return {}
+        bases = self._known_bases
+        kept = {path for paths in self.saved.values() for path in paths}
+        lost: dict[str, tuple[str, WriteStat]] = {}
+        for path, stats in self.committed.items():
+            time, stat = stats[-1]
+            group = (stat.partition, stat.file_id)
+            if path in self.sizes or path in self.going or self.view.is_replaced(group):
+                continue
+            at = self._slice_of(path, bases.get(group, {}))
+            if at is None:
+                continue
+            if at >= max(bases.get(group, {}), default=""):
+                lost[path] = (time, stat)
+            elif LogFileName.parse(path.rpartition("/")[2]) is not None:
+                base = bases[group].get(at)
+                if base is not None and base in self.sizes and base not in kept:
+                    lost[path] = (time, stat)
+        return lost
+
+    @cached_property
+    def _known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
+        """The base files of each file group by instant, be they there or only in the words of a commit."""
+        found: dict[FileGroup, dict[str, str]] = {}
+        for slices in () if self.view is None else self.view.slices.values():
+            for one in slices:
+                if one.base_file is not None:
+                    found.setdefault(one.file_group, {})[one.base_instant] = one.base_file.path
+        for path, stats in self.committed.items():
+            base = BaseFileName.parse(path.rpartition("/")[2])
+            if base is not None:
+                found.setdefault((stats[-1][1].partition, base.file_id), {})[base.instant] = path
+        return found
+
+    def _slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
+        """The base instant of the slice that a file belongs to; None for a log of a write that has not completed."""
+        name = path.rpartition("/")[2]
+        if (base := BaseFileName.parse(name)) is not None:
+            return base.instant
+        log = LogFileName.parse(name)
+        if log is None:
+            return None
+        if not self.slices_by_completion_time:
+            return log.instant
+        completion = self.timeline.completion_time(log.instant)
+        return max((i for i in bases if completion and i <= completion), default=completion)
+
+    @cached_property
+    def damaged_groups(self) -> frozenset[FileGroup]:
+        """The file groups whose files are missing, so that nothing else can be said of their slices."""
+        return frozenset((stat.partition, stat.file_id) for _, stat in self.missing.values())
+
+    @cached_property
+    def whole_slices(self) -> tuple[FileSlice, ...]:
+        """The latest slices of which no file is missing or unreadable."""
+        return tuple(found for found in self.latest_slices if self.is_whole(found))
+
+    def is_whole(self, found: FileSlice) -> bool:
+        """Whether all that a reader of the slice needs is there and, as far as headers and footers tell, can be read."""
+        if found.file_group in self.damaged_groups:
+            return False
+        if found.base_file is not None and found.base_file.path in self.base_problems:
+            return False
+        return all(self.is_readable(log.path) for log in found.log_files)
+
+    @cached_property
+    def astray(self) -> Mapping[str, str]:
+        """How each link goes wrong that doesn't lead, in one hop, to the file of its file group that it stands for."""
+        links = {file.path: file.link_target for file in self.listing if file.link_target is not None}
+        found: dict[str, str] = {}
+        for path, target in links.items():
+            if target.startswith("/") or ".." in target.split("/") or ":" in target.split("/")[0]:
+                found[path] = f"leads to {target}, outside of the table"
+            elif target in links:
+                found[path] = f"leads to {target}, which is itself a link"
+            elif target not in self.sizes:
+                found[path] = f"leads to {target}, which is not there"
+            elif _file_group(path) != _file_group(target):
+                found[path] = f"leads to {target}, a file of another file group"
+            elif self.left_overs.get(path, target) != target:
+                found[path] = f"leads to {target}, but to {self.left_overs[path]} by the commit that made it"
+        return found
+
+    def is_readable(self, log_path: str) -> bool:
+        if log_path in self.astray:
+            return False
+        scan = self.logs.get(log_path)
+        return scan is not None and scan.problem is None and not any(self.is_lost(log_path, b) for b in scan.blocks)
+
+    def is_lost(self, log_path: str, block: BlockFacts) -> bool:
+        """Whether a block is torn of which a completed write may have promised the records.
+
+        One that doesn't say whose it is, behind all that was promised, is what a writer left who died.
+        """
+        if not block.is_torn:
+            return False
+        if block.instant is not None:
+            return self.blocks.accepts(block.instant)
+        promised = max((stat.file_size_bytes for _, stat in self.committed.get(log_path, ())), default=None)
+        return promised is None or block.offset < promised
+
+
+def _file_group(path: str) -> FileGroup:
+    folder, _, name = path.rpartition("/")
+    parsed = LogFileName.parse(name) or BaseFileName.parse(name)
+    return (folder, "" if parsed is None else parsed.file_id)

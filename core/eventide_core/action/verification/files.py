@@ -1,0 +1,137 @@
+"""Checks of which files there are: none missing, none that nobody wrote."""
+
+from collections.abc import Iterator
+
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.plans import CompactionPlan
+
+_RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
+
+
+def look_at_file_slices(facts: TableFacts) -> Iterator[Said]:
+    """Base and log files make up file slices, in folders that are marked as partitions."""
+    if facts.view_problem is not None:
+        yield Finding("", facts.view_problem, "mend what it names; until then nothing more can be said of the slices")
+    for path in sorted(facts.unmarked):
+        yield Finding(
+            path,
+            "lies in a folder without .hoodie_partition_metadata: readers pass over it",
+            "restore that file from another partition, or remove this one if no commit names it",
+        )
+
+
+def look_at_committed_files(facts: TableFacts) -> Iterator[Said]:
+    """Nothing that a live slice needs is missing, and each file is as large as its writer left it."""
+    if facts.view is None:
+        yield Unchecked("the file slices are not known")
+        return
+    for path, (time, _) in sorted(facts.missing.items()):
+        yield Finding(path, f"is missing: the commit {time} wrote it, and its file slice is still in use", _RESTORE)
+    for file in facts.data_files:
+        stats = facts.committed.get(file.path)
+        if not stats or file.path in facts.unmarked or file.link_target is not None:
+            continue
+        if facts.left_overs.get(file.path) in facts.sizes:
+            continue  # held to the log that it is a copy of
+        wanted = max(stat.file_size_bytes for _, stat in stats)
+        # On version 6 a log may have grown since: others append, and write command blocks.
+        is_shared = LogFileName.parse(file.name) is not None and not facts.slices_by_completion_time
+        if file.size < wanted or (file.size > wanted and not is_shared):
+            yield Finding(file.path, f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}", _RESTORE)
+
+
+def look_at_savepoints(facts: TableFacts) -> Iterator[Said]:
+    """Every file that a savepoint keeps is there."""
+    for time, paths in sorted(facts.saved.items()):
+        for path in sorted(paths - facts.sizes.keys()):
+            cure = f"restore the file, or give the savepoint up: `eventide savepoint TABLE {time} --delete`"
+            yield Finding(path, f"is missing, and the savepoint at {time} keeps it", cure)
+
+
+def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
+    """Each base and log file is named by a write that completed, or belongs to one that is under way.
+
+    Version 6 writes its logs under the name of their slice, and rolls back by command blocks: there it is the instants in
+    the blocks that tell, and a log that has none that counts is nobody's harm.
+    """
+    if facts.view is None or facts.unreadable:
+        yield Unchecked("not all that is on the timeline could be read")
+        return
+    saved = {path for paths in facts.saved.values() for path in paths}
+    known = facts.committed.keys() | facts.archived | facts.going | saved | _planned(facts)
+    for file in facts.data_files:
+        if file.path in known:
+            continue
+        base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
+        if log is not None and not facts.slices_by_completion_time:
+            yield from _orphaned_blocks(facts, file, log)
+        else:
+            instant = base.instant if base is not None else log.instant if log is not None else ""
+            yield from _orphan(facts, file, instant)
+
+
+def _planned(facts: TableFacts) -> set[str]:
+    """The files that pending compactions of eventide make."""
+    plans = [p for time, p in facts.plans.items() if time not in facts.commits and isinstance(p, CompactionPlan)]
+    return {op.path_of(name) for p in plans for op in p.operations for name in (*op.linked_names, op.new_base_name)}
+
+
+def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
+    found = facts.timeline.find(instant) or facts.later.find(instant)
+    if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
+        return  # being written, or it was while we looked
+    cure = "remove it once you have looked into it"
+    if found is not None or facts.timeline.is_archived(instant):
+        yield Finding(file.path, f"is not named by the commit {instant}, though readers take it for a part of it", cure)
+    else:
+        problem = f"belongs to no write: there is no instant {instant} on the timeline"
+        yield Finding(
+            file.path, problem, f"`eventide rollback TABLE {instant}` where it was a compaction; else remove it"
+        )
+
+
+def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Iterator[Said]:
+    scan = facts.logs.get(file.path)
+    if scan is None or scan.problem is not None:
+        yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
+        return
+    for instant in sorted(scan.instants):
+        if facts.blocks.accepts(instant):
+            problem = f"holds records of {instant} under the slice {log.instant}, though no commit names the file"
+            cure = f"remove it; `eventide rollback TABLE {log.instant}` does where a compaction was rolled back"
+            yield Finding(file.path, problem, cure)
+            return
+
+
+FILE_SLICES = Check(
+    "file-slices",
+    "I9",
+    "base and log files make up file slices, no two of them in one place",
+    "two attempts of a task leave two base files of one slice: which of them is read is a matter of luck",
+    look_at_file_slices,
+)
+COMMITTED_FILES = Check(
+    "committed-files",
+    "I10",
+    "every file that a completed write put into a live slice is there, as large as it was written",
+    "a log is lost: its records vanish from every query, and no reader complains",
+    look_at_committed_files,
+)
+SAVEPOINTS = Check(
+    "savepoints",
+    "I7",
+    "every file that a savepoint keeps is there",
+    "a cleaner that pins names takes the target of a savepointed link",
+    look_at_savepoints,
+)
+ORPHANS = Check(
+    "orphan-files",
+    "I6",
+    "every base and log file belongs to a write that completed or is under way",
+    "the copy that a rolled back compaction left is taken for committed once its instant is older than the timeline: "
+    "its records count twice",
+    look_at_orphans,
+)

@@ -1,0 +1,95 @@
+"""Checks of left-overs: the links and copies by which they stay visible."""
+
+from collections.abc import Iterator
+
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.table.plans import LinkMode
+
+
+def look_at_links(facts: TableFacts) -> Iterator[Said]:
+    """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit says."""
+    for path, problem in sorted(facts.astray.items()):
+        yield Finding(
+            path, problem, "let it lead to the left-over that it stands for, or put a copy of that in its place"
+        )
+
+
+def look_at_copies(facts: TableFacts) -> Iterator[Said]:
+    """Each copy is as large as the log it is of, as long as that is there."""
+    for path, source in sorted(facts.left_overs.items()):
+        size, original = facts.sizes.get(path), facts.sizes.get(source)
+        if size is None or original is None or size == original:
+            continue
+        if not any(file.path == path and file.link_target is not None for file in facts.listing):
+            problem = f"has {size} bytes, the log {source} that it is a copy of {original}"
+            yield Finding(path, problem, f"copy {source} over it")
+
+
+def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
+    """Each copy holds what the log holds that it is of, byte by byte, as long as that is there."""
+    assert facts.records is not None
+    for path, source in sorted(facts.records.copies.items()):
+        yield Finding(path, f"holds other bytes than the log {source} that it is a copy of", f"copy {source} over it")
+    gone = len(facts.left_overs) - facts.records.compared_copies
+    if gone:
+        yield Remark(f"{gone} left-overs are links, or were not compared: the logs they are of have been cleaned")
+
+
+def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
+    """What a partial compaction left over is visible in the slice it began, before all that was written there since."""
+    if facts.view is None:
+        yield Unchecked("the file slices are not known")
+        return
+    for time, plan in sorted(facts.compactions.items()):
+        for op in plan.operations:
+            found = facts.slice_at((op.partition, op.file_id), time)
+            if found is None or found.base_file is None or found.file_group in facts.damaged_groups:
+                continue  # cleaned since, or missing: others say so
+            is_prefix = plan.link_mode is LinkMode.PREFIX
+            left = [
+                o.log.path if is_prefix or o.linked_name is None else op.path_of(o.linked_name) for o in op.remaining
+            ]
+            visible = [log.path for log in found.log_files]
+            for path in left:
+                if path in facts.sizes and path not in visible:
+                    problem = f"was left over by the compaction at {time}, but is not in the slice that it began"
+                    yield Finding(path, problem, "restore the name that the commit gives it")
+            first = [path for path in visible if path in left]
+            carried = [op.path_of(op.carried_name)] if op.carried_name is not None else []
+            ahead = [path for path in visible[: len(first) + len(carried)] if path not in (*left, *carried)]
+            if ahead or first != [path for path in left if path in first]:
+                place = ahead[0] if ahead else first[0]
+                problem = f"comes in another order than the left-overs of the compaction at {time} are to be read in"
+                yield Finding(place, problem, "compact the table in full, then look which record won")
+
+
+LINKS = Check(
+    "links",
+    "I5, I14",
+    "each link leads in one hop to the file of its file group that its commit names, inside the table",
+    "a cleaner that knows nothing of links removes the target: the slice's left-overs are gone, or every query fails",
+    look_at_links,
+)
+COPIES = Check(
+    "left-over-copies",
+    "I5",
+    "each copy of a left-over is as large as the log it is of",
+    "a copy breaks off half-way: readers pass over the torn block, and its records are lost without an error",
+    look_at_copies,
+)
+COPIED_BYTES = Check(
+    "left-over-bytes",
+    "I5",
+    "each copy of a left-over holds the bytes of the log it is of",
+    "a copy of the right size with other content: other records are read than were committed",
+    look_at_copied_bytes,
+    is_deep=True,
+)
+LEFT_OVERS = Check(
+    "left-overs",
+    "S1",
+    "left-overs are visible in the new slice, and come before what was written into it since",
+    "a copy whose name sorts behind a later log: an old version beats the new one",
+    look_at_left_overs,
+)

@@ -1,0 +1,172 @@
+"""Checks that read records: the deep ones."""
+
+from collections.abc import Iterator
+
+from eventide_core.action.verification.facts import RecordFacts, TableFacts
+from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.table.content_audit import RepeatedKey, StrayKeys
+from eventide_core.table.file_name import path_in
+
+_RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
+_INSERTS = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"})
+
+
+def _records(facts: TableFacts) -> RecordFacts:
+    assert facts.records is not None, "a deep check is asked only where records were read"
+    return facts.records
+
+
+def look_at_readability(facts: TableFacts) -> Iterator[Said]:
+    """Every record of the latest slices can be decoded, to the last column."""
+    found = _records(facts)
+    told = dict(found.problems)
+    for audit in found.audits:
+        told.update(audit.unreadable)
+    for path, why in sorted(told.items()):
+        yield Finding(path, why, _RESTORE)
+    left_out = len(facts.latest_slices) - len(facts.whole_slices)
+    if left_out:
+        yield Remark(f"{left_out} file slices were left out: files of theirs are missing or damaged")
+
+
+def look_at_versions(facts: TableFacts) -> Iterator[Said]:
+    """1. No version of a record is there twice, and of no write that never completed. 2. No key is there twice, unless
+    Hudi's insert operations may have written it so: they don't look for keys.
+    """
+    found = _records(facts)
+    repeated = [(a.partition, one) for a in found.audits for one in a.repeated] + list(found.repeated)
+    for partition, one in repeated:
+        place = ", ".join(path_in(partition, file_id) for file_id in one.places)
+        keys = f"{one.count} keys, such as {one.example!r}," if one.count > 1 else f"the key {one.example!r}"
+        verb = "are" if one.count > 1 else "is"
+        if not one.is_same_version and _may_be_inserted(facts, one):
+            yield Remark(f"{keys} {verb} there more than once in {place}: insert operations may write them so")
+        else:
+            what = "in one and the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
+            yield Finding(
+                place, f"{keys} {verb} there more than once, {what}", "delete the key, and write it once again"
+            )
+    for audit in found.audits:
+        for time, rows in sorted(audit.commit_times.items()):
+            if not facts.blocks.accepts(time):
+                problem = f"has {rows} records of {time}, which never completed"
+                cure = "restore the table to a savepoint before them"
+                yield Finding(path_in(audit.partition, audit.file_id), problem, cure)
+
+
+def _may_be_inserted(facts: TableFacts, key: RepeatedKey) -> bool:
+    """Whether one of the key's writes was an insert, as far as is known: what has been archived may have been."""
+    if not key.commit_times:
+        return True
+    written = [facts.commits.get(time) for time in key.commit_times]
+    return any(metadata is None or metadata.operation_type.upper() in _INSERTS for metadata in written)
+
+
+def look_at_indexes(facts: TableFacts) -> Iterator[Said]:
+    """A base file's footer excludes none of its own keys."""
+    for audit in _records(facts).audits:
+        if audit.hidden_keys is not None:
+            place = path_in(audit.partition, audit.file_id)
+            problem = (
+                f"its base file's footer hides {_keys(audit.hidden_keys)} from whoever looks for them by bloom filter"
+            )
+            yield Finding(place, problem, "compact the slice again: that writes the footer anew")
+
+
+def look_at_read_optimized(facts: TableFacts) -> Iterator[Said]:
+    """Every row of the snapshot before the watermark is in the read-optimized view, in the same version."""
+    found = _records(facts)
+    if found.watermark_ms is None:
+        yield Unchecked("no event-time compaction has published a cut")
+        return
+    for audit in found.audits:
+        if audit.late_rows is not None:
+            place = path_in(audit.partition, audit.file_id)
+            problem = f"{_keys(audit.late_rows)} before the watermark {found.watermark_ms} are not in the base file"
+            yield Finding(place, problem, "compact the table again before a later T")
+
+
+def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
+    """No log holds a record earlier than its write stat, or its headers, tell the planner."""
+    for audit in _records(facts).audits:
+        for path, least in sorted(audit.least_event_time_ms.items()):
+            told = facts.event_times.get(path)
+            if told is None or least is None:
+                continue
+            if told.min_ms is None or least < told.min_ms:
+                problem = f"holds a record of {least}, and is said to hold none before {told.min_ms}"
+                cure = "leave hoodie.payload.event.time.field out: then eventide trusts no write stat"
+                yield Finding(path, problem, cure)
+
+
+def look_at_compacted_rows(facts: TableFacts) -> Iterator[Said]:
+    """Where a compaction's old files are still there, its old slice and its new one show the same rows."""
+    differences = _records(facts).differences
+    for path, found in sorted(differences.items()):
+        for what, keys in (
+            () if found is None else (("lost", found.lost), ("added", found.added), ("changed", found.changed))
+        ):
+            if keys is not None:
+                cure = "restore the table to a savepoint before the compaction, or roll that back"
+                yield Finding(path, f"the compaction that wrote it {what} {_keys(keys)}", cure)
+    compared = sum(len(plan.operations) for plan in facts.compactions.values())
+    if compared > len(differences):
+        yield Remark(
+            f"{compared - len(differences)} compacted slices could not be compared: old files have been cleaned"
+        )
+    if not compared:
+        yield Unchecked("no compaction of eventide is on the active timeline with its plan")
+
+
+def _keys(found: StrayKeys) -> str:
+    return f"{found.count} keys, such as {found.example!r}," if found.count > 1 else f"the key {found.example!r}"
+
+
+READABLE = Check(
+    "records-readable",
+    "I10",
+    "every record of the latest slices can be decoded",
+    "a bit flips on disk: a merge fails, or a value is wrong",
+    look_at_readability,
+    is_deep=True,
+)
+VERSIONS = Check(
+    "record-versions",
+    "I10",
+    "each version of a record is in one place, and no key in two",
+    "a key that left the base while a left-over holds it is written into a new file group by an index of base files",
+    look_at_versions,
+    is_deep=True,
+)
+INDEXES = Check(
+    "key-indexes",
+    "I11",
+    "a base file's bloom filter and range of keys exclude none of its keys",
+    "a writer looks for a key by the filter, does not find it, and writes it a second time elsewhere",
+    look_at_indexes,
+    is_deep=True,
+)
+READ_OPTIMIZED = Check(
+    "read-optimized",
+    "I2",
+    "every row before the watermark is in the read-optimized view",
+    "a late record is in a log, and the watermark was not lowered",
+    look_at_read_optimized,
+    is_deep=True,
+)
+EVENT_TIMES = Check(
+    "event-times",
+    "I2",
+    "no log holds a record earlier than is told of it",
+    "write stats leave nulls and some texts out: a log with a record before T is left over",
+    look_at_event_times,
+    is_deep=True,
+)
+COMPACTED_ROWS = Check(
+    "compacted-rows",
+    "S1",
+    "the slice that a compaction took and the one that it began show the same rows",
+    "a merge that forgets a delete: an older record comes back",
+    look_at_compacted_rows,
+    is_deep=True,
+)

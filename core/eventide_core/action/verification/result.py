@@ -1,0 +1,103 @@
+"""What a verification answers: of each named check whether it passed, and what it found.
+
+A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to what it
+says. What it says are findings (damage), remarks (harmless, or what it had to leave out), or why it could not look at all.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eventide_core.action.verification.facts import TableFacts
+
+
+class Status(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Damage: the file it is about (or the folder, or the instant), what is wrong with it, and what mends it."""
+
+    path: str
+    problem: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a person may want to know although it breaks no promise."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """Why a check could not be made."""
+
+    reason: str
+
+
+Said = Finding | Remark | Unchecked
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A named invariant. `against` is the counterexample; `is_deep`: it reads records."""
+
+    name: str
+    invariant: str
+    promise: str
+    against: str
+    look: Callable[[TableFacts], Iterable[Said]]
+    is_deep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check answered. `remarks` say also why it was not made."""
+
+    name: str
+    invariant: str
+    promise: str
+    status: Status
+    findings: tuple[Finding, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What is known of a table's soundness. `is_deep`: records were read, too."""
+
+    checks: tuple[CheckResult, ...]
+    is_deep: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether no check failed; of what was not checked nothing is said."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[CheckResult, ...]:
+        return tuple(check for check in self.checks if check.status is Status.FAILED)
+
+    @property
+    def not_checked(self) -> tuple[CheckResult, ...]:
+        return tuple(check for check in self.checks if check.status is Status.NOT_CHECKED)
+
+
+def result_of(check: Check, facts: TableFacts) -> CheckResult:
+    """What the check answers of these facts."""
+    if check.is_deep and facts.records is None:
+        return _answer(check, (Unchecked("records were not read: give --deep"),))
+    return _answer(check, tuple(check.look(facts)))
+
+
+def _answer(check: Check, said: tuple[Said, ...]) -> CheckResult:
+    findings = tuple(one for one in said if isinstance(one, Finding))
+    unchecked = tuple(one.reason for one in said if isinstance(one, Unchecked))
+    remarks = (*unchecked, *(one.text for one in said if isinstance(one, Remark)))
+    status = Status.FAILED if findings else Status.NOT_CHECKED if unchecked else Status.PASSED
+    return CheckResult(check.name, check.invariant, check.promise, status, findings, remarks)

@@ -1,0 +1,96 @@
+"""Checks of the timeline, and of what is pending on it."""
+
+import re
+from collections.abc import Iterator
+
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.result import Check, Finding, Remark, Said
+from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
+from eventide_core.table.plans import CompactionPlan
+
+_LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
+
+
+def look_at_timeline(facts: TableFacts) -> Iterator[Said]:
+    """1. Each file that looks like an instant is one. 2. An instant is of one action and completes once, after it was
+    requested. 3. An inflight compaction has its plan. 4. What completed says what it did.
+    """
+    by_time: dict[tuple[str, bool], list[Instant]] = {}
+    for name in facts.timeline_names:
+        instant = Instant.parse(name)
+        if instant is not None:
+            by_time.setdefault((instant.requested_time, instant.action is Action.SAVEPOINT), []).append(instant)
+        elif _LIKE_AN_INSTANT.match(name):
+            yield Finding(
+                f"{facts.timeline_path}/{name}", "is no instant that Hudi knows", "remove it if nobody knows it"
+            )
+    for (time, _), states in sorted(by_time.items()):
+        yield from _one_instant(facts, time, states)
+    for path, why in sorted(facts.unreadable.items()):
+        yield Finding(path, why, "restore the file from a copy; it says what an instant did")
+
+
+def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterator[Said]:
+    place = f"{facts.timeline_path}/{time}"
+    completed = [i for i in states if i.is_completed]
+    actions = sorted({COMPLETED_ACTION.get(i.action, i.action) for i in states})
+    if len(completed) > 1:
+        names = ", ".join(i.file_name for i in completed)
+        yield Finding(
+            place, f"has completed {len(completed)} times: {names}", "keep the file whose data files are there"
+        )
+    if len(actions) > 1:
+        yield Finding(place, f"is of several actions: {', '.join(actions)}", "find out which one wrote the data files")
+    for instant in completed:
+        end = instant.completion_time
+        if facts.slices_by_completion_time != (end is not None):
+            said = "says no completion time" if end is None else "says a completion time, which version 6 does not know"
+            yield Finding(f"{facts.timeline_path}/{instant.file_name}", said, "restore the file's name")
+        elif end is not None and end < time:
+            problem = f"completed at {end}, before it was requested"
+            yield Finding(f"{facts.timeline_path}/{instant.file_name}", problem, "restore the file's name")
+    inflight = Instant(time, Action.COMPACTION, State.INFLIGHT)
+    if not completed and inflight in states and Instant(time, Action.COMPACTION, State.REQUESTED) not in states:
+        problem = "is a compaction under way without a plan"
+        yield Finding(f"{facts.timeline_path}/{inflight.file_name}", problem, "remove the file; nobody can end it")
+
+
+def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
+    """Every file that a pending compaction will merge or leave is there, as it was when the plan was made."""
+    for pending in facts.timeline.pending_plans:
+        plan = facts.plans.get(pending.requested_time)
+        if plan is None:
+            if pending.action is not Action.COMPACTION:
+                yield Remark(f"the pending {pending.action} at {pending.requested_time} was not looked into")
+            continue
+        cure = f"restore the file, or run `eventide rollback TABLE {pending.requested_time}`"
+        for path, size in _inputs(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths):
+            found = facts.sizes.get(path)
+            if found is None:
+                yield Finding(path, f"is missing, and the pending plan at {pending.requested_time} needs it", cure)
+            elif size is not None and found != size:
+                problem = f"has {found} bytes, but {size} by the pending plan at {pending.requested_time}"
+                yield Finding(path, problem, cure)
+
+
+def _inputs(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
+    for op in plan.operations:
+        if op.base_path is not None:
+            yield op.base_path, None
+        yield from ((log.path, log.size) for log in (*op.compacted, *(left.log for left in op.remaining)))
+
+
+TIMELINE = Check(
+    "timeline",
+    "I12",
+    "each instant is of one action, completes once, and says what it did",
+    "two executors of one plan complete it at two times: readers see the slice begin twice",
+    look_at_timeline,
+)
+PENDING_PLANS = Check(
+    "pending-plans",
+    "I13",
+    "every file that a pending compaction needs is there as it was planned",
+    "a log of a plan is removed by hand: who runs the plan would take the slice for empty",
+    look_at_pending_plans,
+)

@@ -1,0 +1,64 @@
+"""`eventide verify`: whether a table keeps its promises."""
+
+from typing import Any
+
+import click
+
+from eventide.cli.console import table_of
+from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide_core.action.verification.result import CheckResult, Verification
+from eventide_core.config import EVENT_TIME_FIELD
+
+FAILED = 1
+
+
+@click.command()
+@click.argument("table")
+@click.option("--deep", is_flag=True, help="Read every record of the latest slices, too.")
+@event_time_option
+@common_options
+@click.pass_context
+def verify(ctx: click.Context, settings: Settings, table: str, deep: bool, event_time: str | None) -> None:
+    """Check that a table keeps its promises.
+
+    By names, sizes, headers and footers of TABLE; with --deep by its records. Writes nothing. Says what is damaged, with
+    a cure, and what was not checked. Exit code 1 when a check failed.
+    """
+    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened, settings.console.progress() as progress:
+        found = opened.verify(deep=deep, progress=progress)
+    settings.console.result(
+        {"ok": found.ok, "deep": found.is_deep, "checks": [_json(check) for check in found.checks]},
+        table_of("", ("check", "invariant", "status", "what it says"), [_row(check) for check in found.checks]),
+        *_damage(found),
+        _sum(found),
+    )
+    if not found.ok:
+        ctx.exit(FAILED)
+
+
+def _json(check: CheckResult) -> dict[str, Any]:
+    return {
+        "name": check.name,
+        "invariant": check.invariant,
+        "promise": check.promise,
+        "status": str(check.status),
+        "findings": [{"path": f.path, "problem": f.problem, "cure": f.cure} for f in check.findings],
+        "remarks": list(check.remarks),
+    }
+
+
+def _row(check: CheckResult) -> tuple[object, ...]:
+    return (check.name, check.invariant, str(check.status), "; ".join((check.promise, *check.remarks)))
+
+
+def _damage(found: Verification) -> list[str]:
+    return [
+        f"{check.name}: {finding.path or 'the table'} {finding.problem}\n    cure: {finding.cure}"
+        for check in found.failed
+        for finding in check.findings
+    ]
+
+
+def _sum(found: Verification) -> str:
+    passed = len(found.checks) - len(found.failed) - len(found.not_checked)
+    return f"{passed} checks passed, {len(found.failed)} failed, {len(found.not_checked)} not made"

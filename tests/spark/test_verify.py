@@ -1,0 +1,113 @@
+"""`eventide verify` on tables that Hudi wrote: no false alarm through a table's whole life, and what a person is told."""
+
+from pathlib import Path
+
+import pytest
+
+from eventide import Table
+from eventide_core.errors import NotAHudiTableError
+from support import golden
+from support.command_line import content_of, run, run_json
+
+T = 1_700_001_500_000
+
+
+@pytest.mark.parametrize("name", golden.names())
+def test_a_table_that_hudi_wrote_is_sound(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    before = content_of(path)
+    found = Table.open(str(path)).verify(deep=True)
+    assert found.ok, found.failed
+    assert content_of(path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("v6_no_deletes", "copy"),
+        ("v6_no_deletes", "symlink"),
+        ("v9_log_only", "auto"),
+        ("v9_no_deletes", "symlink"),
+        ("v6_mdt", "copy"),
+        ("v9_mdt", "copy"),
+    ],
+)
+def test_a_table_stays_sound_through_all_that_eventide_does_to_it(name: str, mode: str, tmp_path: Path) -> None:
+    """Compacted in part, saved, compacted in full, cleaned, restored, and compacted and rolled back."""
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(str(path), {"eventide.table.exclusive": "true"})
+    saved = table.state().timeline.writes[-1].requested_time
+    table.savepoint(saved)
+    table.compact(table.plan_compaction(T, link_mode=mode))
+    check_sound(table)
+    table.compact(table.plan_compaction("2030-01-01T00:00Z"))
+    table.clean(1)
+    check_sound(table)
+    table.restore(saved)
+    check_sound(table)
+    table.rollback(table.compact(table.plan_compaction(T, link_mode=mode)).instant)
+    check_sound(table)
+
+
+def test_a_link_that_leads_out_of_the_table_is_told_and_not_followed(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    table = Table.open(str(path), {"eventide.table.exclusive": "true"})
+    plan = table.plan_compaction(T, link_mode="symlink")
+    table.compact(plan)
+    op = next(op for op in plan.operations if op.remaining)
+    outside = tmp_path / "outside.log"
+    outside.write_bytes((path / op.remaining[0].log.path).read_bytes())
+    link = next(p for p in path.glob("part=*/.*") if p.is_symlink())
+    link.unlink()
+    link.symlink_to(outside)
+    answer = run("verify", path, "--deep", "--output", "json")
+    assert answer.exit_code == 1, answer.stderr
+    failed = [check for check in answer.document["checks"] if check["status"] == "failed"]
+    assert [check["name"] for check in failed] == ["links"]
+    (finding,) = failed[0]["findings"]
+    assert finding["path"] == str(link.relative_to(path))
+    assert "outside of the table" in finding["problem"]
+
+
+def test_a_link_to_a_folder_leads_nobody_round_in_a_circle(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    before = Table.open(str(path)).snapshot().to_arrow().num_rows
+    (path / "part=a" / "round").symlink_to(path)
+    table = Table.open(str(path))
+    assert table.snapshot().to_arrow().num_rows == before
+    assert [check.name for check in table.verify().failed] == ["links"]
+
+
+def test_a_person_is_told_what_is_damaged_how_to_mend_it_and_what_was_not_checked(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    sound = run("verify", path)
+    assert sound.exit_code == 0
+    assert "records were not read: give --deep" in sound.stdout
+    log = max(path.glob("part=a/.*.log.*[0-9]"))
+    log.unlink()
+    answer = run("verify", path)
+    assert answer.exit_code == 1
+    assert f"committed-files: part=a/{log.name} is missing" in answer.stdout
+    assert "cure: " in answer.stdout
+    assert "1 failed" in answer.stdout
+
+
+def test_json_says_of_each_check_what_it_stands_for(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    document = run_json("verify", path)
+    assert (document["ok"], document["deep"]) == (True, False)
+    assert all(check["invariant"] and check["promise"] for check in document["checks"])
+    assert {check["status"] for check in document["checks"]} == {"passed", "not checked"}
+    names = [check["name"] for check in document["checks"]]
+    assert len(set(names)) == len(names)
+
+
+def test_what_is_no_table_is_an_error_and_no_finding(tmp_path: Path) -> None:
+    assert run("verify", tmp_path).exit_code == 2
+    with pytest.raises(NotAHudiTableError):
+        Table.open(str(tmp_path)).verify()
+
+
+def check_sound(table: Table) -> None:
+    found = table.verify(deep=True)
+    assert found.ok, found.failed
