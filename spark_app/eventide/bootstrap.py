@@ -28,6 +28,7 @@ from eventide_core.service.append import Append
 from eventide_core.service.archive import Archiver
 from eventide_core.service.clean import Cleaner
 from eventide_core.service.freshness import FreshnessReader
+from eventide_core.service.liveness import Liveness
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.read import QueryService
@@ -134,7 +135,7 @@ def assemble(
         freshness=freshness,
         verifier=Verifier(
             files,
-            FactsReader(files, freshness, audit, engine, clock, typed),
+            FactsReader(files, freshness, audit, engine, Liveness(storage, clock, typed), typed),
             RecordsReader(audit, engine),
         ),
         metadata=metadata,

@@ -12,19 +12,19 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.action.verification.facts import BlockFacts, LogScan, TableFacts
 from eventide_core.config import Options
 from eventide_core.errors import EventideError, StorageError
-from eventide_core.ports import Clock, ContentAudit, Engine, Storage
+from eventide_core.ports import ContentAudit, Engine, Storage
 from eventide_core.service.attempt import Attempt, Problem
 from eventide_core.service.compaction_commit import LINKS_KEY
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.freshness import FreshnessReader
+from eventide_core.service.liveness import Liveness
 from eventide_core.service.table import PARTITION_MARK, TableFiles, TableState
-from eventide_core.service.write_leavings import heartbeat_age_ms, heartbeat_expiry_ms
+from eventide_core.service.write_leavings import instants_with_leavings
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_group_write import heartbeat_path, marker_folder
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file, path_in
 from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
+from eventide_core.table.instant import Action, Instant
 from eventide_core.table.log_block import BlockType, read_blocks
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
@@ -48,7 +48,7 @@ class FactsReader:
     freshness: FreshnessReader
     audit: ContentAudit
     engine: Engine
-    clock: Clock
+    liveness: Liveness
     options: Options
 
     def timeline_names(self, config: TableConfig) -> tuple[str, ...]:
@@ -275,24 +275,15 @@ class FactsReader:
         return {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}, None
 
     def _leavings(self, timeline: Timeline) -> Iterable[str]:
-        storage, now = self.files.storage, self.clock.now_ms()
         pending = {i.requested_time for i in timeline.pending}
-        for entry in storage.list(marker_folder("").rstrip("/")):
-            time = entry.path.rpartition("/")[2]
-            if entry.is_directory and time not in pending:
-                yield f"{entry.path}: markers of {time}, which is not under way; harmless, may be removed"
-        for entry in storage.list(heartbeat_path("").rstrip("/")):
-            time = entry.path.rpartition("/")[2]
-            if time not in pending:
-                yield f"{entry.path}: the heartbeat of {time}, which is not under way; harmless, may be removed"
+        for time in sorted(instants_with_leavings(self.files.storage) - pending):
+            yield f"{time}: markers or a heartbeat of what is no longer under way; harmless, the next clean removes them"
         for instant in timeline.pending:
-            if instant.action in WRITE_ACTIONS:
-                age_ms = heartbeat_age_ms(storage, instant.requested_time, now)
-                if age_ms is not None and age_ms > heartbeat_expiry_ms(self.options):
-                    yield (
-                        f"{instant.requested_time}: the writer of this pending {instant.action} is dead; the next write, "
-                        f"or `eventide rollback TABLE {instant.requested_time}`, rolls it back"
-                    )
+            if self.liveness.is_dead(instant):
+                yield (
+                    f"{instant.requested_time}: the writer of this pending {instant.action} is dead; the next write, or "
+                    f"`eventide rollback TABLE {instant.requested_time}`, rolls it back"
+                )
 
 
 @dataclass(frozen=True, slots=True)
