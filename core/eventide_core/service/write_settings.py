@@ -39,7 +39,7 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
         replace(
             state.shape(event_time_field), schema=schema, delete_marker=state.delete_marker or config.delete_marker
         ),
-        KeyFormat.of(config, root, has_bare_keys=has_bare_keys),
+        KeyFormat.of(config, root, has_bare_keys=has_bare_keys, times=options.values),
         write_layout(options),
         config.version,
     )

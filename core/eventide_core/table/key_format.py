@@ -90,11 +90,19 @@ class KeyFormat:
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
     @classmethod
-    def of(cls, config: TableConfig, root: str, *, has_bare_keys: bool | None = None) -> "KeyFormat":
+    def of(
+        cls,
+        config: TableConfig,
+        root: str,
+        *,
+        has_bare_keys: bool | None = None,
+        times: Mapping[str, str] | None = None,
+    ) -> "KeyFormat":
         """The format of an existing table; `root` names it in errors. Raises UnsupportedTableError.
 
         `has_bare_keys`: what is known of the keys where Hudi versions differ (ComplexKeyGenerator with one key field,
-        before version 9).
+        before version 9). `times` are options of a TimestampBasedKeyGenerator, for what the table does not say: Hudi 0.x
+        leaves out of its properties what the partition field holds.
         """
         properties = config.properties
         if not config.record_key_fields:
@@ -118,7 +126,7 @@ class KeyFormat:
             is_hive_style=properties.get("hoodie.datasource.write.hive_style_partitioning", "false").lower() == "true",
             is_url_encoded=properties.get("hoodie.datasource.write.partitionpath.urlencode", "false").lower() == "true",
             names_key_fields=names_key_fields,
-            partition_time=_partition_time(properties, generator, root) if time_fields else None,
+            partition_time=_partition_time({**(times or {}), **properties}, generator, root) if time_fields else None,
             time_fields=time_fields,
         )
 
@@ -162,7 +170,7 @@ def _partition_time(properties: Mapping[str, str], generator: KeyGenerator, root
     if kind not in list(TimeKind) or output is None:
         raise UnsupportedTableError(
             f"{root}: {_CLASSES[generator]} with {TIME_PREFIX}timestamp.type={kind} and output.dateformat={output}: "
-            f"known types are {', '.join(TimeKind)}, and a format is needed"
+            f"known types are {', '.join(TimeKind)}, and a format is needed; give what the table does not say as options"
         )
     zone = said("output.timezone") or said("timezone") or "UTC"
     return PartitionTime(TimeKind(kind), said("input.dateformat"), output, zone)

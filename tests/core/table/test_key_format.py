@@ -45,6 +45,23 @@ def test_a_time_by_an_unknown_type_is_refused() -> None:
         keys(**{"table.keygenerator.type": "TIMESTAMP", **TIMES, "keygen.timebased.timestamp.type": "SCALAR"})
 
 
+def test_what_a_table_does_not_say_of_its_times_is_taken_from_the_options() -> None:
+    said = {"hoodie.table.version": "6", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.recordkey.fields": "id"}
+    said |= {"hoodie.table.partition.fields": "at", "hoodie.keygen.timebased.output.dateformat": "yyyy-MM"}
+    said["hoodie.table.keygenerator.class"] = "org.apache.hudi.keygen.TimestampBasedKeyGenerator"
+    config = TableConfig.parse("\n".join(f"{key}={value}" for key, value in said.items()), "t")
+    with pytest.raises(UnsupportedTableError, match=r"type=None .* as options"):
+        KeyFormat.of(config, "t")
+    options = {"hoodie.keygen.timebased.timestamp.type": "DATE_STRING"}
+    options |= {
+        "hoodie.keygen.timebased.input.dateformat": "dd.MM.yyyy",
+        "hoodie.keygen.timebased.output.dateformat": "dd",
+    }
+    time = KeyFormat.of(config, "t", times=options).partition_time
+    assert time is not None
+    assert (time.kind, time.input_format, time.output_format) == (TimeKind.TEXT, "dd.MM.yyyy", "yyyy-MM")
+
+
 def test_one_field_of_a_complex_key_before_version_9_has_no_certain_form() -> None:
     assert keys(**{"table.keygenerator.type": "COMPLEX"}).names_key_fields
     with pytest.raises(UnsupportedTableError, match=r"complex\.keygen\.new\.encoding"):
