@@ -37,7 +37,8 @@ from eventide_core.service.rollback import Rollback
 from eventide_core.service.run_compaction import CompactionRunner
 from eventide_core.service.savepoint import Savepoints
 from eventide_core.service.schedule_compaction import CompactionScheduler
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.service.verification_facts import FactsReader
 from eventide_core.service.verification_records import RecordsReader
 from eventide_core.service.verify import Verifier

@@ -28,7 +28,8 @@ from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, Ro
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.planned_groups import planned_groups
 from eventide_core.service.rollback import Rollback
-from eventide_core.service.table import PARTITION_MARK, TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write_instants import WriteInstants
 from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.service.write_settings import base_file_sizes, combines, insert_duplicates, write_shape

@@ -18,7 +18,8 @@ from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, FileInfo, TableLock
 from eventide_core.service.clean import Cleaner
 from eventide_core.service.needed_files import stray_left_overs
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.timeline import Timeline

@@ -33,7 +33,8 @@ from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.needed_files import links_of, needed_paths, savepoints_of, stray_left_overs
 from eventide_core.service.planning_facts import local_instant_time, unused_instant
 from eventide_core.service.rollback import Rollback
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.service.write_leavings import instants_with_leavings, remove_leavings
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.file_name import path_in

@@ -1,7 +1,7 @@
 """The files that a compaction makes besides its commit, and how they go again."""
 
 from eventide_core.ports import Storage
-from eventide_core.service.table import TableFiles
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_group_write import marker_folder
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, PlannedOperation

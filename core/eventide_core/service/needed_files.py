@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from eventide_core.service.outcome import is_rolled_back
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan

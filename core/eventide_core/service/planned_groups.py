@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from eventide_core.errors import BusyError
-from eventide_core.service.table import TableFiles
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.table_config import TableConfig

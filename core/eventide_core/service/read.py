@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
 from eventide_core.errors import CleanedHistoryError, UnsupportedTableError
 from eventide_core.service.history import check_history
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.instant import Instant
 from eventide_core.table.slice_read import QueryPlan

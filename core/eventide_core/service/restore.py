@@ -26,7 +26,8 @@ from eventide_core.service.needed_files import savepoints_of
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.run_rollback import RollbackRunner
 from eventide_core.service.shared_logs import logs_of_completed_write, logs_of_failed_write
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State, next_instant_time
 from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan

@@ -22,7 +22,8 @@ from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.rollback_compaction import CompactionRollback
 from eventide_core.service.run_rollback import RollbackRunner
 from eventide_core.service.shared_logs import logs_of_completed_write, logs_of_failed_write
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.timeline import Timeline

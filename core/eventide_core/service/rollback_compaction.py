@@ -14,7 +14,8 @@ from eventide_core.ports import Lease
 from eventide_core.service.compaction_files import made_files, remove_markers, remove_orphaned_inflight
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, require_ours

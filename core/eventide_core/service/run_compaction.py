@@ -42,7 +42,8 @@ from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.schedule_compaction import CompactionScheduler
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation, require_ours

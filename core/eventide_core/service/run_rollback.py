@@ -21,7 +21,8 @@ from eventide_core.errors import BusyError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Lease, RowChange
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.shared_logs import takes_back
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.table.file_name import LogFileName, path_in
 from eventide_core.table.file_system_view import DataFile

@@ -14,7 +14,8 @@ from eventide_core.ports import Clock, TableLock
 from eventide_core.service.history import check_history
 from eventide_core.service.needed_files import savepoints_of
 from eventide_core.service.planning_facts import unused_instant
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.savepoint_metadata import SavepointMetadata

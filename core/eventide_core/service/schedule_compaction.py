@@ -46,7 +46,8 @@ from eventide_core.service.planning_facts import (
     link_choice_facts,
     unused_instant,
 )
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice

@@ -1,185 +1,34 @@
-"""What a table is at this moment: its settings, timeline, commits and file slices, read through the storage port."""
+"""What a table is at one moment: its settings, timeline, commits and file slices."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 
 from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY
 from eventide_core.errors import (
-    CorruptBaseFileError,
-    CorruptLogBlockError,
     CorruptTimelineError,
-    InstantNotFoundError,
     MissingFileError,
-    RecordDecodeError,
     UnsupportedTableError,
 )
-from eventide_core.ports import ArchivedTimeline, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.outcome import instants_with_outcome
-from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
-from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.instant import Instant
 from eventide_core.table.internal_schema import (
     LATEST_SCHEMA_KEY,
-    SCHEMA_COMMIT_SUFFIX,
-    SCHEMA_FOLDER,
     SchemaVersion,
-    parse_version,
-    parse_versions,
     require_stable_names,
 )
-from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.properties import settings_text
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
-from eventide_core.table.restore_metadata import RestorePlan
-from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
-PARTITION_MARK = ".hoodie_partition_metadata"
 _END_OF_TIME = "9" * 20
-# What a metadata table that is damaged, unknown or being compacted raises: nothing that makes the table itself unreadable.
-_UNREADABLE = (
-    CorruptBaseFileError,
-    CorruptLogBlockError,
-    CorruptTimelineError,
-    MissingFileError,
-    RecordDecodeError,
-    UnsupportedTableError,
-)
-
-
-@dataclass(slots=True)
-class TableFiles:
-    """The metadata files of one table, each read at most once where it cannot change.
-
-    `delete_marker` is by what the reader wants log records to be deletes; Hudi's readers take it from their options, too.
-    """
-
-    storage: Storage
-    codec: MetadataCodec
-    metadata_table: MetadataTable
-    open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
-    delete_marker: DeleteMarker | None = None
-    _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
-    _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
-
-    def config(self) -> TableConfig:
-        """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
-        return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root)
-
-    def timeline(self, config: TableConfig) -> Timeline:
-        """The active timeline, listed anew."""
-        entries = self.storage.list(config.timeline_path)
-        return Timeline.of_file_names(e.path.rpartition("/")[2] for e in entries if not e.is_directory)
-
-    def archive(self, config: TableConfig) -> ArchivedTimeline:
-        """The archived timeline, as it is from now on. Asked for after the active one: an instant then is in either."""
-        archive = self._archives.get(config.archive_path)
-        if archive is None:
-            archive = self._archives[config.archive_path] = self.open_archive(self.storage, config)
-        archive.refresh()
-        return archive
-
-    def commit(self, config: TableConfig, instant: Instant) -> CommitMetadata:
-        """The metadata of a completed write."""
-        path = f"{config.timeline_path}/{instant.file_name}"
-        if path not in self._commits:
-            self._commits[path] = self.codec.decode_commit(self.storage.read(path), path)
-        return self._commits[path]
-
-    def plan(self, config: TableConfig, instant: str) -> CompactionPlan | ForeignPlan:
-        """The plan of a scheduled compaction. Raises InstantNotFoundError."""
-        path = f"{config.timeline_path}/{instant}.compaction.requested"
-        try:
-            data = self.storage.read(path)
-        except MissingFileError:
-            raise InstantNotFoundError(f"{self.storage.root}: no compaction was scheduled at {instant}") from None
-        return self.codec.decode_plan(data, path, instant)
-
-    def clean_plan(self, config: TableConfig, instant: str) -> CleanPlan:
-        """The plan of a clean that was begun."""
-        path = f"{config.timeline_path}/{Instant(instant, Action.CLEAN, State.REQUESTED).file_name}"
-        return self.codec.decode_clean_plan(self.storage.read(path), path, instant)
-
-    def clean(self, config: TableConfig, instant: Instant) -> CleanMetadata:
-        """What a completed clean did."""
-        path = f"{config.timeline_path}/{instant.file_name}"
-        return self.codec.decode_clean(self.storage.read(path), path)
-
-    def restore_plan(self, config: TableConfig, instant: str) -> RestorePlan:
-        """The plan of a restore that was begun."""
-        path = f"{config.timeline_path}/{Instant(instant, Action.RESTORE, State.REQUESTED).file_name}"
-        return self.codec.decode_restore_plan(self.storage.read(path), path, instant)
-
-    def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
-        """What a completed savepoint keeps."""
-        path = f"{config.timeline_path}/{instant.file_name}"
-        return self.codec.decode_savepoint(self.storage.read(path), path)
-
-    def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
-        """Hudi's internal schemas of the table, where its writes say one: those of the commits and of the history."""
-        said = {
-            m.extra_metadata[LATEST_SCHEMA_KEY] for m in commits.values() if m.extra_metadata.get(LATEST_SCHEMA_KEY)
-        }
-        if not said:
-            return ()
-        versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(said)]
-        history = [e.path for e in self.storage.list(SCHEMA_FOLDER) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
-        if history:
-            versions += parse_versions(self.storage.read(max(history)).decode(errors="replace"), max(history))
-        return tuple(versions)
-
-    def partitions(self) -> tuple[str, ...]:
-        """Every partition path, sorted: the folders that hold Hudi's partition mark, at any depth.
-
-        A link to a folder is passed over: it may lead round in a circle.
-        """
-        found: list[str] = []
-        waiting = [""]
-        while waiting:
-            directory = waiting.pop()
-            for entry in self.storage.list(directory):
-                name = entry.path.rpartition("/")[2]
-                if entry.is_directory and entry.link_target is None and name != ".hoodie":
-                    waiting.append(entry.path)
-                elif not entry.is_directory and name.startswith(PARTITION_MARK):
-                    found.append(directory)
-        return tuple(sorted(set(found)))
-
-    def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
-        """The base and log files as the metadata table lists them, for who needs no file of a pending action.
-
-        None where that may not be all: there is none, it has not followed each completed action of the active timeline (a
-        writer went on without it, or it is younger than they are), or it cannot be read. Then the folders tell.
-        """
-        if not config.metadata_partitions:
-            return None
-        followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
-        try:
-            listing = self.metadata_table.listing(followed)
-        except _UNREADABLE:
-            return None
-        if listing is None:
-            return None
-        return tuple(
-            DataFile(partition, path_in(partition, name), listing[partition][name])
-            for partition in sorted(listing)
-            for name in sorted(listing[partition])
-        )
-
-    def data_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
-        """The base and log files of these partitions, by path."""
-        return tuple(
-            DataFile(partition, entry.path, entry.size, entry.link_target)
-            for partition in partitions
-            for entry in self.storage.list(partition)
-            if not entry.is_directory
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from eventide_core.service.compaction_commit import LINKS_KEY
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.liveness import Liveness
-from eventide_core.service.table import PARTITION_MARK, TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write_leavings import instants_with_leavings
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.event_time import EventTimeRange

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from eventide_core.action.verification.checks import verify
 from eventide_core.action.verification.result import Verification
 from eventide_core.ports import Progress
-from eventide_core.service.table import TableFiles
+from eventide_core.service.table_files import TableFiles
 from eventide_core.service.verification_facts import FactsReader
 from eventide_core.service.verification_records import RecordsReader
 

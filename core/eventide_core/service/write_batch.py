@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.ports import IncomingRecords, Progress
 from eventide_core.service.append import Append
-from eventide_core.service.table import TableFiles
+from eventide_core.service.table_files import TableFiles
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.stream_batch import StreamBatch, batches_of
 from eventide_core.table.write_shape import WriteOperation

@@ -18,7 +18,8 @@ from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.planned_groups import groups_of_plan
 from eventide_core.service.planning_facts import instant_beyond
 from eventide_core.service.rollback import Rollback
-from eventide_core.service.table import TableFiles, TableState
+from eventide_core.service.table import TableState
+from eventide_core.service.table_files import TableFiles
 from eventide_core.service.written_rows import added_files, written_changes
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.table_config import TableConfig

@@ -1,0 +1,52 @@
+"""What the core asks of the world: each port with its guarantees in words.
+
+Every path is relative to the table's root, with forward slashes; an adapter refuses one that would leave the root with
+UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
+"""
+
+from eventide_core.ports.content import ContentAudit, LogContent, LogSummary
+from eventide_core.ports.locking import Heartbeats, Lease, TableLock
+from eventide_core.ports.metadata_table import (
+    AddedFile,
+    FileChanges,
+    MetadataTable,
+    MetadataUpdate,
+    RowChange,
+    WrittenRows,
+)
+from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
+from eventide_core.ports.running import Clock, Engine, Progress
+from eventide_core.ports.storage import Capability, FileInfo, OutputFile, Storage
+from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
+
+__all__ = [
+    "AddedFile",
+    "ArchivedAction",
+    "ArchivedFile",
+    "ArchivedTimeline",
+    "Batches",
+    "Capability",
+    "Clock",
+    "ContentAudit",
+    "Engine",
+    "FileChanges",
+    "FileInfo",
+    "Heartbeats",
+    "IncomingRecords",
+    "Lease",
+    "LogContent",
+    "LogSummary",
+    "MergeResult",
+    "MergeTask",
+    "MetadataCodec",
+    "MetadataTable",
+    "MetadataUpdate",
+    "OutputFile",
+    "Progress",
+    "RecordMerger",
+    "RowChange",
+    "SliceReader",
+    "Storage",
+    "TableLock",
+    "WrittenRows",
+]

@@ -1,0 +1,96 @@
+"""What base and log files hold, as far as it is asked for without handing out records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.key_history import KeyHistory
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter, SliceRead
+
+
+@dataclass(frozen=True, slots=True)
+class LogSummary:
+    """What one log file holds, as far as a planner asks.
+
+    `instants` are those of its blocks. `delete_count` counts deletes of either kind, `has_rollback_block` says that a
+    command block takes other blocks back, `has_torn_block` that a write broke off in it (its instant is among `instants`),
+    `has_merged_block` that a log compaction wrote one.
+    """
+
+    path: str
+    event_times: EventTimeRange
+    instants: frozenset[str]
+    delete_count: int
+    has_rollback_block: bool
+    has_torn_block: bool
+    has_merged_block: bool
+
+
+class LogContent(Protocol):
+    """What log files hold, answered without handing out records. Picklable.
+
+    Raises CorruptLogBlockError, RecordDecodeError, UnsupportedLogFormatError.
+    """
+
+    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
+        """The summary of one log: by its block headers where they tell the range, else by one scan of its event times."""
+        ...
+
+    def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> None:
+        """Whether a merge could read all of a slice's logs, by their headers alone; else it raises what a merge would.
+
+        UnsupportedTableError: partial updates, change data, and what else eventide doesn't know. CorruptLogBlockError: a
+        torn block that would count.
+        """
+        ...
+
+    def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
+        """How many of its records have an event time before the threshold."""
+        ...
+
+    def key_histories(
+        self,
+        base_path: str | None,
+        merged: Sequence[LogFile],
+        remaining: Sequence[LogFile],
+        shape: RecordShape,
+        blocks: BlockFilter,
+        *,
+        only_deleted: bool,
+        early_before_ms: int | None,
+    ) -> tuple[KeyHistory, ...]:
+        """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either.
+
+        What lies before `early_before_ms` in `remaining` (None: nothing), or has no event time, belongs to both sides.
+        """
+        ...
+
+
+class ContentAudit(Protocol):
+    """Looks into data files to verify them. Picklable. What a file's own fault is comes as an answer where it can be told
+    beside others, else as the error that reading it raises.
+    """
+
+    def row_count(self, base_path: str) -> int:
+        """How many records a base file's footer says it has. Raises MissingFileError, CorruptBaseFileError."""
+        ...
+
+    def have_same_bytes(self, path: str, other: str) -> bool:
+        """Whether two files hold the same. Raises MissingFileError."""
+        ...
+
+    def audit(self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None) -> SliceAudit:
+        """Reads all of a slice, every column of every record."""
+        ...
+
+    def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:
+        """The keys that several of these slices show in a snapshot. Raises what reading a slice raises."""
+        ...
+
+    def differences(self, before: SliceRead, after: SliceRead, shape: RecordShape) -> RowDifference | None:
+        """How the snapshots of two slices differ in anything but file names; None where they don't. Raises the same."""
+        ...

@@ -1,0 +1,130 @@
+"""Hudi's metadata table, and what an action changes that it has to follow."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+from eventide_core.table.file_name import path_in
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import SliceRead
+
+
+class RowChange(Enum):
+    """What an action does to the rows of a table, as far as an index over them has to follow."""
+
+    NONE = auto()  # compaction, clean: every row stays, in its file group
+    WRITTEN = auto()  # upsert, insert, delete
+    WIDENED = auto()  # the same, of records with columns or types that the table did not have
+    TAKEN_BACK = auto()  # rollback or restore of a completed write
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A file that a commit adds to the table, and the file names whose records it holds.
+
+    `sources`: of a base file the base and the logs that were merged into it; of a left-over's link the left-over; none where
+    the records come from elsewhere (carried tombstones, a write).
+    """
+
+    partition: str
+    name: str
+    size: int
+    sources: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's root."""
+        return path_in(self.partition, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """How the rows of a write are read back before anyone else sees them.
+
+    `slices` are those that it changed, as they will be: its own files are in them, and its log blocks count. `known_files`
+    are others of the table, (partition, name), those of its last writes among them.
+    """
+
+    shape: RecordShape
+    slices: tuple[SliceRead, ...]
+    known_files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What an action does to the files of a table: those it adds, and the names it takes away, by partition.
+
+    `written` is there where `rows` are written.
+    """
+
+    rows: RowChange
+    added: tuple[AddedFile, ...] = ()
+    removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    written: WrittenRows | None = None
+
+
+class MetadataUpdate(Protocol):
+    """A prepared change of the metadata table, of which nothing is written yet."""
+
+    def write(self, completion_time: str) -> None:
+        """Writes it, with a commit of its own at the table's instant; nothing where that is there already.
+
+        Nobody sees it before the table's commit at that instant, so it goes first. `completion_time` is that of the table's
+        commit, which version 6 does not record: it must be the same in a second run, which then writes the same names.
+        """
+        ...
+
+
+class MetadataTable(Protocol):
+    """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
+
+    Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError;
+    `drop` is the cure for whatever makes another call fail: Hudi builds it anew.
+    """
+
+    def partitions(self) -> tuple[str, ...]:
+        """Its partitions in use, sorted; none where the table has no metadata table."""
+        ...
+
+    def check(self, rows: RowChange) -> None:
+        """Whether an action of that kind can keep it up to date; to be asked before anything else is written.
+
+        Raises UnsupportedTableError for a partition that needs what eventide doesn't know, BusyError while Hudi is building
+        one, or (version 6) has a compaction of it pending.
+        """
+        ...
+
+    def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
+        """The files of each partition with their sizes, of completed actions alone; None where it may not tell them all.
+
+        That is where it has no completed commit of its own for one of `instants`, or where Hudi is still building it.
+        """
+        ...
+
+    def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
+        """What the table's action at that instant changes in it; every added file is there already.
+
+        Raises what `check` does, and UnsupportedTableError for column statistics of an unknown form.
+        """
+        ...
+
+    def tells(self, changes: FileChanges) -> bool:
+        """Whether it names all files that were added, and none that was removed. Asked after the table's commit: a
+        compaction of the metadata table that ran between the two has lost them, and then it must be dropped."""
+        ...
+
+    def withdraw(self, instant: str) -> None:
+        """Takes back what was written at an instant that the table never committed, by whomever; before that instant leaves
+        the table's timeline, since one that is no longer pending counts. Harmless where nothing was written.
+
+        Raises UnsupportedTableError where a log holds that instant's records among others'.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Removes it: readers list the folders again, and the next write of Hudi builds it anew.
+
+        The property goes first, so that from then on nobody reads it; a crash leaves files that nobody reads.
+        """
+        ...

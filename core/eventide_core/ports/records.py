@@ -1,0 +1,118 @@
+"""Reading, merging and writing records, which the core plans for and never sees."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.write_shape import WriteShape
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """One slice to compact: merge `merged` into the base, and keep `left_overs` visible. Paths from the root.
+
+    `left_overs` are (source, size, linked path) in reader order. Of those in `early`, by source, the records before a
+    time are merged as well, and those without an event time. `carried_path` is the log that carries tombstones that
+    beat a left-over record. `marker_path` is created before the base file. `codec` is a config.ParquetCodec.
+    """
+
+    partition: str
+    file_id: str
+    instant: str
+    base_path: str | None
+    merged: tuple[tuple[str, int], ...]
+    left_overs: tuple[tuple[str, int, str | None], ...]
+    early: Mapping[str, int]
+    link_mode: str
+    carried_path: str | None
+    new_base_path: str
+    marker_path: str
+    shape: RecordShape
+    blocks: BlockFilter
+    codec: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What one slice's compaction wrote. Sizes in bytes, counts in records.
+
+    `waiting_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base; None
+    where all are.
+    """
+
+    new_base_path: str
+    base_size: int
+    num_writes: int
+    num_deletes: int
+    num_updates: int
+    num_inserts: int
+    log_records: int
+    log_blocks: int
+    carried_size: int | None
+    carried_tombstones: int
+    waiting_from_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+
+
+class RecordMerger(Protocol):
+    """Compacts one slice. Picklable, re-runnable: a second run finds what the first one wrote and says the same."""
+
+    def __call__(self, task: MergeTask, /) -> MergeResult: ...
+
+
+class IncomingRecords(Protocol):
+    """The records of one write, wherever they are: the core plans by counts, and never sees a row.
+
+    Used in this order: `schema_after`, `prepare`, one of the `place_` calls, `write`. Until `write` nothing is written.
+    Bad records raise InvalidRecordError, naming row and column.
+    """
+
+    def schema_after(self, table_schema: str) -> str:
+        """The table's Avro schema when these records are in it: the same text where it does not change."""
+        ...
+
+    def prepare(self, shape: WriteShape, *, combines: bool) -> None:
+        """Checks the records and makes their keys; `combines`: keeps one version of each key."""
+        ...
+
+    def place_by_bucket(self, buckets: int, hash_fields: Sequence[str]) -> tuple[Placement, ...]:
+        """Places by Hudi's bucket index. Raises UnsupportedTableError for a key that Hudi versions hash differently."""
+        ...
+
+    def place_by_key(self, slices: Sequence[SliceRead], *, by_bloom: bool) -> tuple[Placement, ...]:
+        """Places by the slices that hold the keys; `by_bloom`: passing over files whose footer excludes a key."""
+        ...
+
+    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:
+        """Places by the slices, of whatever partition, in which the keys live.
+
+        A record whose key lives in another partition goes to where that is, and bears that partition. With `moves` it
+        stays in its own, and its key is deleted in the other one: unless the record there is later by its ordering value.
+        """
+        ...
+
+    def place_nowhere(self) -> tuple[Placement, ...]:
+        """Places that are new: the table is not asked for the keys."""
+        ...
+
+    def write(
+        self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
+    ) -> list[tuple[WriteStat, ...]]:
+        """Writes each group's files and says what they are. Re-runnable: the same groups make the same names.
+
+        A record of a place without a group is left out. `on_done` is called once a group.
+        """
+        ...
+
+
+Batches = Iterator[Any]
+"""Record batches of the reader's own kind; the core only passes them on."""
+
+
+class SliceReader(Protocol):
+    """Reads one slice. Picklable."""
+
+    def read(self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None) -> Batches: ...

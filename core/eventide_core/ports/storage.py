@@ -1,0 +1,103 @@
+"""Where the files of a table are."""
+
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import BinaryIO, Protocol
+
+
+class Capability(Flag):
+    """What a storage was found to be able to do, where it is, as it is set up.
+
+    PUT_IF_ABSENT: of many who create one name, one wins. SERVER_COPY: a copy's bytes don't travel through this process's
+    network.
+    """
+
+    NONE = 0
+    PUT_IF_ABSENT = auto()
+    SYMLINK = auto()
+    HARDLINK = auto()
+    SERVER_COPY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One entry of a listing. `size` in bytes is the target's where the entry is a link."""
+
+    path: str
+    size: int
+    is_directory: bool
+    modified_ms: int
+    link_target: str | None = None
+
+
+class OutputFile(Protocol):
+    """A file being written that nobody sees until `commit`."""
+
+    def write(self, data: bytes | memoryview, /) -> int: ...
+
+    def commit(self) -> bool:
+        """Publishes the whole content under its name. False: the name was taken, and nothing has changed."""
+        ...
+
+    def abort(self) -> None:
+        """Throws the content away. Harmless after commit."""
+        ...
+
+
+class Storage(Protocol):
+    """The files of one table. Picklable: an executor gets a copy and opens its own connections.
+
+    A name appears with its whole content or not at all. A lost race is a result (False), not an exception.
+    """
+
+    @property
+    def root(self) -> str:
+        """The table's URI, for messages and for engines that read by themselves. Holds no secret."""
+        ...
+
+    @property
+    def capabilities(self) -> Capability: ...
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        """The entries of a directory, hidden ones too, by name; nothing where the directory is absent."""
+        ...
+
+    def stat(self, path: str) -> FileInfo | None:
+        """The file or directory of that name; None where absent, or where its link dangles."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises MissingFileError."""
+        ...
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """That range, shorter where the file ends before. Raises MissingFileError."""
+        ...
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable stream over the file. Raises MissingFileError."""
+        ...
+
+    def open_output(self, path: str) -> OutputFile:
+        """Begins a file that must not exist yet."""
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Creates or replaces the file, whole."""
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Creates the file, whole; False where the name is taken, and nothing has changed."""
+        ...
+
+    def copy_if_absent(self, source: str, target: str) -> bool:
+        """Copies a file, whole; False where the target's name is taken. Raises MissingFileError."""
+        ...
+
+    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
+        """Gives a file a second name; False where the target's name is taken. Raises MissingFileError."""
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Removes the name, never a link's target; an empty directory too. False where it is absent."""
+        ...

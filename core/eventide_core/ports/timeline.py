@@ -1,0 +1,102 @@
+"""What the files of a timeline say, active and archived."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.instant import Instant
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
+from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+
+class MetadataCodec(Protocol):
+    """Bytes of the timeline <-> values. Bad bytes raise CorruptTimelineError naming `path`."""
+
+    def decode_commit(self, data: bytes, path: str) -> CommitMetadata: ...
+
+    def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes: ...
+
+    def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan: ...
+
+    def encode_plan(self, plan: CompactionPlan) -> bytes: ...
+
+    def decode_rollback_plan(self, data: bytes, path: str, instant: str) -> RollbackPlan: ...
+
+    def encode_rollback_plan(self, plan: RollbackPlan, root: str) -> bytes:
+        """`root` is the table's URI: Hudi's plans and metadata of a rollback name absolute paths."""
+        ...
+
+    def decode_rollback(self, data: bytes, path: str) -> RollbackMetadata: ...
+
+    def encode_rollback(self, metadata: RollbackMetadata, root: str) -> bytes: ...
+
+    def decode_clean_plan(self, data: bytes, path: str, instant: str) -> CleanPlan: ...
+
+    def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes: ...
+
+    def decode_clean(self, data: bytes, path: str) -> CleanMetadata: ...
+
+    def encode_clean(self, metadata: CleanMetadata) -> bytes: ...
+
+    def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata: ...
+
+    def encode_savepoint(self, metadata: SavepointMetadata) -> bytes: ...
+
+    def decode_restore_plan(self, data: bytes, path: str, instant: str) -> RestorePlan: ...
+
+    def encode_restore_plan(self, plan: RestorePlan) -> bytes: ...
+
+    def encode_restore(self, metadata: RestoreMetadata, root: str) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFile:
+    """One file of the active timeline: what it says, when it was written, and its content."""
+
+    instant: Instant
+    data: bytes
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedAction:
+    """A completed instant with all its files: requested, inflight, completed."""
+
+    completed: Instant
+    files: tuple[ArchivedFile, ...]
+
+
+class ArchivedTimeline(Protocol):
+    """The completed writes that have left the active timeline. Nothing is read before it is asked for.
+
+    What has been archived stays as it is, so an answer is kept; `refresh` makes later ones tell what was archived since.
+    Version 6 records no completion times, there or here. Torn files raise CorruptTimelineError.
+    """
+
+    def refresh(self) -> None: ...
+
+    def find(self, requested_time: str) -> Instant | None:
+        """The archived write of that requested time; None where there is none."""
+        ...
+
+    def writes(self, begin: str, end: str) -> Iterator[Instant]:
+        """The archived writes requested in [begin, end], the newest first; no more is read than is iterated over."""
+        ...
+
+    def commit(self, requested_time: str) -> CommitMetadata | None:
+        """The metadata of the archived write of that requested time; None where there is none.
+
+        Version 6 does not archive everything: of a log's write stat, its version and its slice's files are missing.
+        """
+        ...
+
+    def append(self, actions: Sequence[ArchivedAction]) -> None:
+        """Adds completed instants, all of them or none, under the table lock; what it has already it does not add twice.
+
+        Raises CorruptTimelineError for content that is none.
+        """
+        ...
