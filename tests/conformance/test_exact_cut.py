@@ -23,7 +23,7 @@ def exact_plan(table: Table, event_time: str) -> Plan:
     return max(plans, key=lambda plan: sum(len(op.merged_before_ms) for op in plan.operations))
 
 
-@pytest.mark.parametrize("name", ["v6_avro_defpay", "v8_event_bucket", "v9_event_bucket", "v9_commit_bucket", "v9_mdt"])
+@pytest.mark.parametrize("name", ["v6_avro_defpay", "v9_event_bucket", "v9_commit_bucket", "v9_mdt"])
 def test_an_exact_cut_is_exact_to_every_reader(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     expected = golden.expected(name)
     path = golden.unpack(name, tmp_path)

@@ -49,7 +49,10 @@ class Told:
         plan = pending_plan(self.bench.process())
         oracle.compact(plan.cut_ms, merged_counts(plan), plan.cut_ms)
         check_plan(plan, before, oracle, self.layout.reader_orders)
-        execute(plan.instant)(self.bench.process())
+        process = self.bench.process()
+        process.freshness.now(process.state())  # what the process knows of the logs must not outlive the commit
+        execute(plan.instant)(process)
+        assert process.freshness.now(process.state()).late_records == oracle.freshness().late_records
         self.hold()
         return plan
 

@@ -1,7 +1,7 @@
 """What is known of each log file's content: from write stats where they tell, else by asking the content once."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.ports import Engine, LogContent, LogSummary
@@ -17,6 +17,8 @@ from eventide_core.table.slice_read import BlockFilter
 @dataclass(slots=True)
 class LogFactsReader:
     """Answers for the logs of one table; a log file never changes under its name, so each is asked at most once.
+
+    What of it is in a base already is asked of the timeline each time: a commit may have merged it since.
 
     A write stat tells the range only where the writer tracked it, where the file was written by that commit alone, where
     no record can lack an event time (Hudi's writers leave nulls out of the stat, but not out of the file), and where the
@@ -53,9 +55,11 @@ class LogFactsReader:
                 summary.has_rollback_block,
                 summary.has_torn_block,
                 summary.has_merged_block,
-                _waiting(state, log, summary.event_times),
+                waiting=summary.event_times,
             )
-        return {log.path: self._known[log.path, log.size, shape.event_time_field] for log in wanted}
+        known = (self._known[log.path, log.size, shape.event_time_field] for log in wanted)
+        in_base = _in_base(state, wanted)
+        return {fact.log.path: _still_waiting(fact, in_base) for fact in known}
 
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
         """Raises what a merge would raise for the blocks of these slices' logs, each asked at most once.
@@ -129,14 +133,17 @@ def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | Non
     )
 
 
-def _waiting(state: TableState, log: LogFile, event_times: EventTimeRange) -> EventTimeRange:
-    """The range of the log's records that are in no base file: less than all where an exact cut has left it over.
+def _in_base(state: TableState, logs: Iterable[LogFile]) -> dict[str, int | None]:
+    """The logs that are in their base in part or in whole, by path; see waiting_of.
 
-    The compaction that gave the log its name tells. One that has left the active timeline doesn't: then all count.
+    The compaction that gave a log its name tells. One that has left the active timeline doesn't: then all of it counts.
     """
-    commit = state.commits.get(log.name.instant)
-    in_base = None if commit is None else waiting_of(commit)
-    if in_base is None or log.path not in in_base:
-        return event_times
-    since = in_base[log.path]
-    return EventTimeRange(None, None) if since is None else event_times.since(since)
+    commits = {log.name.instant for log in logs} & state.commits.keys()
+    return {path: since for time in commits for path, since in waiting_of(state.commits[time]).items()}
+
+
+def _still_waiting(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:
+    if fact.log.path not in in_base:
+        return fact
+    since = in_base[fact.log.path]
+    return replace(fact, waiting=EventTimeRange(None, None) if since is None else fact.event_times.since(since))
