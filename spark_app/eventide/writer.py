@@ -15,11 +15,11 @@ from eventide_adapters.format.avro_schema import META_FIELDS, arrow_schema
 from eventide_adapters.format.record_writer import RowWriter
 from eventide_adapters.storage.open import open_storage
 from eventide_core import config as keys
-from eventide_core.action.index import IndexType
+from eventide_core.action.index import IndexType, index_type
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
-from eventide_core.table.key_format import TIME_PREFIX
+from eventide_core.table.key_format import TIME_PREFIX, KeyGenerator
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.record_order import MergeRule
@@ -31,6 +31,7 @@ _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 _MERGE_MODE = "hoodie.write.record.merge.mode"
 _TABLE_NAME = "hoodie.table.name"
+_KEY_GENERATOR = ("hoodie.datasource.write.keygenerator.class", "hoodie.datasource.write.keygenerator.type")
 
 
 def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
@@ -71,6 +72,7 @@ def new_table(
         writer_options=_writer_options(typed, event_time or ordering),
         partition_times={key: value for key, value in options.items() if key.startswith(TIME_PREFIX)},
         partition_kinds=_kinds(_names(partition)),
+        wished_generator=_key_generator(typed),
     )
     known = arrow_schema(made.schema).names
     if event_time is not None and event_time not in known:
@@ -107,6 +109,7 @@ def incoming_records(application: Application, operation: WriteOperation, record
 
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
     index = (options.text(keys.INDEX_TYPE) or IndexType.BUCKET).upper()
+    index_type(index)  # of which one is known must be told before the table is there
     said = {keys.INDEX_TYPE: index}
     if index == IndexType.BUCKET:
         said[keys.BUCKETS] = str(options.integer(keys.BUCKETS, BUCKETS_DEFAULT))
@@ -136,6 +139,18 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     names = fields.split(",") if isinstance(fields, str) else fields
     return tuple(name.strip() for name in names if name.strip())
+
+
+def _key_generator(options: Options) -> KeyGenerator | None:
+    """The key generator that the user names; None where that is left to the fields."""
+    named = options.first(_KEY_GENERATOR)
+    text = None if named is None else options.text(named)
+    if text is None:
+        return None
+    found = KeyGenerator.named(text)
+    if found is None:
+        raise ConfigError(f"option {named}={text!r} is not one of {', '.join(g.class_name for g in KeyGenerator)}")
+    return found
 
 
 def _kinds(partition: Sequence[str]) -> dict[str, str]:

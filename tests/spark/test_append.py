@@ -14,7 +14,13 @@ from eventide.bootstrap import assemble
 from eventide.progress import NoProgress
 from eventide.writer import incoming_records
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE
-from eventide_core.errors import ConfigError, EventideError, InvalidRecordError, WriteConflictError
+from eventide_core.errors import (
+    ConfigError,
+    EventideError,
+    InvalidRecordError,
+    UnsupportedTableError,
+    WriteConflictError,
+)
 from eventide_core.table.write_shape import WriteOperation
 
 COLUMNS: list[pa.Field[Any]] = [
@@ -322,6 +328,25 @@ def test_keys_of_several_fields_and_partitions_by_time_are_hudis(tmp_path: Path)
     ]
     table.delete(pa.table({"id": [1], "kind": ["a"], "ms": [START_MS]}))
     assert Table.open(table.uri).snapshot().to_arrow().num_rows == 1
+
+
+def test_a_key_generator_that_is_named_must_be_what_the_fields_make(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"schema": SCHEMA, "record_key": "id", "partition": "part", "ordering": "ms"}
+    generator = "hoodie.datasource.write.keygenerator.class"
+    for wrong, said in (
+        ("NonpartitionedKeyGenerator", "make a .*SimpleKeyGenerator"),
+        ("MyKeys", "'MyKeys' is not one of"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            Table.create(str(tmp_path / "t"), **given, options={generator: wrong})
+    with pytest.raises(ConfigError, match="take version 9"):
+        Table.create(str(tmp_path / "t"), **given, version=6, options={generator: "a.b.ComplexKeyGenerator"})
+    with pytest.raises(UnsupportedTableError, match="HBASE"):
+        Table.create(str(tmp_path / "t"), **given, options={INDEX_TYPE: "HBASE"})
+    table = Table.create(str(tmp_path / "t"), **given, options={generator: "a.b.ComplexKeyGenerator", BUCKETS: 1})
+    table.upsert(rows(("a", "p", 1, "x")))
+    table.upsert(rows(("a", "p", 2, "y")))
+    assert table.snapshot().to_arrow().column("_hoodie_record_key").to_pylist() == ["id:a"]
 
 
 def test_a_partition_path_may_be_made_of_a_value_and_a_time(tmp_path: Path) -> None:

@@ -70,12 +70,7 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
     if kind is None:
         is_bucket = bool(ids) and all(bucket is not None for bucket in found)
         kind = IndexType.BUCKET if is_bucket else _joined(config)
-    kind = _OTHER_NAMES.get(kind.upper(), kind.upper())
-    if kind not in list(IndexType):
-        raise UnsupportedTableError(
-            f"option {keys.INDEX_TYPE}={kind!r}: tables are written with one of {', '.join(IndexType)}; use Hudi for others"
-        )
-    chosen = IndexType(kind)
+    chosen = index_type(kind)
     if chosen in _MOVES_KEYS:
         key, default = _MOVES_KEYS[chosen]
         return Index(chosen, moves_keys=options.flag(key, default=default))
@@ -87,6 +82,16 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
             f"option {keys.BUCKET_ENGINE}={engine}: only SIMPLE buckets are supported; use Hudi"
         )
     return Index(chosen, _buckets(config, options, found), _hash_fields(config, options))
+
+
+def index_type(name: str) -> IndexType:
+    """The index of that name, in whatever case. Raises UnsupportedTableError for one that eventide does not have."""
+    kind = _OTHER_NAMES.get(name.upper(), name.upper())
+    if kind not in list(IndexType):
+        raise UnsupportedTableError(
+            f"option {keys.INDEX_TYPE}={name!r}: tables are written with one of {', '.join(IndexType)}; use Hudi for others"
+        )
+    return IndexType(kind)
 
 
 def _joined(config: TableConfig) -> IndexType:

@@ -36,6 +36,12 @@ class KeyGenerator(StrEnum):
     def class_name(self) -> str:
         return f"org.apache.hudi.keygen.{_CLASSES[self]}"
 
+    @classmethod
+    def named(cls, text: str) -> "KeyGenerator | None":
+        """The generator of that type or class, be it of Hudi's Avro ones; None where it is none of these."""
+        name = text.rpartition(".")[2].removesuffix("_AVRO").replace("AvroKeyGenerator", "KeyGenerator")
+        return next((found for found in cls if name in (found.value, _CLASSES[found])), None)
+
 
 _CLASSES = {
     KeyGenerator.SIMPLE: "SimpleKeyGenerator",
@@ -138,13 +144,12 @@ def _generator(properties: Mapping[str, str], config: TableConfig, root: str) ->
             return KeyGenerator.NON_PARTITION
         is_single = len(config.partition_fields) == 1 and len(config.record_key_fields) == 1
         return KeyGenerator.SIMPLE if is_single else KeyGenerator.COMPLEX
-    name = said.rpartition(".")[2].removesuffix("_AVRO").replace("AvroKeyGenerator", "KeyGenerator")
-    for generator in KeyGenerator:
-        if name in (generator.value, _CLASSES[generator]):
-            return generator
-    raise UnsupportedTableError(
-        f"{root}: key generator {said} is not one of {', '.join(_CLASSES.values())}; write to the table with Hudi"
-    )
+    found = KeyGenerator.named(said)
+    if found is None:
+        raise UnsupportedTableError(
+            f"{root}: key generator {said} is not one of {', '.join(_CLASSES.values())}; write to the table with Hudi"
+        )
+    return found
 
 
 def _time_fields(config: TableConfig, generator: KeyGenerator, root: str) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ class NewTable:
     what every writer must know and Hudi leaves to be repeated (the index, the number of buckets, the event-time field):
     eventide's writers find them here, Hudi's pass over them. `partition_times` are the options of a
     TimestampBasedKeyGenerator, which a table has that gives any; or of a CustomKeyGenerator, which one has that says
-    `partition_kinds`, of every partition field.
+    `partition_kinds`, of every partition field. `wished_generator` may make a ComplexKeyGenerator of what would be a
+    SimpleKeyGenerator; any other must be what the fields make.
     """
 
     name: str
@@ -42,6 +43,7 @@ class NewTable:
     writer_options: Mapping[str, str] = field(default_factory=dict[str, str])
     partition_times: Mapping[str, str] = field(default_factory=dict[str, str])
     partition_kinds: Mapping[str, str] = field(default_factory=dict[str, str])
+    wished_generator: KeyGenerator | None = None
 
     def __post_init__(self) -> None:
         if self.version not in CREATED_VERSIONS:
@@ -58,6 +60,12 @@ class NewTable:
             self._check_kinds()
         elif self.partition_times and len(self.partition_fields) != 1:
             raise ConfigError("a partition path that is a time is made of one field")
+        if self.wished_generator not in (None, self.key_generator):
+            raise ConfigError(
+                f"key generator {self.wished_generator}: keys of {', '.join(self.record_key_fields)} and partitions of "
+                f"{', '.join(self.partition_fields) or 'nothing'} make a {self.key_generator.class_name}; leave it out, or "
+                "choose other fields"
+            )
         if self.version < 9 and self.key_generator is KeyGenerator.COMPLEX and len(self.record_key_fields) == 1:
             raise ConfigError(
                 f"one key field and {len(self.partition_fields)} partition fields: Hudi versions differ in how they write "
@@ -78,7 +86,8 @@ class NewTable:
         if not self.partition_fields:
             return KeyGenerator.NON_PARTITION
         is_single = len(self.partition_fields) == 1 and len(self.record_key_fields) == 1
-        return KeyGenerator.SIMPLE if is_single else KeyGenerator.COMPLEX
+        is_simple = is_single and self.wished_generator is not KeyGenerator.COMPLEX
+        return KeyGenerator.SIMPLE if is_simple else KeyGenerator.COMPLEX
 
     def properties(self) -> str:
         """The text of hoodie.properties."""
