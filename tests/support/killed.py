@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import multiprocessing
 import os
 import signal
 import sys
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -14,9 +16,7 @@ from support.command_line import run
 
 _CHANGES = {"os.rename", "os.remove", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.truncate", "os.utime"}
 _WRITING = os.O_WRONLY | os.O_RDWR
-# Forks of a process that has imported everything and has no threads: a kill costs no start of an interpreter.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["support.killed"])
 
 
 def run_until_killed(at: int, *words: object) -> int | None:
@@ -24,6 +24,7 @@ def run_until_killed(at: int, *words: object) -> int | None:
 
     None, or how many changes there were where it came to its end before. Raises AssertionError where it failed.
     """
+    _start_server()
     answers, say = _PROCESSES.Pipe(duplex=False)
     process = _PROCESSES.Process(target=_run, args=(at, [str(word) for word in words], say))
     process.start()
@@ -34,6 +35,24 @@ def run_until_killed(at: int, *words: object) -> int | None:
     exit_code, said, changes = answers.recv()
     assert exit_code == 0, said
     return int(changes)
+
+
+@functools.cache
+def _start_server() -> None:
+    """Starts what the processes are forks of: it has imported everything, and costs no start of an interpreter each time.
+
+    It imports by what the environment says, not by this process' path.
+    """
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    try:
+        _PROCESSES.set_forkserver_preload(["support.killed"])
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def _run(at: int, words: list[str], say: Connection) -> None:
