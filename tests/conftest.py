@@ -1,10 +1,25 @@
 """What every test may ask for by name, and what the run tells at its end."""
 
+from typing import Any
+
 import pytest
 
 from support.reach import REACHED
 
 pytest_plugins = ["support.judge.fixtures", "support.servers.fixtures"]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process that runs a part of the tests hands what it reached to the one that tells it."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["reached"] = dict(REACHED)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes what another process reached."""
+    REACHED.update(getattr(node, "workeroutput", {}).get("reached", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
