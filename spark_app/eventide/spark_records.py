@@ -24,9 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.engine_spark import cause_of, ship_packages
+from eventide.spark_global_keys import combined_by_key, placed_schema, settled_by_key
 from eventide_adapters.format.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.avro_schema import RECORD_KEY
-from eventide_adapters.format.global_keys import PLACE, Homes, settled
+from eventide_adapters.format.global_keys import PLACE
 from eventide_adapters.format.incoming_schema import evolved_schema
 from eventide_adapters.format.java_hash import buckets_of
 from eventide_adapters.format.key_lookup import KeyLookup
@@ -38,9 +39,7 @@ from eventide_adapters.format.keyed_records import (
     keyed_schema,
     keyed_upserts,
 )
-from eventide_adapters.format.ordering_values import orderings_of
 from eventide_adapters.format.record_writer import GroupRows, RowWriter
-from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_core import errors
 from eventide_core.errors import EngineError, EventideError
 from eventide_core.table.bucket import bucket_name
@@ -53,9 +52,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _GROUP = "_eventide_group"
-_HOME_PARTITION = "_eventide_home_partition"
-_HOME_FILE = "_eventide_home_file"
-_HOMES = "_eventide_homes"
 _STATS = "group int, stats string"
 Batches = Iterable[pa.RecordBatch]
 
@@ -86,7 +82,7 @@ class SparkRecords:
                 numbers = buckets_of(hashed_texts(table, shape, hash_fields), buckets)
                 yield from _with_places(table, pa.array([bucket_name(int(number)) for number in numbers], pa.string()))
 
-        return self._place(self.rows.mapInArrow(place, _spark_schema(self._required_shape)))
+        return self._place(self.rows.mapInArrow(place, placed_schema(self._required_shape)))
 
     def place_nowhere(self) -> tuple[Placement, ...]:
         keyed = _Keyed(self._required_shape, self.is_delete)
@@ -95,7 +91,7 @@ class SparkRecords:
             for table in keyed(batches):
                 yield from _with_places(table, pa.repeat("", len(table)))
 
-        return self._place(self.rows.mapInArrow(place, _spark_schema(self._required_shape)))
+        return self._place(self.rows.mapInArrow(place, placed_schema(self._required_shape)))
 
     def place_by_key(self, slices: Sequence[SliceRead], *, by_bloom: bool) -> tuple[Placement, ...]:  # noqa: ARG002
         """A join needs every key of the partitions that it is about: filters could spare it none."""
@@ -124,36 +120,12 @@ class SparkRecords:
         return self._place(joined.select(*(f"`{name}`" for name in (*keyed_schema(self._required_shape).names, PLACE))))
 
     def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:  # noqa: ARG002
-        from pyspark.sql import functions
-        from pyspark.sql.types import StringType, StructType
-
         self.place_nowhere()
         assert self._placed is not None
         new, shape = self._placed.drop(PLACE), self._required_shape
-        schema, reader = _spark_schema(shape), ArrowSliceReader(self.writer.storage)
         if self._combines:
-            new = new.repartition(RECORD_KEY).mapInArrow(_Combined(shape), StructType(schema.fields[:-1]))
-        fields = list(shape.records.ordering_fields)
-
-        def living(batches: Batches) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for position in batch.column(0).to_numpy():
-                    found = slices[int(position)]
-                    for rows in reader.read(found, shape.records, [RECORD_KEY, *fields]):
-                        home: list[Any] = [pa.repeat(text, len(rows)) for text in (found.partition, found.file_id)]
-                        columns = [rows.column(name) for name in (RECORD_KEY, *fields)]
-                        names = [RECORD_KEY, *fields, _HOME_PARTITION, _HOME_FILE]
-                        yield pa.RecordBatch.from_arrays([*columns, *home], names=names)
-
-        told = StructType([schema[name] for name in (RECORD_KEY, *fields)])
-        told = told.add(_HOME_PARTITION, StringType()).add(_HOME_FILE, StringType())
-        positions = self.rows.sparkSession.range(0, len(slices), 1, max(len(slices), 1))
-        home = functions.struct(*(f"`{name}`" for name in told.names[1:])).alias(_HOMES)
-        homes = positions.mapInArrow(living, told).select(RECORD_KEY, home)
-        by_key = homes.groupBy(RECORD_KEY).agg(functions.collect_list(_HOMES).alias(_HOMES))
-        joined = new.join(by_key, RECORD_KEY, "left")
-        ordered = joined.select(*(f"`{name}`" for name in (*keyed_schema(shape).names, _HOMES)))
-        return self._place(ordered.mapInArrow(_Settled(shape, moves), schema))
+            new = combined_by_key(new, shape)
+        return self._place(settled_by_key(new, slices, shape, self.writer.storage, moves=moves))
 
     def write(
         self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
@@ -164,7 +136,7 @@ class SparkRecords:
         shape, writer, combines = self._required_shape, self.writer, self._combines
         positions = sorted({(group.partition, group.place) for group in groups})
         place_of = {place: number for number, place in enumerate(positions)}
-        schema = _spark_schema(shape).add(_GROUP, IntegerType())
+        schema = placed_schema(shape).add(_GROUP, IntegerType())
 
         def with_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -231,42 +203,6 @@ class _Keyed:
             yield keyed_deletes(rows, self.shape) if self.is_delete else keyed_upserts(rows, self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class _Combined:
-    """One version of each key, of keyed tables that have all versions of theirs."""
-
-    shape: WriteShape
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        found = list(batches)
-        if found:
-            keyed = pa.Table.from_batches(found).cast(keyed_schema(self.shape))
-            yield from combined(keyed, self.shape).to_batches()
-
-
-@dataclass(frozen=True, slots=True)
-class _Settled:
-    """Keyed tables with the lists of their keys' homes, as keyed tables with places."""
-
-    shape: WriteShape
-    moves: bool
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            lists: Any = table.column(_HOMES).combine_chunks()
-            homes: Any = pa.RecordBatch.from_struct_array(lists.flatten())
-            rows: Any = pc.list_parent_indices(lists).cast(pa.int64()).to_numpy()
-            keyed = table.drop_columns([_HOMES]).cast(keyed_schema(self.shape))
-            fields, names = self.shape.records.ordering_fields, keyed_schema(self.shape)
-            typed = [homes.column(name).cast(names.field(name).type) for name in fields]
-            orderings = orderings_of(pa.RecordBatch.from_arrays(typed, names=list(fields)), fields)
-            if not fields:
-                orderings = pa.nulls(len(rows))
-            found = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
-            yield from settled(keyed, found, self.shape, moves=self.moves).combine_chunks().to_batches()
-
-
 def _with_places(table: pa.Table, places: Any) -> list[pa.RecordBatch]:
     return table.append_column(PLACE, places).combine_chunks().to_batches()
 
@@ -299,13 +235,6 @@ def _arrow_schema(rows: DataFrame) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(rows.schema)
-
-
-def _spark_schema(shape: WriteShape) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StringType
-
-    return from_arrow_schema(keyed_schema(shape)).add(PLACE, StringType())
 
 
 def _answered(ask: Callable[[], Any]) -> Any:
