@@ -60,6 +60,7 @@ from eventide.testing.observation import (
     check_single_completion,
     check_snapshot,
     check_time_travel,
+    check_verified,
     merged_counts,
 )
 from eventide.testing.oracle import Change, Oracle, Order
@@ -142,6 +143,8 @@ class Case:
         oracle = self.after if status == "completed" else self.before
         if moment.visible not in self.seen:
             self.seen[moment.visible] = self.observer.look(application, oracle.instants)
+            if status != "pending":
+                check_verified(application)
         seen = self.seen[moment.visible]
         check_snapshot(seen, self.before.snapshot())
         check_read_optimized(seen, oracle.read_optimized())

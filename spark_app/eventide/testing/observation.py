@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap import Application
+from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
 from eventide.testing.oracle import ExpectedFreshness, Oracle, Order, Row, Rows
 from eventide_adapters.format.avro_container import read_container
@@ -175,6 +176,12 @@ def check_nothing_left(files: Files, before: Files) -> None:
 def _bears(path: str, instant: str) -> bool:
     """Whether a file is of that instant; a log of the version 6 metadata table has the time of day in its write token."""
     return instant in path or (path.startswith(".hoodie/metadata/") and path.endswith(f"-{instant[8:]}"))
+
+
+def check_verified(application: Application) -> None:
+    """What `eventide verify` finds in the table, by names, sizes, headers and footers: nothing."""
+    found = application.verifier.verify(is_deep=False, progress=NoProgress())
+    assert found.ok, f"verify finds {[(check.name, check.findings) for check in found.failed]}"
 
 
 def check_single_completion(files: Files, instant: str) -> None:
