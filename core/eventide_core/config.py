@@ -1,5 +1,6 @@
 """The options that a user gives, `hoodie.*` and `eventide.*` keys, as typed values."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -68,6 +69,7 @@ DROP_INSERT_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 COMBINE_BEFORE_UPSERT = "hoodie.combine.before.upsert"
 TRACK_EVENT_TIMES = "hoodie.write.track.event.time.watermark"
 LOG_EVENT_TIMES = "eventide.log.event.times"
+LOG_BLOCK_EVENT_TIME_BUCKET = "hoodie.log.block.event.time.bucket"
 LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format"
 LOG_BLOCK_BYTES_MAX = "hoodie.logfile.data.block.max.size"
 LOG_FILE_BYTES_MAX = "hoodie.logfile.max.size"
@@ -79,6 +81,17 @@ SMALL_FILES_MAX = "hoodie.merge.small.file.group.candidates.limit"
 RECORD_SIZE_ESTIMATE = "hoodie.copyonwrite.record.size.estimate"
 
 E = TypeVar("E", bound=StrEnum)
+
+
+_DURATION = re.compile(r"(\d{1,9}[smhd])+", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def duration_seconds(text: str) -> int | None:
+    """What 90s, 30m, 2h, 1d or 1d12h is in seconds; None for what is no duration."""
+    if not _DURATION.fullmatch(text):
+        return None
+    return sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([smhd])", text))
 
 
 class LinkChoice(StrEnum):
@@ -143,6 +156,14 @@ class Options:
         if not value.isdecimal():
             raise ConfigError(f"option {key}={value!r} is not a whole number of 0 or more")
         return int(value)
+
+    def duration(self, key: str, default: int) -> int:
+        """Whole seconds, written as 90s, 30m, 2h or 1d, or several of these one after another."""
+        value = self.text(key)
+        seconds = default if value is None else duration_seconds(value)
+        if seconds is None:
+            raise ConfigError(f"option {key}={value!r} is no duration: give one such as 90s, 30m, 2h or 1d")
+        return seconds
 
     def first(self, names: tuple[str, ...]) -> str | None:
         """The first of these keys, Hudi's names of one option, that is given."""

@@ -15,7 +15,7 @@ from eventide.progress import NoProgress
 from eventide_adapters.format.arrow_records import ArrowRecords
 from eventide_adapters.format.record_writer import RowWriter
 from eventide_core.action.pending_write import PendingWrite
-from eventide_core.config import BLOOM_ENTRIES, BUCKETS
+from eventide_core.config import BLOOM_ENTRIES, BUCKETS, LOG_BLOCK_EVENT_TIME_BUCKET
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.write_shape import WriteOperation
 from support.judge import HudiJudge, hudi_rs
@@ -98,7 +98,8 @@ def _write(path: Path, version: int, merge_rule: MergeRule, *, leaves_one_inflig
         options={"hoodie.write.record.merge.mode": merge_rule, "hoodie.table.name": "written", BUCKETS: 2},
     )
     uuids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count())
-    application = assemble(str(path), {BLOOM_ENTRIES: "1000"}, clock=CountingClock(), new_uuid=lambda: next(uuids))
+    options = {BLOOM_ENTRIES: "1000", LOG_BLOCK_EVENT_TIME_BUCKET: "1s"}  # late rows get blocks of their own
+    application = assemble(str(path), options, clock=CountingClock(), new_uuid=lambda: next(uuids))
 
     def begin(upserts: pa.Table, deletes: pa.Table | None = None) -> PendingWrite:
         records = ArrowRecords(upserts, deletes, application.engine, RowWriter(application.storage))

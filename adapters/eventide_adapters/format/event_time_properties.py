@@ -10,6 +10,7 @@ from typing import Any
 
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock
 
 _FIELD = "eventide.event_time_field"
 _MIN = "eventide.min_event_time_ms"
@@ -26,6 +27,13 @@ def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange
         _UNKNOWN: event_times.unknown_records,
     }
     return json.dumps({**json.loads(schema), **properties}, separators=(",", ":"))
+
+
+def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange | None:
+    """The range of `field` that the header of a data block tells; None where it tells none, and for other blocks."""
+    if block.block_type is BlockType.DELETE:
+        return None
+    return event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), field)
 
 
 def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:

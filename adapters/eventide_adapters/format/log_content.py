@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
-from eventide_adapters.format.event_time_properties import event_times_of_schema
+from eventide_adapters.format.event_time_properties import event_times_in_header
 from eventide_adapters.format.key_versions import VersionColumns, common_keys, histories, versions_of_block
 from eventide_adapters.format.log_blocks import (
     PlacedBlock,
@@ -29,7 +29,7 @@ from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.key_history import KeyHistory
-from eventide_core.table.log_block import BlockType, HeaderKey
+from eventide_core.table.log_block import BlockType
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
@@ -60,8 +60,8 @@ class ArrowLogContent:
             refuse_unknown(placed)
             instants.add(placed.instant)
             has_merged = has_merged or bool(placed.merged_instants)
-            known = event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), shape.event_time_field)
-            if known is not None and block.block_type is not BlockType.DELETE:
+            known = event_times_in_header(block, shape.event_time_field)
+            if known is not None:
                 tally.add_range(known)
                 continue
             for part in reader.read(placed):

@@ -22,6 +22,7 @@ from eventide_adapters.format.avro_schema import META_FIELDS, RECORD_KEY, arrow_
 from eventide_adapters.format.base_parquet import BaseFileWriter, read_base
 from eventide_adapters.format.bloom_filter import BloomParameters
 from eventide_adapters.format.delete_block import encode_delete_block
+from eventide_adapters.format.event_time_blocks import by_event_time
 from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.keyed_records import IS_DELETE, PARTITION_PATH
 from eventide_adapters.format.log_writer import encode_data_block, encode_parquet_block
@@ -173,7 +174,7 @@ class _LogFile:
 def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table) -> Iterator[_LogFile]:
     log = _LogFile()
     first_row = 0
-    for rows in _in_blocks(upserts, shape.layout.log_block_bytes_max):
+    for rows in _in_blocks(upserts, shape):
         if log.size >= shape.layout.log_file_bytes_max:
             yield log
             log = _LogFile()
@@ -209,12 +210,13 @@ def _data_block(instant: str, shape: WriteShape, records: pa.Table) -> tuple[byt
             return encode_parquet_block(instant, schema, records, in_header, codec=shape.layout.codec), tracked
 
 
-def _in_blocks(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
-    if len(rows) == 0:
+def _in_blocks(upserts: pa.Table, shape: WriteShape) -> Iterator[pa.Table]:
+    if len(upserts) == 0:
         return
-    step = max(1, int(len(rows) * bytes_max / max(rows.nbytes, 1)))
-    for begin in range(0, len(rows), step):
-        yield rows.slice(begin, step)
+    step = max(1, int(len(upserts) * shape.layout.log_block_bytes_max / max(upserts.nbytes, 1)))
+    for rows in by_event_time(upserts, shape.records.event_time_field, shape.layout.log_block_span_ms):
+        for begin in range(0, len(rows), step):
+            yield rows.slice(begin, step)
 
 
 def _with_meta_columns(

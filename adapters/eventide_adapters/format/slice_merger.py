@@ -32,8 +32,10 @@ from eventide_adapters.format.base_parquet import (
     read_footer,
 )
 from eventide_adapters.format.delete_block import encode_delete_block
+from eventide_adapters.format.event_time_properties import event_times_in_header
+from eventide_adapters.format.log_blocks import counting_blocks
 from eventide_adapters.format.log_fold import FoldedLogs
-from eventide_adapters.format.log_records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
 from eventide_adapters.format.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.record_event_times import event_times_of, is_before, only
@@ -114,6 +116,7 @@ class EarlyRecords:
 
     def __init__(self, storage: Storage, task: MergeTask) -> None:
         self._storage, self._task = storage, task
+        self._reader = BlockReader(storage, task.shape, None)
         self.waiting_from_ms: dict[str, int | None] = {}
 
     def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
@@ -122,16 +125,23 @@ class EarlyRecords:
             if path not in task.early:
                 continue
             self.waiting_from_ms[path] = None
-            blocks = iter_log_records(self._storage, [(path, size)], task.shape, task.blocks, None, is_strict=True)
-            for part in blocks:
-                times = event_times_of(part, task.shape)
-                is_early = is_before(times, task.early[path])
-                least: int | None = pc.min(times.filter(pa.array(~is_early))).as_py()
-                known = self.waiting_from_ms[path]
-                if least is not None:
-                    self.waiting_from_ms[path] = least if known is None else min(known, least)
-                if is_early.any():
-                    yield only(part, is_early)
+            before_ms = task.early[path]
+            for placed in counting_blocks(self._storage, [(path, size)], task.blocks, is_strict=True):
+                told = event_times_in_header(placed.block, task.shape.event_time_field)
+                if told is not None and not told.starts_before(before_ms):
+                    self._leave(path, told.min_ms)
+                    continue  # nothing of it is early: its header is enough
+                for part in self._reader.read(placed):
+                    times = event_times_of(part, task.shape)
+                    is_early = is_before(times, before_ms)
+                    self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
+                    if is_early.any():
+                        yield only(part, is_early)
+
+    def _leave(self, path: str, least_ms: int | None) -> None:
+        known = self.waiting_from_ms[path]
+        if least_ms is not None:
+            self.waiting_from_ms[path] = least_ms if known is None else min(known, least_ms)
 
 
 def _codec(storage: Storage, task: MergeTask) -> str:

@@ -54,6 +54,7 @@ def write_layout(options: Options) -> WriteLayout:
         # A file is at least a block.
         log_block_bytes_max=min(options.integer(keys.LOG_BLOCK_BYTES_MAX, _LOG_BLOCK_BYTES_MAX), log_file_bytes_max),
         log_file_bytes_max=log_file_bytes_max,
+        log_block_span_ms=1000 * options.duration(keys.LOG_BLOCK_EVENT_TIME_BUCKET, 0),
         codec=ParquetCodec.GZIP if codec is ParquetCodec.AS_BEFORE else codec,
         bloom_entries=max(options.integer(keys.BLOOM_ENTRIES, _BLOOM_ENTRIES), 1),
         bloom_false_positives=options.fraction(keys.BLOOM_FALSE_POSITIVES, _BLOOM_FALSE_POSITIVES),
