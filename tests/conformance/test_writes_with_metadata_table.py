@@ -102,7 +102,9 @@ def test_hudi_finds_what_eventide_wrote_by_every_index(
         14: row(14, 10_000_000, "new and alone", part="d"),
     }
     late = row(3, -900_000, "late", amount=-1e9)
-    gone = [row(5, 400, "gone"), row(6, -400, "too late to go"), row(12, 500, "gone, too")]
+    gone = [row(5, 400, "gone"), row(12, 500, "gone, too")]
+    if version == 9:  # Hudi 0.15 deletes a row of a base file whatever its event time
+        gone.append(row(6, -400, "too late to go"))
     table = Table.open(str(path))
     table.upsert(table_of([*written.values(), late]))
     table.delete(table_of(gone).select(["id", "part", "event_ts"]))
