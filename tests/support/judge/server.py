@@ -27,7 +27,12 @@ os.dup2(2, 1)
 
 from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
 
-QUERY_TYPE = "hoodie.datasource.query.type"
+# Hudi's incremental queries set these in the session, and so for every later query, which then may go another way.
+SET_BY_HUDI = (
+    "spark.sql.parquet.filterPushdown",
+    "spark.sql.parquet.recordLevelFilter.enabled",
+    "spark.sql.parquet.enableVectorizedReader",
+)
 
 
 def spark_session(jar: str, scratch: str) -> SparkSession:
@@ -44,7 +49,8 @@ def spark_session(jar: str, scratch: str) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        # Many plans and little data: what the optimizing compiler would gain later costs more now.
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
@@ -117,7 +123,11 @@ class Hudi:
         target = self._scratch / "answers" / uuid.uuid4().hex
         if not frame.columns:  # a statement without a result, which Parquet cannot hold
             frame = self._spark.range(0).toDF("nothing")
-        frame.write.parquet(str(target))
+        try:
+            frame.write.parquet(str(target))
+        finally:
+            for key in SET_BY_HUDI:
+                self._spark.conf.unset(key)
         return str(target)
 
 
