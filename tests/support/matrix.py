@@ -183,6 +183,8 @@ _INDEX = {
 _RECORD_INDEX = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
+    # Ten unless told: each write of Hudi goes through all of them.
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
 _METADATA = {
     Metadata.NONE: NO_METADATA_TABLE,
