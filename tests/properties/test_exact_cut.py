@@ -17,6 +17,7 @@ from eventide.testing.observation import (
     check_read_optimized,
     check_snapshot,
     check_time_travel,
+    check_verified,
     merged_counts,
 )
 from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
@@ -64,6 +65,7 @@ class Told:
         check_time_travel(seen, oracle)
         check_incremental(seen, oracle)
         check_freshness(seen, oracle)
+        check_verified(self.bench.process(), is_deep=True)
 
     @property
     def is_exact(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from eventide_core.action.freshness import Freshness
+from eventide_core.action.slice_selection import LogFacts
 from eventide_core.action.verification.facts import BlockFacts, LogScan, TableFacts
 from eventide_core.config import Options
 from eventide_core.errors import EventideError, StorageError
@@ -22,7 +23,6 @@ from eventide_core.service.table import TableState
 from eventide_core.service.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write_leavings import instants_with_leavings
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file, path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
@@ -79,7 +79,7 @@ class FactsReader:
         left_overs = _left_overs(config, timeline, commits, unreadable)
         archived = self._archived(config, timeline, commits, listing, logs, unreadable)
         bases, base_problems = self._row_counts(state)
-        shape, fresh, times, fresh_problem = self._freshness(state, is_deep)
+        shape, fresh, logs_told, fresh_problem = self._freshness(state, is_deep)
         indexed, index_problem = self._indexed(config, timeline)
         facts = TableFacts(
             slices_by_completion_time=config.slices_by_completion_time,
@@ -103,7 +103,8 @@ class FactsReader:
             row_counts=bases,
             base_problems=base_problems,
             freshness=fresh,
-            event_times=times,
+            event_times={path: fact.event_times for path, fact in logs_told.items()},
+            waiting={path: fact.waiting for path, fact in logs_told.items()},
             freshness_problem=fresh_problem,
             has_metadata_table=bool(config.metadata_partitions),
             indexed_files=indexed,
@@ -242,25 +243,24 @@ class FactsReader:
 
     def _freshness(
         self, state: TableState | None, is_deep: bool
-    ) -> tuple[RecordShape | None, Freshness | None, Mapping[str, EventTimeRange], str | None]:
-        """The shape of the records, the freshness now, and the event times of the logs, as the planner is told them."""
+    ) -> tuple[RecordShape | None, Freshness | None, Mapping[str, LogFacts], str | None]:
+        """The shape of the records, the freshness now, and the facts of the logs, as the planner is told them."""
         if state is None:
             return None, None, {}, "the file slices are not known"
         shape, fresh = state.shape(None), None
-        times: dict[str, EventTimeRange] = {}
+        told: dict[str, LogFacts] = {}
         try:
             if state.cut_ms is None and not is_deep:
                 return shape, None, {}, None
             shape = state.shape(event_time_field_of(state, self.options))
             proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
             for log in (log for found in state.view.latest_slices() for log in found.log_files):
-                known = self.freshness.facts.read(state, shape, (log,), are_stats_proof=proof)
-                times[log.path] = known[log.path].event_times
+                told |= self.freshness.facts.read(state, shape, (log,), are_stats_proof=proof)
             fresh = self.freshness.now(state)
         except EventideError as error:
             _require_damage(error)
-            return shape, None, times, None if state.cut_ms is None else str(error)
-        return shape, fresh, times, None
+            return shape, None, told, None if state.cut_ms is None else str(error)
+        return shape, fresh, told, None
 
     def _indexed(self, config: TableConfig, timeline: Timeline) -> tuple[Mapping[str, int] | None, str | None]:
         if not config.metadata_partitions:

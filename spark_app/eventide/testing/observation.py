@@ -178,9 +178,9 @@ def _bears(path: str, instant: str) -> bool:
     return instant in path or (path.startswith(".hoodie/metadata/") and path.endswith(f"-{instant[8:]}"))
 
 
-def check_verified(application: Application) -> None:
-    """What `eventide verify` finds in the table, by names, sizes, headers and footers: nothing."""
-    found = application.verifier.verify(is_deep=False, progress=NoProgress())
+def check_verified(application: Application, *, is_deep: bool = False) -> None:
+    """What `eventide verify` finds in the table, by names, sizes, headers and footers, deep by every record: nothing."""
+    found = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
     assert found.ok, f"verify finds {[(check.name, check.findings) for check in found.failed]}"
 
 

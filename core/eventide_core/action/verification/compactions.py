@@ -6,7 +6,7 @@ from eventide_core.action.freshness import CUT_KEY, WATERMARK_KEY
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Said, Unchecked
 from eventide_core.table.file_slice import LogFile
-from eventide_core.table.plans import CompactionPlan, Cut, LinkMode, PlannedOperation
+from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
 
 _FULL = "restore the file from a copy, then compact the table in full"
 
@@ -68,7 +68,7 @@ def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, pl
 
 def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
     """1. Cuts don't fall. 2. A watermark is no later than its cut. 3. A log committed before the plan of the last cut has
-    nothing before the cut; nor has a left-over, where whole logs were left.
+    nothing before the cut; nor has a left-over, but for what an exact cut has merged.
     """
     if facts.freshness_problem is not None:
         yield Unchecked(facts.freshness_problem)
@@ -95,14 +95,12 @@ def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
 
 
 def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[Said]:
-    plan = facts.compactions.get(cut_at)
-    # An exact cut merges records of left-overs, which stay in their files.
-    left = set[str]() if plan is not None and plan.cut is Cut.EXACT else _left_over_now(facts, cut_at, plan)
+    left = _left_over_now(facts, cut_at, facts.compactions.get(cut_at))
     for found in facts.latest_slices:
         if found.file_group in facts.damaged_groups:
             continue
         for log in found.log_files:
-            times = facts.event_times.get(log.path)
+            times = facts.waiting.get(log.path)
             if times is None or cut_ms is None or times.min_ms is None or times.min_ms >= cut_ms:
                 continue
             if log.path in left or _is_before(facts, log, cut_at):
