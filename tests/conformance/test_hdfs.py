@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from eventide_adapters.storage.hdfs import TEMPORARY
-from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.webhdfs import RemoteError
 from eventide_core.config import Options
 from eventide_core.errors import StorageError, UnsafePathError
 from eventide_core.ports import Capability, Storage
@@ -22,17 +21,12 @@ def storage_on(server: HdfsServer, **options: str) -> Storage:
     return open_storage(f"{server.uri}/lake/{uuid.uuid4().hex}", Options(server.options | options))
 
 
-def web_of(server: HdfsServer) -> WebHdfs:
-    """The way behind the adapter's back."""
-    return WebHdfs(HdfsConfig.of("hdfs", "localhost", Options(server.options)))
-
-
 def path_of(storage: Storage, server: HdfsServer) -> str:
     return storage.root.removeprefix(server.uri)
 
 
 def temporary_files(storage: Storage, server: HdfsServer) -> list[str]:
-    found = web_of(server).call("GET", "LISTSTATUS", f"{path_of(storage, server)}/{TEMPORARY}")
+    found = server.client().call("GET", "LISTSTATUS", f"{path_of(storage, server)}/{TEMPORARY}")
     return [entry["pathSuffix"] for entry in found["FileStatuses"]["FileStatus"]]
 
 
@@ -41,7 +35,7 @@ def test_a_links_target_is_absolute_and_names_no_name_node(hdfs_with_symlinks: H
     storage.put("part=a/source", b"data")
     assert storage.link_if_absent("part=a/source", "part=b/link", is_symbolic=True)
     folder = path_of(storage, hdfs_with_symlinks)
-    listed = web_of(hdfs_with_symlinks).call("GET", "LISTSTATUS", f"{folder}/part=b")["FileStatuses"]["FileStatus"]
+    listed = hdfs_with_symlinks.client().call("GET", "LISTSTATUS", f"{folder}/part=b")["FileStatuses"]["FileStatus"]
     assert [(e["pathSuffix"], e["type"], e["symlink"]) for e in listed] == [
         ("link", "SYMLINK", f"{folder}/part=a/source")
     ]
@@ -52,7 +46,7 @@ def test_a_link_that_leads_outside_the_table_is_not_followed(hdfs_with_symlinks:
     table.put("file", b"data")
     other.put("secret", b"theirs")
     outside = f"{path_of(other, hdfs_with_symlinks)}/secret"
-    web_of(hdfs_with_symlinks).call(
+    hdfs_with_symlinks.client().call(
         "PUT", "CREATESYMLINK", f"{path_of(table, hdfs_with_symlinks)}/link", destination=outside, createParent="false"
     )
     for look in (table.read, table.open_input, table.stat):
@@ -69,7 +63,7 @@ def test_links_that_lead_to_each_other_are_an_error(hdfs_with_symlinks: HdfsServ
     table.put("file", b"data")
     folder = path_of(table, hdfs_with_symlinks)
     for name, target in (("one", "two"), ("two", "one")):
-        web_of(hdfs_with_symlinks).call(
+        hdfs_with_symlinks.client().call(
             "PUT", "CREATESYMLINK", f"{folder}/{name}", destination=f"{folder}/{target}", createParent="false"
         )
     with pytest.raises(StorageError):
@@ -92,7 +86,7 @@ def test_what_the_dead_had_begun_is_removed_after_a_day(hdfs: HdfsServer) -> Non
     for name, age_seconds in (("old", 90_000), ("young", 60)):
         storage.put(f"{TEMPORARY}/{name}", b"")
         modified = str(int((time.time() - age_seconds) * 1000))
-        web_of(hdfs).call("PUT", "SETTIMES", f"{folder}/{name}", modificationtime=modified)
+        hdfs.client().call("PUT", "SETTIMES", f"{folder}/{name}", modificationtime=modified)
     assert Capability.PUT_IF_ABSENT in storage.capabilities
     assert temporary_files(storage, hdfs) == ["young"]
 
@@ -178,4 +172,4 @@ def test_a_name_node_that_stays_away_is_an_error_and_leaves_no_name(
 
 def test_what_hdfs_answers_is_told_by_its_kind(hdfs: HdfsServer) -> None:
     with pytest.raises(RemoteError, match="FileNotFoundException"):
-        web_of(hdfs).call("GET", "GETFILESTATUS", "/none")
+        hdfs.client().call("GET", "GETFILESTATUS", "/none")

@@ -1,8 +1,7 @@
-"""One table's work on every storage: the same plan but for the links, the same rows, nothing left after a rollback."""
+"""Tables that Hudi wrote, compacted on other storages by the command line, by Spark, and through lost answers."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,16 +9,12 @@ from pyspark.sql import SparkSession
 
 from eventide import Table
 from eventide.engine_spark import spark_session
-from eventide.plan import Plan
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.table.plans import LinkMode
-from support import backends, golden
+from support import golden
 from support.backends import Backend, backend, files_of, upload
 from support.command_line import run_json
 from support.servers.faulty_proxy import Fault, faulty_proxy
 from support.servers.s3_servers import S3Server
-
-REMOTE = backends.NAMES[1:]
 
 # Thresholds that leave logs over in most slices of the two tables.
 DIVIDING_V6 = 1_700_002_204_000
@@ -38,26 +33,6 @@ def in_order(found: pa.Table) -> list[dict[str, object]]:
     return found.select(names).sort_by("id").to_pylist()
 
 
-def queries(table: Table, begin: str) -> list[list[dict[str, object]]]:
-    """What the four queries answer."""
-    rows = (table.snapshot(), table.read_optimized(), table.as_of(begin), table.incremental(begin))
-    return [in_order(found.to_arrow()) for found in rows]
-
-
-def said_by(plan: Plan) -> dict[str, Any]:
-    """A plan without what differs from one storage to another: the links, and the time of planning."""
-    said = plan.to_json()
-    for key in ("instant", "link_mode", "link_reason", "bytes"):
-        said.pop(key)
-    for operation in said["operations"]:
-        operation.pop("link_mode")
-        for left in operation["remaining"]:
-            left.pop("symlink")
-        for name in ("new_base_file", "carried"):
-            operation.pop(name, None)
-    return said
-
-
 def place(name: str, table: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
     """A copy of a golden table on that storage."""
     found = backend(name, request, folder)
@@ -67,37 +42,6 @@ def place(name: str, table: str, request: pytest.FixtureRequest, folder: Path) -
 
 def on_this_disk(table: str, folder: Path) -> Table:
     return Table.open(str(golden.unpack(table, folder / "here")))
-
-
-@pytest.mark.parametrize("name", REMOTE)
-def test_a_table_of_version_6_lives_there_as_on_a_local_disk(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    there, here = place(name, "v6_no_deletes", request, tmp_path), on_this_disk("v6_no_deletes", tmp_path)
-    table, before = there.table(), files_of(there.storage)
-    begin = here.state().timeline.writes[0].requested_time
-    local = here.plan_compaction(DIVIDING_V6)
-    assert queries(table, begin) == queries(here, begin)
-
-    plan = table.plan_compaction(local.cut_ms)
-    assert said_by(plan) == said_by(local)
-    assert (plan.draft.plan.link_mode, local.draft.plan.link_mode) == (there.link_mode, LinkMode.COPY)
-
-    scheduled = table.schedule(plan)
-    assert files_of(there.storage).keys() - before.keys()
-    assert table.rollback(scheduled.instant)
-    assert files_of(there.storage) == before
-
-    done, result = here.compact(local), table.compact(plan)
-    assert result.metrics["log_files_linked"] == done.metrics["log_files_linked"] > 0
-    assert result.freshness == done.freshness
-    assert queries(table, begin) == queries(here, begin)
-    links = {path: target for path, target in files_of(there.storage).items() if target is not None}
-    assert len(links) == (result.metrics["log_files_linked"] if there.link_mode is LinkMode.SYMLINK else 0)
-    assert set(links.values()) <= before.keys()
-
-    read = run_json("read", there.uri, "--query", "read_optimized", *there.words())
-    assert read["rows"] == here.read_optimized().to_arrow().num_rows
 
 
 @pytest.mark.parametrize("name", ["moto", "hdfs"])

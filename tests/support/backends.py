@@ -5,21 +5,17 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import pytest
 
 from eventide import Table
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.open import open_storage
-from eventide_core.config import Options
+from eventide_core.config import EXCLUSIVE, LINK_MODE, Options
 from eventide_core.ports import Storage
 from eventide_core.table.plans import LinkMode
 from support.servers.hdfs_server import HdfsServer
 from support.servers.s3_servers import BUCKET, S3Server
-
-NAMES: Final = ("local", "moto", "seaweedfs", "hdfs_with_symlinks", "hdfs")
-"""The fixtures of the servers, and `local`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +42,17 @@ class Backend:
 
 
 def backend(name: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
-    """A new place on that storage; starts its server where it isn't running yet."""
-    if name == "local":
-        return Backend(str(folder / "table"), {}, LinkMode.COPY)
-    server = request.getfixturevalue(name)
+    """A new place on that storage: `local`, `memory`, or what the fixture of a server is called, which is started."""
     place = uuid.uuid4().hex
+    match name:
+        case "local":
+            return Backend(str(folder / "table"), {}, LinkMode.COPY)
+        case "memory":
+            return Backend(f"memory://{place}", {}, LinkMode.COPY)
+        case "memory_with_symlinks":
+            return Backend(f"memory://{place}", {EXCLUSIVE: "true", LINK_MODE: "symlink"}, LinkMode.SYMLINK)
+        case _:
+            server = request.getfixturevalue(name)
     if isinstance(server, S3Server):
         return Backend(f"s3://{BUCKET}/{place}", server.options, LinkMode.COPY)
     assert isinstance(server, HdfsServer)

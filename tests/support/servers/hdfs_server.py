@@ -23,6 +23,9 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError
 
 from eventide.java_home import JavaNotFoundError, find_java_home
+from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.webhdfs import WebHdfs
+from eventide_core.config import Options
 from support.maven import JarUnavailableError, MavenJar, maven_jar
 from support.servers.server_process import ServerUnavailableError
 
@@ -78,6 +81,10 @@ class HdfsServer:
             "hadoop.user.name": "lake",
             "eventide.table.exclusive": "true",
         }
+
+    def client(self) -> WebHdfs:
+        """A client of its own, for what is done behind the adapter's back."""
+        return WebHdfs(HdfsConfig.of("hdfs", "localhost", Options(self.options)))
 
     def with_symlinks(self, has_symlinks: bool) -> HdfsServer:
         """The same one, with symbolic links on or off from now on."""
