@@ -34,7 +34,8 @@ from eventide_core.ports import ArchivedAction, FileInfo, Storage
 from eventide_core.table.archived_timeline import archive_log_name, archive_log_number
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
-from eventide_core.table.log_block import BlockType, HeaderKey, ReadRange, read_blocks
+from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.read_ahead import ReadRange
 
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 _MERGE_PLAN: Final = "mergeArchivePlan"

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eventide_core.errors import EventideError, UnsupportedTableError
-from eventide_core.table.log_block import ReadRange
+from eventide_core.table.read_ahead import ReadRange
 
 TRAILER_LENGTH: Final = 4096
 BLOCK_HEADER_LENGTH: Final = 33

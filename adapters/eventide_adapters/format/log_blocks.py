@@ -13,14 +13,15 @@
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
 from eventide_core.ports import Storage
-from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, ReadRange, read_blocks
+from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
 from eventide_core.table.log_compaction import counting_instants
+from eventide_core.table.read_ahead import ReadAhead, ReadRange
 from eventide_core.table.slice_read import BlockFilter
 
 _ROLLBACK = "0"
@@ -29,11 +30,15 @@ _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PlacedBlock:
-    """A block and the log it lies in; `log_number` counts the logs of the call."""
+    """A block and the log it lies in; `log_number` counts the logs of the call.
+
+    `content` is there where it came along with the header.
+    """
 
     path: str
     log_number: int
     block: LogBlock
+    content: bytes | None = field(default=None, repr=False)
 
     @property
     def place(self) -> str:
@@ -58,6 +63,8 @@ class PlacedBlock:
 
     def read_range(self, storage: Storage, offset: int, length: int) -> bytes:
         """A range of the content. Raises CorruptLogBlockError where the file ends before."""
+        if self.content is not None:
+            return self.content[offset : offset + length]
         content = storage.read_range(self.path, self.block.content_offset + offset, length)
         if len(content) != length:
             raise CorruptLogBlockError(f"{self.place}: the file ends within its content")
@@ -66,6 +73,9 @@ class PlacedBlock:
     @contextmanager
     def open_content(self, storage: Storage) -> Iterator[BinaryIO]:
         """The content as a stream of its own."""
+        if self.content is not None:
+            yield io.BytesIO(self.content)
+            return
         with storage.open_input(self.path) as stream:
             window: Any = _Window(stream, self.block.content_offset, self.block.content_length)
             yield window
@@ -100,17 +110,21 @@ class _Window(io.RawIOBase):
         return data
 
 
-def read_headers(storage: Storage, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The blocks of one log up to `size`, contents left unread; torn ones raise when strict, else come as CORRUPT.
+def read_headers(
+    storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
+) -> Iterator[PlacedBlock]:
+    """The blocks of one log up to `size`, large contents left unread; torn ones raise when strict, else come as CORRUPT.
 
     What lies behind `size` was appended after the listing and is not read. Raises MissingFileError, and
     CorruptLogBlockError where the file is shorter.
     """
-    return read_headers_of(partial(storage.read_range, path), path, size, is_strict=is_strict)
+    ranges = ReadAhead(partial(storage.read_range, path), size)
+    for block in read_headers_of(ranges, path, size, is_strict=is_strict):
+        yield PlacedBlock(path, log_number, block, ranges.held(block.content_offset, block.content_length))
 
 
 def read_headers_of(ranges: ReadRange, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The same of a log whose bytes come from elsewhere."""
+    """The same of a log whose bytes come from elsewhere, all contents left unread."""
 
     def read(offset: int, length: int) -> bytes:
         data = ranges(offset, length)
@@ -130,12 +144,12 @@ def counting_blocks(
     """The data and delete blocks that count, in reader order. `logs` are (path, size) in reader order."""
     counting: list[PlacedBlock] = []
     for number, (path, size) in enumerate(logs):
-        for block in read_headers(storage, path, size, is_strict=False):
-            placed = PlacedBlock(path, number, block)
-            if block.block_type is BlockType.COMMAND:
+        for placed in read_headers(storage, path, size, is_strict=False, log_number=number):
+            kind = placed.block.block_type
+            if kind is BlockType.COMMAND:
                 target = _rollback_target(placed)
                 counting = [earlier for earlier in counting if earlier.instant != target]
-            elif block.block_type is BlockType.CORRUPT:
+            elif kind is BlockType.CORRUPT:
                 if is_strict and blocks.accepts(instant_of_torn_block(placed)):
                     counting.append(placed)
             elif blocks.accepts(placed.instant):

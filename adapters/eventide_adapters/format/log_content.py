@@ -13,7 +13,6 @@ from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
 from eventide_adapters.format.event_time_properties import event_times_in_header
 from eventide_adapters.format.key_versions import VersionColumns, common_keys, histories, versions_of_block
 from eventide_adapters.format.log_blocks import (
-    PlacedBlock,
     counting_blocks,
     instant_of_torn_block,
     read_headers,
@@ -43,13 +42,13 @@ class ArrowLogContent:
     def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
         """The summary of one log, all its blocks counted, whatever has become of their instants.
 
-        Headers first, each one small read; a data block whose schema bears its event times is not read further.
+        By their headers; a data block whose schema bears its event times is not read further.
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
         has_rollback = has_torn_block = has_merged = False
-        for block in read_headers(self.storage, log.path, log.size, is_strict=False):
-            placed = PlacedBlock(log.path, 0, block)
+        for placed in read_headers(self.storage, log.path, log.size, is_strict=False):
+            block = placed.block
             if block.block_type is BlockType.COMMAND:
                 has_rollback = True
                 continue

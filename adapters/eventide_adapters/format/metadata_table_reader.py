@@ -32,8 +32,9 @@ from eventide_core.ports import Storage
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
-from eventide_core.table.log_block import BlockType, HeaderKey, ReadRange
+from eventide_core.table.log_block import BlockType, HeaderKey
 from eventide_core.table.properties import PROPERTIES_PATH, names, parse_properties, settings_text
+from eventide_core.table.read_ahead import ReadRange
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.timeline import Timeline
 
@@ -137,7 +138,7 @@ class MetadataTableReader:
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log, torn ones apart."""
-        return frozenset(b.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
+        return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
 
     def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
         """Logs of archived delta commits, whose completion times are gone, left out where a later base stands above."""

@@ -7,7 +7,6 @@ from eventide_core.action.link_choice import LinkChoiceFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.compaction_commit import LINK_MODE_KEY
-from eventide_core.service.outcome import instants_with_outcome
 from eventide_core.service.table import TableState
 from eventide_core.table.bucket import bucket_of_file_id
 from eventide_core.table.file_slice import FileSlice
@@ -25,7 +24,7 @@ def link_choice_facts(
     writes = state.timeline.writes
     earliest = writes[-retained].requested_time if 0 < retained < len(writes) else None
     used = {time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time}
-    used.update(instants_with_outcome(storage))
+    used.update(state.compactions)
     is_exclusive = options.flag(keys.EXCLUSIVE)
     # Trying a storage out makes a link and removes it: not where the answer cannot count.
     may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)

@@ -119,7 +119,7 @@ class Restorer:
         storage.put_if_absent(f"{config.timeline_path}/{inflight.file_name}", b"")
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
-        changes = self.metadata.differences(config, self.files.data_files(self.files.partitions()))
+        changes = self.metadata.differences(config, self.files.data_files())
         update = self.metadata.prepare(config, plan.instant, changes)
         update.write(lease, completion)
         recorded = completion if config.slices_by_completion_time else None
@@ -136,7 +136,7 @@ class Restorer:
         found = state.timeline.find(target.instant)
         if found is None:
             return RollbackMetadata(instant, (target,), {})
-        now = replace(state, listing=self.files.data_files(self.files.partitions()))
+        now = replace(state, listing=self.files.data_files())
         if found.is_completed:
             shared = logs_of_completed_write(now, target.instant)
         else:

@@ -9,6 +9,7 @@ from eventide_core.service.write_leavings import marked_paths
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.read_ahead import ReadAhead
 
 
 def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
@@ -54,4 +55,4 @@ def block_headers(storage: Storage, file: DataFile) -> Iterator[LogBlock]:
     def read(offset: int, length: int) -> bytes:
         return storage.read_range(file.path, offset, length)
 
-    return read_blocks(read, file.size, file.path, is_strict=False)
+    return read_blocks(ReadAhead(read, file.size), file.size, file.path, is_strict=False)

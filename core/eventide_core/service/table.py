@@ -60,7 +60,7 @@ class TableState:
         """
         config = files.config()
         timeline = files.timeline(config)
-        state = cls._of(files, config, timeline, files.data_files(files.partitions()))
+        state = cls._of(files, config, timeline, files.data_files())
         if requires_files:
             state.require_files()
         return state

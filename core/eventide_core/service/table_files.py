@@ -1,6 +1,6 @@
 """The metadata files of one table, read through the storage port: settings, timeline, commits, plans, listings."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from eventide_core.errors import (
@@ -127,23 +127,6 @@ class TableFiles:
             versions += parse_versions(self.storage.read(max(history)).decode(errors="replace"), max(history))
         return tuple(versions)
 
-    def partitions(self) -> tuple[str, ...]:
-        """Every partition path, sorted: the folders that hold Hudi's partition mark, at any depth.
-
-        A link to a folder is passed over: it may lead round in a circle.
-        """
-        found: list[str] = []
-        waiting = [""]
-        while waiting:
-            directory = waiting.pop()
-            for entry in self.storage.list(directory):
-                name = entry.path.rpartition("/")[2]
-                if entry.is_directory and entry.link_target is None and name != ".hoodie":
-                    waiting.append(entry.path)
-                elif not entry.is_directory and name.startswith(PARTITION_MARK):
-                    found.append(directory)
-        return tuple(sorted(set(found)))
-
     def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
         """The base and log files as the metadata table lists them, for who needs no file of a pending action.
 
@@ -165,11 +148,18 @@ class TableFiles:
             for name in sorted(listing[partition])
         )
 
-    def data_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
-        """The base and log files of these partitions, by path."""
-        return tuple(
-            DataFile(partition, entry.path, entry.size, entry.link_target)
-            for partition in partitions
-            for entry in self.storage.list(partition)
-            if not entry.is_directory
-        )
+    def data_files(self) -> tuple[DataFile, ...]:
+        """The base and log files of every partition, by path; each folder is listed once.
+
+        A partition is a folder, at any depth, that holds Hudi's partition mark.
+        """
+        found: list[DataFile] = []
+        waiting = [""]
+        while waiting:
+            directory = waiting.pop()
+            entries = self.storage.list(directory)
+            waiting += [e.path for e in entries if e.is_directory and e.path.rpartition("/")[2] != ".hoodie"]
+            files = [DataFile(directory, e.path, e.size, e.link_target) for e in entries if not e.is_directory]
+            if any(file.name.startswith(PARTITION_MARK) for file in files):
+                found += files
+        return tuple(sorted(found, key=lambda file: (file.partition, file.path)))

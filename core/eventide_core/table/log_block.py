@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from eventide_core.errors import CorruptLogBlockError, UnsupportedLogFormatError
+from eventide_core.table.read_ahead import ReadRange
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
@@ -20,9 +21,6 @@ _PREFIX_LENGTH = len(MAGIC) + 8  # magic and size
 _HEADER_ENTRIES_MAX = 64  # Hudi knows 9 keys; more means that these are no lengths but torn bytes
 _HEADER_BYTES_MAX = 16 * 1024 * 1024  # a schema of a very wide table has some hundred kilobytes
 _HEADER_PROBE_BYTES = 16 * 1024  # one read that nearly always holds a whole header
-
-ReadRange = Callable[[int, int], bytes]
-"""(offset, length) -> the bytes of that range, fewer where the file ends before."""
 
 
 class BlockType(IntEnum):
@@ -117,7 +115,8 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
         )
 
     def number(position: int) -> int:
-        data = read(position, 8)
+        known = probe[position - offset : position - offset + 8]
+        data = known if len(known) == 8 else read(position, 8)
         if len(data) < 8:
             raise torn("the file ends before it")
         return int.from_bytes(data, "big", signed=True)

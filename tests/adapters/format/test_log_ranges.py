@@ -15,6 +15,7 @@ from eventide_adapters.format import avro_decode
 from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import DataBlock, DeleteBlock, iter_log_records
 from eventide_core.errors import RecordDecodeError
+from eventide_core.table.read_ahead import READ_AHEAD_BYTES
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
@@ -76,11 +77,27 @@ def test_an_avro_block_comes_in_segments_and_counts_as_one(
     parts = [part for part in _read(storage, columns) if isinstance(part, DataBlock)]
     assert [row["ts"] for part in parts for row in part.records.to_pylist()] == list(range(1000))
     assert len(parts) > len(data) // SEGMENT
-    assert max(reads) <= 16 * 1024  # a probe for a block's header
+    assert max(reads) <= READ_AHEAD_BYTES
     # Each byte of the content once, but for records that a segment's end cuts in two.
     assert sum(length for length in reads if length <= SEGMENT) < 1.1 * len(data)
     assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
     assert FoldedLogs.of(parts, parts[0].records.schema, SHAPE).block_count == 1
+
+
+def test_a_small_log_takes_one_request(storage: CountingStorage) -> None:
+    schema = written_schema(FIELDS)
+    storage.put(LOG, b"".join(avro_block(instant, schema, _records(5, "x")) for instant in (T1, T2)))
+    assert sum(part.records.num_rows for part in _read(storage, ["s"]) if isinstance(part, DataBlock)) == 10
+    assert storage.opened[LOG] == 1
+
+
+def test_the_headers_of_large_blocks_take_a_request_each(storage: CountingStorage) -> None:
+    schema = written_schema(FIELDS)
+    large = avro_block(T1, schema, _records(1, "x" * 3 * READ_AHEAD_BYTES))
+    storage.put(LOG, large + large + avro_block(T2, schema, _records(5, "x")))
+    only_last = BlockFilter(frozenset({T2}), None)
+    assert sum(part.records.num_rows for part in _read(storage, ["s"], only_last) if isinstance(part, DataBlock)) == 5
+    assert storage.opened[LOG] == 3
 
 
 @pytest.mark.parametrize("text", ["", "y" * (SEGMENT - 200), "y" * SEGMENT, "y" * 3 * SEGMENT])
