@@ -1,35 +1,40 @@
 """The storage contract on real HDFS, with symbolic links and without."""
 
+import io
 import uuid
 
 import pytest
 
-from eventide.testing.storage_contract import StorageCase, StorageContract
+from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract, SymbolicLinkContract
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
-from eventide_core.ports import Capability
 from support.servers.hdfs_server import HdfsServer
 
 
-class TestHdfsWithSymlinks(StorageContract):
+class TestHdfsWithSymlinks(StorageContract, SymbolicLinkContract, BehindContract):
     rounds = 3
 
     @pytest.fixture
     def case(self, hdfs_with_symlinks: HdfsServer) -> StorageCase:
-        case = _case(hdfs_with_symlinks)
-        assert case.storage.capabilities == Capability.PUT_IF_ABSENT | Capability.SYMLINK
-        return case
+        return _case(hdfs_with_symlinks)
 
 
-class TestHdfs(StorageContract):
+class TestHdfs(StorageContract, BehindContract):
     rounds = 3
 
     @pytest.fixture
     def case(self, hdfs: HdfsServer) -> StorageCase:
-        case = _case(hdfs)
-        assert case.storage.capabilities == Capability.PUT_IF_ABSENT
-        return case
+        return _case(hdfs)
 
 
 def _case(server: HdfsServer) -> StorageCase:
-    return StorageCase(open_storage(f"{server.uri}/lake/{uuid.uuid4().hex}", Options(server.options)))
+    folder, web = f"/lake/{uuid.uuid4().hex}", server.client()
+
+    def write_behind(path: str, data: bytes) -> None:
+        web.write(f"{folder}/{path}", io.BytesIO(data), len(data))
+
+    return StorageCase(
+        open_storage(f"{server.uri}{folder}", Options(server.options)),
+        lambda path: web.read(f"{folder}/{path}"),
+        write_behind,
+    )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventide.testing.storage_contract import PARTITIONS, UNSAFE_PATHS
+from eventide.testing.storage_contract.names import PARTITIONS, UNSAFE_PATHS
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_core.errors import UnsafePathError
 

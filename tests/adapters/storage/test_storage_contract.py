@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from eventide.testing.storage_contract import StorageCase, StorageContract
+from eventide.testing.storage_contract import BehindContract, LinkContract, StorageCase, StorageContract
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 
 
-class TestLocalStorage(StorageContract):
+class TestLocalStorage(StorageContract, LinkContract, BehindContract):
     @pytest.fixture
     def case(self, tmp_path: Path) -> StorageCase:
         root = tmp_path / "a table"
@@ -26,13 +26,13 @@ class TestLocalStorage(StorageContract):
         )
 
 
-class TestMemoryStorage(StorageContract):
+class TestMemoryStorage(StorageContract, LinkContract, BehindContract):
     @pytest.fixture
     def case(self, tmp_path: Path) -> StorageCase:
         return _memory_case(str(tmp_path))
 
 
-class TestFaultyStorageWithoutFaults(StorageContract):
+class TestFaultyStorageWithoutFaults(StorageContract, LinkContract, BehindContract):
     @pytest.fixture
     def case(self, tmp_path: Path) -> StorageCase:
         case = _memory_case(str(tmp_path))

@@ -1,0 +1,36 @@
+"""What every storage must keep: the promises of `ports.Storage` as tests.
+
+For a storage of one's own, here one with symbolic links:
+
+    class TestMyStorage(StorageContract, SymbolicLinkContract):
+        @pytest.fixture
+        def case(self) -> StorageCase:
+            return StorageCase(MyStorage(...))
+
+Not checked: what a loss of power leaves, and what two machines see of each other's writes.
+"""
+
+from eventide.testing.storage_contract.case import StorageCase
+from eventide.testing.storage_contract.content import BehindContract, ContentContract
+from eventide.testing.storage_contract.links import HardLinkContract, LinkContract, SymbolicLinkContract
+from eventide.testing.storage_contract.names import NameContract
+from eventide.testing.storage_contract.races import RaceContract
+from eventide_core.ports import Capability, Storage
+
+__all__ = [
+    "BehindContract",
+    "HardLinkContract",
+    "LinkContract",
+    "StorageCase",
+    "StorageContract",
+    "SymbolicLinkContract",
+]
+
+
+class StorageContract(ContentContract, RaceContract, NameContract):
+    """What holds for each; inherit it, with the contract of its links where it has any, and override the fixture `case`."""
+
+    def test_the_storage_is_held_to_all_that_it_says_it_can_do(self, storage: Storage) -> None:
+        assert Capability.PUT_IF_ABSENT in storage.capabilities
+        assert (Capability.SYMLINK in storage.capabilities) == isinstance(self, SymbolicLinkContract)
+        assert (Capability.HARDLINK in storage.capabilities) == isinstance(self, HardLinkContract)
