@@ -56,6 +56,7 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
         for instant in state.compactions
         if state.timeline.find(instant) is None
         and ((start is not None and instant > start) or is_rolled_back(files.storage, instant))
+        and not _is_planned(files, state, instant)
     }
     found: list[str] = []
     for file in state.listing:
@@ -65,3 +66,8 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
         if state.config.slices_by_completion_time or log.version == _LEFT_OVER_VERSION:
             found.append(file.path)
     return tuple(found)
+
+
+def _is_planned(files: TableFiles, state: TableState, instant: str) -> bool:
+    """Whether the compaction is on the timeline after all: a listing that is behind must not make its files nobody's."""
+    return files.storage.stat(f"{state.config.timeline_path}/{instant}.compaction.requested") is not None
