@@ -4,9 +4,11 @@ What a storage needs is imported when a URI asks for it, so that local tables ne
 """
 
 import re
+from collections.abc import Mapping
 
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_adapters.storage.objects import UNSAFE_WRITES, Objects
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
@@ -15,12 +17,13 @@ from eventide_core.ports import Storage
 # Hadoop writes `file:/lake/trips` as well as `file:///lake/trips`.
 _FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?=/[^/]))")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-
-_S3_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
+# As Hadoop writes it, the container before the account.
+_AZURE = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")
+_FSSPEC_OPTION = "fsspec."
 _KNOWN = (
     "folders (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), hdfs://namenode:8020/trips (or webhdfs://, "
-    "swebhdfs://) and memory://trips"
+    "swebhdfs://), gs://bucket/trips, abfs://container@account.dfs.core.windows.net/trips (or abfss://) and memory://trips"
 )
 
 
@@ -34,6 +37,8 @@ def open_storage(uri: str, options: Options) -> Storage:
     if scheme := _SCHEME.match(uri):
         name = uri[scheme.end() :].rstrip("/")
         authority, _, path = name.partition("/")
+        if scheme[1].lower() in ("abfs", "abfss") and (azure := _AZURE.fullmatch(authority)):
+            return _open_fsspec("abfs", "adlfs", uri, azure[1], path, options, {"account_name": azure[2]})
         if "@" in authority:
             raise ConfigError(
                 "the table's URI holds a user or a secret before `@`: give it as an option, or by environment"
@@ -41,8 +46,12 @@ def open_storage(uri: str, options: Options) -> Storage:
         match scheme[1].lower():
             case "memory" if name:
                 return MemoryStorage(name)
-            case "s3" | "s3a" as kind if _S3_BUCKET.fullmatch(authority):
-                return _open_s3(kind, authority, path, options)
+            case "s3" | "s3a" if _BUCKET.fullmatch(authority):
+                return _open_s3(uri, authority, path, options)
+            case "gs" | "gcs" if _BUCKET.fullmatch(authority):
+                return _open_fsspec("gs", "gcsfs", uri, authority, path, options, {})
+            case "abfs" | "abfss" if _BUCKET.fullmatch(authority):
+                return _open_fsspec("abfs", "adlfs", uri, authority, path, options, {})
             case "hdfs" | "webhdfs" | "swebhdfs" as kind if authority:
                 return _open_hdfs(kind, authority, path, options)
             case "file" if _FILE.match(uri):
@@ -52,15 +61,42 @@ def open_storage(uri: str, options: Options) -> Storage:
     return LocalStorage(_FILE.sub("", uri, count=1))
 
 
-def _open_s3(scheme: str, bucket: str, path: str, options: Options) -> Storage:
+def _open_s3(uri: str, bucket: str, path: str, options: Options) -> Storage:
     try:
-        from eventide_adapters.storage.s3 import S3Storage
         from eventide_adapters.storage.s3_config import S3Config
+        from eventide_adapters.storage.s3_objects import S3Objects
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"a table on S3 needs the package {missing.name}: run `pip install 'eventide[s3]'`"
         ) from missing
-    return S3Storage(scheme, bucket, f"{checked_path(path)}/" if path else "", S3Config.of(options))
+    return _object_storage(uri, path, S3Objects(bucket, S3Config.of(options)))
+
+
+def _open_fsspec(
+    protocol: str, package: str, uri: str, bucket: str, path: str, options: Options, settings: Mapping[str, str]
+) -> Storage:
+    """What `fsspec.` options say goes to the package as keywords, and before `settings`, which are from the URI."""
+    import fsspec
+
+    from eventide_adapters.storage.fsspec_objects import FsspecObjects
+
+    try:
+        fsspec.get_filesystem_class(protocol)
+    except ImportError as missing:
+        raise ConfigError(
+            f"a table on {protocol}:// needs the package {package}: run `pip install 'eventide[{protocol}]'`"
+        ) from missing
+    given = {
+        key.removeprefix(_FSSPEC_OPTION): text for key, text in options.values.items() if key.startswith(_FSSPEC_OPTION)
+    }
+    keywords = tuple(sorted({**settings, **given}.items()))
+    return _object_storage(uri, path, FsspecObjects(protocol, bucket, keywords, options.flag(UNSAFE_WRITES)))
+
+
+def _object_storage(uri: str, path: str, objects: Objects) -> Storage:
+    from eventide_adapters.storage.object_storage import ObjectStorage
+
+    return ObjectStorage(uri.rstrip("/"), f"{checked_path(path)}/" if path else "", objects)
 
 
 def _open_hdfs(scheme: str, authority: str, path: str, options: Options) -> Storage:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from eventide_adapters.storage.objects import UNSAFE_WRITES
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-
-UNSAFE_WRITES = "eventide.storage.unsafe.writes"
 
 # Of each kind the first that is given counts; Hadoop's also as Spark passes them on.
 _ENDPOINT = ("s3.endpoint", "fs.s3a.endpoint")

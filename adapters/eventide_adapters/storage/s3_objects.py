@@ -21,11 +21,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
+from eventide_adapters.storage.objects import PART_BYTES, StoredObject
 from eventide_adapters.storage.s3_config import S3Config
 from eventide_core.errors import EventideError, StorageError
-
-# Multipart uploads allow 10,000 parts of at least 5 MiB (the last may be smaller).
-PART_BYTES: Final = 64 << 20
 
 # What one request of a copy may take from its source; S3 allows 5 GiB.
 COPY_PART_BYTES: Final = 1 << 30
@@ -41,24 +39,25 @@ _ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class S3Object:
-    """One key, and what a listing or a look at it says."""
-
-    key: str
-    size: int
-    modified_ms: int
-    etag: str
-    mark: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class S3Objects:
-    """Objects by key. Every failure but absence is a StorageError that names the key and holds no secret."""
+    """objects.Objects by S3's own requests."""
 
     bucket: str
     config: S3Config
 
-    def head(self, key: str) -> S3Object | None:
+    @property
+    def where(self) -> str:
+        return f"the store at {self.config.endpoint or 'the default endpoint'}"
+
+    @property
+    def has_server_copy(self) -> bool:
+        return True
+
+    @property
+    def allows_unsafe_writes(self) -> bool:
+        return self.config.allows_unsafe_writes
+
+    def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             try:
                 found = self._call("head_object", Key=key)
@@ -87,9 +86,9 @@ class S3Objects:
                         raise
         raise AssertionError("the last attempt answers or raises")
 
-    def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[S3Object, ...], tuple[str, ...]]:
+    def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
         """The objects right below a prefix that ends with `/` or is empty, and the prefixes below it."""
-        objects: list[S3Object] = []
+        objects: list[StoredObject] = []
         prefixes: list[str] = []
         page: dict[str, Any] = {"MaxKeys": limit} if limit else {}
         with self._answering("list", prefix):
@@ -125,11 +124,15 @@ class S3Objects:
 
         return self._create(key, send)
 
-    def copy(self, source: S3Object, key: str) -> bool:
+    def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
         """Copies a source that is not empty inside the store; False where the key is taken.
 
         In parts whatever the size: stores keep the condition for the end of a multipart upload, few for CopyObject.
         """
+        if not is_conditional:
+            with self._answering("write", key):
+                self._call("copy_object", Key=key, CopySource={"Bucket": self.bucket, "Key": source.key})
+            return True
 
         def send(mark: dict[str, str]) -> None:
             with self._parts(key, mark, True) as (upload, etags):
@@ -146,10 +149,6 @@ class S3Objects:
                     etags.append(part["CopyPartResult"]["ETag"])
 
         return self._create(key, send)
-
-    def copy_unconditionally(self, source: S3Object, key: str) -> None:
-        with self._answering("write", key):
-            self._call("copy_object", Key=key, CopySource={"Bucket": self.bucket, "Key": source.key})
 
     def _create(self, key: str, send: Callable[[dict[str, str]], object]) -> bool:
         mark = uuid.uuid4().hex
@@ -211,8 +210,8 @@ class S3Objects:
             raise StorageError(f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {failure}") from failure
 
 
-def _object(key: str, size: int, found: dict[str, Any], mark: str | None = None) -> S3Object:
-    return S3Object(key, size, int(found["LastModified"].timestamp() * 1000), found["ETag"], mark)
+def _object(key: str, size: int, found: dict[str, Any], mark: str | None = None) -> StoredObject:
+    return StoredObject(key, size, int(found["LastModified"].timestamp() * 1000), found["ETag"], mark)
 
 
 def _code(failure: BaseException) -> str | None:

@@ -36,7 +36,7 @@ def test_a_name_in_memory_is_that_storage() -> None:
     assert open_storage("memory://trips", NONE).read("file") == b"data"
 
 
-@pytest.mark.parametrize("uri", ["gs://bucket/trips", "ftp://host/trips", "file://host/trips", "memory://"])
+@pytest.mark.parametrize("uri", ["webdav://host/trips", "ftp://host/trips", "file://host/trips", "memory://"])
 def test_an_unknown_scheme_is_answered_with_the_known_ones(uri: str) -> None:
     with pytest.raises(ConfigError, match=r"file:///lake/trips.*memory://trips") as answer:
         open_storage(uri, NONE)

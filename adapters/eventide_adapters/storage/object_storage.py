@@ -1,10 +1,10 @@
-"""Tables on S3 and what speaks its language.
+"""Tables in an object store: S3 and what speaks its language, and others that fsspec knows.
 
 A key is a file; a directory is there as long as a key lies below it. Nothing is ever renamed. A file appears whole, by one
-request; which of two writers made it is settled by the store (s3_objects.py).
+request; which of two writers made it is settled by the store (s3_objects.py, fsspec_objects.py).
 
-A store that ignores `If-None-Match` would let two writers both win, so the first write finds out: a key is created twice,
-once by either kind of request, and the second create must fail. Such a store is refused, unless the option
+A store that ignores the condition of a create would let two writers both win, so the first write finds out: a key is
+created twice, once by either kind of request, and the second create must fail. Such a store is refused, unless the option
 `eventide.storage.unsafe.writes` promises that nobody else writes; then a look precedes each create.
 
 Not found by that: a store that looks for the key before it writes it, without holding others off. SeaweedFS 4 does so for
@@ -16,10 +16,9 @@ import uuid
 from contextlib import suppress
 from typing import BinaryIO
 
+from eventide_adapters.storage.objects import PART_BYTES, UNSAFE_WRITES, Objects, StoredObject
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
-from eventide_adapters.storage.s3_config import UNSAFE_WRITES, S3Config
-from eventide_adapters.storage.s3_objects import PART_BYTES, S3Object, S3Objects
 from eventide_core.errors import MissingFileError, RefusedError, StorageError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 
@@ -29,35 +28,34 @@ _PROBES = ".hoodie/.eventide_temp"
 _SMALL_COPY_BYTES = 1 << 20
 
 
-class S3Storage:
-    """ports.Storage over the keys below `prefix` ("" or ending with `/`); `scheme` is s3 or s3a, as the user has it.
+class ObjectStorage:
+    """ports.Storage over the keys below `prefix` ("" or ending with `/`); `root` is the table's URI, as the user has it.
 
     Pickled, it is its configuration and what the probe found: an executor opens its own connections.
     """
 
-    def __init__(
-        self, scheme: str, bucket: str, prefix: str, config: S3Config, capabilities: Capability | None = None
-    ) -> None:
+    def __init__(self, root: str, prefix: str, objects: Objects, capabilities: Capability | None = None) -> None:
         assert prefix == "" or prefix.endswith("/")
-        self._scheme = scheme
+        self._root = root
         self._prefix = prefix
-        self._objects = S3Objects(bucket, config)
+        self._objects = objects
         self._capabilities = capabilities
 
-    def __reduce__(self) -> tuple[type["S3Storage"], tuple[str, str, str, S3Config, Capability | None]]:
-        objects = self._objects
-        return S3Storage, (self._scheme, objects.bucket, self._prefix, objects.config, self._capabilities)
+    def __reduce__(self) -> tuple[type["ObjectStorage"], tuple[str, str, Objects, Capability | None]]:
+        return ObjectStorage, (self._root, self._prefix, self._objects, self._capabilities)
 
     @property
     def root(self) -> str:
-        return f"{self._scheme}://{self._objects.bucket}/{self._prefix}".rstrip("/")
+        return self._root
 
     @property
     def capabilities(self) -> Capability:
         """Tried out at first use, with a key that is gone again afterwards."""
         if self._capabilities is None:
-            keeps = self._objects.config.allows_unsafe_writes or self._keeps_conditions()
-            self._capabilities = Capability.SERVER_COPY | (Capability.PUT_IF_ABSENT if keeps else Capability.NONE)
+            keeps = self._objects.allows_unsafe_writes or self._keeps_conditions()
+            self._capabilities = Capability.PUT_IF_ABSENT if keeps else Capability.NONE
+            if self._objects.has_server_copy:
+                self._capabilities |= Capability.SERVER_COPY
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
@@ -116,12 +114,7 @@ class S3Storage:
         found, key = self._require(source), self._key(target)
         if found.size <= _SMALL_COPY_BYTES:
             return self._create(key, self.read(source))
-        if not self._may_create(key):
-            return False
-        if self._is_unsafe:
-            self._objects.copy_unconditionally(found, key)
-            return True
-        return self._objects.copy(found, key)
+        return self._may_create(key) and self._objects.copy(found, key, is_conditional=not self._is_unsafe)
 
     def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
         checked_path(source)
@@ -144,7 +137,7 @@ class S3Storage:
 
     @property
     def _is_unsafe(self) -> bool:
-        return self._objects.config.allows_unsafe_writes
+        return self._objects.allows_unsafe_writes
 
     def _create(self, key: str, data: bytes) -> bool:
         return self._may_create(key) and self._objects.create(key, data, is_conditional=not self._is_unsafe)
@@ -152,10 +145,9 @@ class S3Storage:
     def _may_create(self, key: str) -> bool:
         """Whether a create of the key is worth a request. Raises RefusedError where no create is exclusive."""
         if Capability.PUT_IF_ABSENT not in self.capabilities:
-            where = self._objects.config.endpoint or "the default endpoint"
             raise RefusedError(
-                f"the store at {where} ignores `If-None-Match`, so of two writers of {self.root} both would win: use a "
-                f"store that keeps it, or set {UNSAFE_WRITES}=true where nobody else ever writes to the table"
+                f"{self._objects.where} ignores the condition of a create, so of two writers of {self.root} both would win: "
+                f"use a store that keeps it, or set {UNSAFE_WRITES}=true where nobody else ever writes to the table"
             )
         return not self._is_unsafe or self._objects.head(key) is None
 
@@ -181,10 +173,10 @@ class S3Storage:
     def _path(self, key: str) -> str:
         return key.removeprefix(self._prefix).rstrip("/")
 
-    def _info(self, found: S3Object) -> FileInfo:
+    def _info(self, found: StoredObject) -> FileInfo:
         return FileInfo(self._path(found.key), found.size, False, found.modified_ms)
 
-    def _require(self, path: str) -> S3Object:
+    def _require(self, path: str) -> StoredObject:
         found = self._objects.head(self._key(path))
         if found is None:
             raise self._missing(path)

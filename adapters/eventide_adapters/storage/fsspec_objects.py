@@ -1,0 +1,131 @@
+"""The objects of one bucket of a store that fsspec knows, and whose package keeps `mode="create"` by a request of the store.
+
+Google's (gcsfs) and Azure's (adlfs) do: by `ifGenerationMatch=0` and `If-None-Match: *`. Any object goes in one create,
+held in memory as a whole, and copies go through the client. What the packages repeat they repeat unseen, so a create whose
+first answer was lost may say that the name was taken: for eventide that is as if another process had been faster.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, BinaryIO, Final, cast
+
+import fsspec
+
+from eventide_adapters.storage.objects import StoredObject
+from eventide_core.errors import EventideError, StorageError
+
+# What the packages call the time of the last change.
+_MODIFIED: Final = ("mtime", "last_modified", "created")
+
+
+@dataclass(frozen=True, slots=True)
+class FsspecObjects:
+    """objects.Objects by a package of fsspec; `settings` are keywords of its file system, among them perhaps secrets."""
+
+    protocol: str
+    bucket: str
+    settings: tuple[tuple[str, str], ...] = field(repr=False)
+    allows_unsafe_writes: bool
+
+    @property
+    def where(self) -> str:
+        return f"the store of {self.protocol}://{self.bucket}"
+
+    @property
+    def has_server_copy(self) -> bool:
+        return False
+
+    def head(self, key: str) -> StoredObject | None:
+        with self._answering("look at", key):
+            try:
+                found = self._store.info(self._path(key))
+            except FileNotFoundError:
+                return None
+            return self._object(found) if found["type"] == "file" else None
+
+    def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
+        end = None if length is None else offset + length
+        with self._answering("read", key):
+            try:
+                return cast(bytes, self._store.cat_file(self._path(key), start=offset, end=end))
+            except FileNotFoundError:
+                return None
+            except Exception:
+                # Behind the end of an object there is nothing, which some stores call an error.
+                found = self.head(key)
+                if found is None or offset < found.size:
+                    raise
+                return b""
+
+    def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
+        folder = self._path(prefix).rstrip("/")
+        with self._answering("list", prefix):
+            self._store.invalidate_cache(folder)
+            try:
+                found: list[Mapping[str, Any]] = self._store.ls(folder, detail=True)
+            except FileNotFoundError:
+                return (), ()
+            below = [entry for entry in found if self._key(entry).startswith(prefix) and self._key(entry) != prefix]
+            objects = tuple(self._object(entry) for entry in below if entry["type"] == "file")
+            return objects[:limit], tuple(f"{self._key(entry)}/" for entry in below if entry["type"] == "directory")
+
+    def delete(self, key: str) -> None:
+        with self._answering("delete", key):
+            try:
+                self._store.rm_file(self._path(key))
+            except FileNotFoundError:
+                return
+
+    def replace(self, key: str, data: bytes) -> None:
+        with self._answering("write", key):
+            self._store.pipe_file(self._path(key), data)
+
+    def create(self, key: str, data: bytes, *, is_conditional: bool = True) -> bool:
+        with self._answering("write", key):
+            try:
+                self._store.pipe_file(self._path(key), data, mode="create" if is_conditional else "overwrite")
+            except FileExistsError:
+                return False
+        return True
+
+    def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
+        return self.create(key, stream.read(), is_conditional=is_conditional)
+
+    def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
+        data = self.read(source.key)
+        if data is None:
+            raise StorageError(f"{source.key!r} in {self.where} was removed while it was copied")
+        return self.create(key, data, is_conditional=is_conditional)
+
+    @property
+    def _store(self) -> Any:
+        return _file_system(self.protocol, self.settings, os.getpid())
+
+    def _path(self, key: str) -> str:
+        return f"{self.bucket}/{key}"
+
+    def _key(self, entry: Mapping[str, Any]) -> str:
+        return str(entry["name"]).lstrip("/").removeprefix(f"{self.bucket}/")
+
+    def _object(self, entry: Mapping[str, Any]) -> StoredObject:
+        times = [entry[name] for name in _MODIFIED if isinstance(entry.get(name), datetime)]
+        return StoredObject(self._key(entry), int(entry["size"]), int(times[0].timestamp() * 1000) if times else 0)
+
+    @contextmanager
+    def _answering(self, verb: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except EventideError:
+            raise
+        except Exception as failure:  # each package has errors of its own
+            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {failure}") from failure
+
+
+@lru_cache(maxsize=32)
+def _file_system(protocol: str, settings: tuple[tuple[str, str], ...], process: int) -> Any:  # noqa: ARG001
+    """One client a process, for all copies of a storage; a listing that was kept would not show what others wrote since."""
+    return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True, **dict(settings))

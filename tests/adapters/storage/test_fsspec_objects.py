@@ -1,0 +1,129 @@
+"""Object stores by fsspec, on a store in memory: what Google's and Azure's packages do has to be taken on their word."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract
+from eventide_adapters.storage.fsspec_objects import FsspecObjects
+from eventide_adapters.storage.object_storage import ObjectStorage
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, RefusedError, StorageError
+
+LOCK = threading.Lock()
+
+
+class Bucket(MemoryFileSystem):  # type: ignore[misc]
+    """Settles creates one after the other, as a store does."""
+
+    protocol = "bucket"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        with LOCK:
+            super().pipe_file(path, value, mode, **kwargs)
+
+
+class CarelessBucket(MemoryFileSystem):  # type: ignore[misc]
+    """Takes every create for a replacement."""
+
+    protocol = "careless"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        del mode
+        super().pipe_file(path, value, "overwrite", **kwargs)
+
+
+@pytest.fixture(autouse=True)
+def stores() -> Iterator[None]:
+    for kind in (Bucket, CarelessBucket):
+        fsspec.register_implementation(kind.protocol, kind, clobber=True)
+    yield
+    MemoryFileSystem.store.clear()
+
+
+def storage_on(protocol: str) -> ObjectStorage:
+    bucket = uuid.uuid4().hex
+    objects = FsspecObjects(protocol, bucket, (), allows_unsafe_writes=False)
+    return ObjectStorage(f"{protocol}://{bucket}/trips", "trips/", objects)
+
+
+class TestFsspec(StorageContract, BehindContract):
+    rounds = 3
+
+    @pytest.fixture
+    def case(self) -> StorageCase:
+        storage = storage_on("bucket")
+        folder, behind = storage.root.removeprefix("bucket://"), Bucket()
+        return StorageCase(
+            storage,
+            lambda path: bytes(behind.cat_file(f"{folder}/{path}")),
+            lambda path, data: behind.pipe_file(f"{folder}/{path}", data),
+        )
+
+
+def test_a_store_that_ignores_mode_create_is_refused_and_left_clean() -> None:
+    storage = storage_on("careless")
+    with pytest.raises(RefusedError, match=r"ignores the condition.*unsafe\.writes=true"):
+        storage.put_if_absent("file", b"data")
+    assert MemoryFileSystem.store == {}
+
+
+def test_any_failure_of_a_package_is_a_storage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("the package's own")
+
+    storage = storage_on("bucket")
+    storage.put("file", b"data")
+    for method in ("cat_file", "pipe_file", "ls", "rm_file"):
+        monkeypatch.setattr(Bucket, method, fail)
+    for operation in (
+        lambda: storage.read("file"),
+        lambda: storage.put("file", b""),
+        lambda: storage.list(""),
+        lambda: storage.delete("file"),
+    ):
+        with pytest.raises(StorageError, match="the package's own"):
+            operation()
+
+
+@pytest.mark.parametrize(
+    ("uri", "package"),
+    [
+        ("gs://bucket/trips", r"gcsfs.*eventide\[gs\]"),
+        ("abfs://container@account.dfs.core.windows.net/trips", r"adlfs.*eventide\[abfs\]"),
+        ("abfss://container/trips", r"adlfs.*eventide\[abfs\]"),
+    ],
+)
+def test_a_store_whose_package_is_missing_names_it(uri: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("gcsfs", "adlfs"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=package):
+        open_storage(uri, Options({}))
+
+
+def test_the_settings_of_a_store_come_from_uri_and_options_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def file_system(protocol: str, **keywords: Any) -> Bucket:
+        asked.append({"protocol": protocol, **keywords})
+        return Bucket()
+
+    monkeypatch.setattr(fsspec, "get_filesystem_class", lambda _: Bucket)
+    monkeypatch.setattr(fsspec, "filesystem", file_system)
+    options = Options({"fsspec.account_key": "hidden", "hoodie.table.name": "trips"})
+    storage = open_storage("abfss://lake@account.dfs.core.windows.net/trips/", options)
+    assert storage.root == "abfss://lake@account.dfs.core.windows.net/trips"
+    storage.put("file", b"data")
+    assert Bucket().cat_file("lake/trips/file") == b"data"
+    (keywords,) = asked
+    assert (keywords["protocol"], keywords["account_name"], keywords["account_key"]) == ("abfs", "account", "hidden")
+    assert "hidden" not in repr(vars(storage))

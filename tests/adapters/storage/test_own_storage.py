@@ -1,0 +1,52 @@
+"""What docs/storage.md tells who brings a storage runs as it stands."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eventide.testing.storage_contract import StorageContract
+from eventide_adapters.storage.memory import MemoryStorage
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "storage.md"
+
+MY_STORAGE = """
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.ports import Capability
+
+
+class MyStorage(MemoryStorage):
+    capabilities = Capability.PUT_IF_ABSENT
+"""
+
+
+def test_the_documented_test_holds_ones_own_storage_to_the_contract(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    (tmp_path / "test_mine.py").write_text(MY_STORAGE + code)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-k",
+            "whole or says_it_can_do",
+            "test_mine.py",
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert re.search(r"^\d+ passed", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_a_storage_that_is_not_held_to_the_contract_of_its_links_is_told() -> None:
+    with pytest.raises(AssertionError):
+        StorageContract().test_the_storage_is_held_to_all_that_it_says_it_can_do(MemoryStorage("with links"))
