@@ -17,7 +17,7 @@ class TestMoto(StorageContract, BehindContract):
 
 
 class TestSeaweedFS(StorageContract, BehindContract):
-    rounds = 3  # it makes a loser wait for a second or more
+    rounds = 1  # it makes a loser wait for a second or more
 
     @pytest.fixture
     def case(self, seaweedfs: S3Server) -> StorageCase:

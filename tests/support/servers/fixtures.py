@@ -18,9 +18,10 @@ from support.servers.server_process import ServerUnavailableError
 Server = TypeVar("Server")
 
 
-def _started(
+def started(
     start: Callable[[Path], AbstractContextManager[Server]], temporary: pytest.TempPathFactory
 ) -> Iterator[Server]:
+    """The server while it runs; where it cannot, the test is skipped or fails, by what the run promises."""
     starting = start(temporary.mktemp("server"))
     try:
         found = starting.__enter__()
@@ -35,25 +36,25 @@ def _started(
 @pytest.fixture(scope="session")
 def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server in Python."""
-    yield from _started(s3_servers.moto, tmp_path_factory)
+    yield from started(s3_servers.moto, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server in Go."""
-    yield from _started(s3_servers.seaweedfs, tmp_path_factory)
+    yield from started(s3_servers.seaweedfs, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server that ignores conditions on writes."""
-    yield from _started(s3_servers.rclone, tmp_path_factory)
+    yield from started(s3_servers.rclone, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def name_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
     """HDFS; ask for one of the two below."""
-    yield from _started(hdfs_server.hdfs, tmp_path_factory)
+    yield from started(hdfs_server.hdfs, tmp_path_factory)
 
 
 @pytest.fixture

@@ -1,0 +1,100 @@
+"""Whom a request goes to and as whom, told by NameNodes of a few lines: what a mini cluster has no way to be."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import StorageError
+from eventide_core.ports import Storage
+
+STANDBY: tuple[int, object] = (403, {"RemoteException": {"exception": "StandbyException", "message": "not active"}})
+EMPTY: tuple[int, object] = (200, {"FileStatuses": {"FileStatus": []}})
+
+
+@dataclass(slots=True)
+class NameNode:
+    """Answers every request alike. `asked` are the queries so far."""
+
+    answer: tuple[int, object]
+    address: str = ""
+    asked: list[dict[str, list[str]]] = field(default_factory=list[dict[str, list[str]]])
+
+
+@contextmanager
+def serving(answer: tuple[int, object]) -> Iterator[NameNode]:
+    node = NameNode(answer)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            node.asked.append(parse_qs(urlsplit(self.path).query))
+            status, document = node.answer
+            body = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Not to the terminal."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        node.address = f"127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield node
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def nodes() -> Iterator[tuple[NameNode, NameNode]]:
+    """Two of one name service, the first on standby."""
+    with ExitStack() as stack:
+        yield stack.enter_context(serving(STANDBY)), stack.enter_context(serving(EMPTY))
+
+
+def storage_on(*nodes: NameNode, **options: str) -> Storage:
+    addresses = {f"dfs.namenode.http-address.lake.nn{n}": node.address for n, node in enumerate(nodes)}
+    return open_storage("hdfs://lake/trips", Options({**addresses, **options}))
+
+
+def test_the_active_name_node_is_found_and_asked_first_from_then_on(nodes: tuple[NameNode, NameNode]) -> None:
+    standby, active = nodes
+    storage = storage_on(*nodes)
+    for _ in range(3):
+        assert storage.list("") == ()
+    assert (len(standby.asked), len(active.asked)) == (1, 3)
+
+
+def test_a_fail_over_is_followed(nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventide_adapters.storage.webhdfs._PAUSE_SECONDS", 0.01)
+    storage = storage_on(*nodes)
+    assert storage.list("") == ()
+    nodes[0].answer, nodes[1].answer = nodes[1].answer, nodes[0].answer
+    assert storage.list("") == ()
+    assert nodes[0].asked[-1]["op"] == ["LISTSTATUS"]
+
+
+def test_who_has_a_delegation_token_gives_it_in_place_of_a_name(nodes: tuple[NameNode, NameNode]) -> None:
+    storage_on(nodes[1], **{"hdfs.delegation.token": "the-token", "hadoop.user.name": "lake"}).list("")
+    storage_on(nodes[1], **{"hadoop.user.name": "lake"}).list("")
+    secured, simple = nodes[1].asked
+    assert (secured["delegation"], "user.name" in secured) == (["the-token"], False)
+    assert (simple["user.name"], "delegation" in simple) == (["lake"], False)
+
+
+def test_a_name_node_that_wants_kerberos_is_answered_with_what_to_give() -> None:
+    with serving((401, {})) as node, pytest.raises(StorageError, match=r"hdfs\.delegation\.token"):
+        storage_on(node).list("")

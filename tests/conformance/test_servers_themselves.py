@@ -1,0 +1,69 @@
+"""A server that is not to be had here skips a test by its name, and fails it where the real thing is promised."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventide.java_home import JavaNotFoundError
+from support.maven import JarUnavailableError
+from support.real_parts import REQUIRED
+from support.servers import hdfs_server, s3_servers
+from support.servers.fixtures import started
+
+
+def without_programs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    patch.setattr(sys, "executable", str(folder / "python"))
+
+
+def without_moto(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    script = folder / "server.py"
+    script.write_text("import no_such_moto")
+    patch.setattr(s3_servers, "MOTO", script)
+
+
+def without_java(patch: pytest.MonkeyPatch, _: Path) -> None:
+    def find() -> str:
+        raise JavaNotFoundError("no Java of version 17 or 21")
+
+    patch.setattr(hdfs_server, "find_java_home", find)
+
+
+def without_maven(patch: pytest.MonkeyPatch, _: Path) -> None:
+    def download(*_: object, **__: object) -> Path:
+        raise JarUnavailableError("hadoop-client-minicluster could not be downloaded")
+
+    patch.setattr(hdfs_server, "find_java_home", lambda: "/java")
+    patch.setattr(hdfs_server, "maven_jar", download)
+
+
+@pytest.mark.parametrize("is_promised", [False, True])
+@pytest.mark.parametrize(
+    ("start", "take_away", "missing"),
+    [
+        (s3_servers.seaweedfs, without_programs, "weed is not installed"),
+        (s3_servers.rclone, without_programs, "rclone is not installed"),
+        (s3_servers.moto, without_moto, "no_such_moto"),
+        (hdfs_server.hdfs, without_java, "no Java"),
+        (hdfs_server.hdfs, without_maven, "hadoop-client-minicluster"),
+    ],
+)
+def test_a_missing_server_is_named(
+    start: Callable[[Path], AbstractContextManager[Any]],
+    take_away: Callable[[pytest.MonkeyPatch, Path], None],
+    missing: str,
+    is_promised: bool,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(REQUIRED, "1" if is_promised else "0")
+    take_away(monkeypatch, tmp_path)
+    outcome = pytest.fail.Exception if is_promised else pytest.skip.Exception
+    with pytest.raises(outcome, match=missing):
+        next(started(start, tmp_path_factory))
