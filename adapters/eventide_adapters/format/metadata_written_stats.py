@@ -34,6 +34,7 @@ from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.file_name import BaseFileName
 
 _DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+_EXAMPLES_MAX: Final = 64  # files whose statistics are looked up; each write covers all columns
 _NO_VALUE: Final = 1  # among the numbers of value types
 
 _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
@@ -95,7 +96,7 @@ class WrittenStatistics:
     def _found_models(self) -> Mapping[str, Value]:
         wanted, has_value_types = self._definition()
         names = [*wanted] or list(_all_columns(self.written))
-        examples = [SourceFile(partition, name) for partition, name in self.written.known_files]
+        examples = [SourceFile(partition, name) for partition, name in self.written.known_files[:_EXAMPLES_MAX]]
         models = dict(column_models(known_statistics(self.reader, examples, names)))
         if not models and not wanted:
             raise UnsupportedTableError(

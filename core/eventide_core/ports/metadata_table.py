@@ -43,7 +43,7 @@ class WrittenRows:
     """How the rows of a write are read back before anyone else sees them.
 
     `slices` are those that it changed, as they will be: its own files are in them, and its log blocks count. `known_files`
-    are others of the table, (partition, name), those of its last writes among them.
+    are others of the table, (partition, name), those of its last writes first.
     """
 
     shape: RecordShape
