@@ -1,6 +1,9 @@
 """`eventide verify` on tables that Hudi wrote: no false alarm through a table's whole life, and what a person is told."""
 
+import pickle
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -9,7 +12,10 @@ from eventide_core.errors import NotAHudiTableError
 from support import golden
 from support.command_line import content_of, run, run_json
 
-T = 1_700_001_500_000
+BEFORE = 1_700_001_500_000
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @pytest.mark.parametrize("name", golden.names())
@@ -38,21 +44,21 @@ def test_a_table_stays_sound_through_all_that_eventide_does_to_it(name: str, mod
     table = Table.open(str(path), {"eventide.table.exclusive": "true"})
     saved = table.state().timeline.writes[-1].requested_time
     table.savepoint(saved)
-    table.compact(table.plan_compaction(T, link_mode=mode))
+    table.compact(table.plan_compaction(BEFORE, link_mode=mode))
     check_sound(table)
     table.compact(table.plan_compaction("2030-01-01T00:00Z"))
     table.clean(1)
     check_sound(table)
     table.restore(saved)
     check_sound(table)
-    table.rollback(table.compact(table.plan_compaction(T, link_mode=mode)).instant)
+    table.rollback(table.compact(table.plan_compaction(BEFORE, link_mode=mode)).instant)
     check_sound(table)
 
 
 def test_a_link_that_leads_out_of_the_table_is_told_and_not_followed(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     table = Table.open(str(path), {"eventide.table.exclusive": "true"})
-    plan = table.plan_compaction(T, link_mode="symlink")
+    plan = table.plan_compaction(BEFORE, link_mode="symlink")
     table.compact(plan)
     op = next(op for op in plan.operations if op.remaining)
     outside = tmp_path / "outside.log"
@@ -106,6 +112,31 @@ def test_what_is_no_table_is_an_error_and_no_finding(tmp_path: Path) -> None:
     assert run("verify", tmp_path).exit_code == 2
     with pytest.raises(NotAHudiTableError):
         Table.open(str(tmp_path)).verify()
+
+
+class ElsewhereEngine:
+    """ports.Engine as a cluster is one: what is to be done goes there, and comes back, as bytes."""
+
+    def map(
+        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+    ) -> list[R]:
+        def run(item: T) -> R:
+            there, received = pickle.loads(pickle.dumps((function, item)))
+            answer: R = pickle.loads(pickle.dumps(there(received)))
+            if on_done is not None:
+                on_done()
+            return answer
+
+        return [run(item) for item in items]
+
+
+def test_all_that_is_read_may_be_read_on_a_cluster(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    table = Table.open(str(path))
+    table.compact(table.plan_compaction(BEFORE, link_mode="copy"))
+    here, elsewhere = table.verify(deep=True), table.verify(deep=True, engine=ElsewhereEngine())
+    assert elsewhere == here
+    assert here.ok
 
 
 def check_sound(table: Table) -> None:

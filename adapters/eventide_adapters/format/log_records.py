@@ -149,7 +149,7 @@ class BlockReader:
                     yield resolve_columns(columns, batch.num_rows, self._read_fields, placed.place)
             except EventideError:
                 raise
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
 
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:

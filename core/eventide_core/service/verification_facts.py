@@ -253,14 +253,27 @@ class FactsReader:
             if state.cut_ms is None and not is_deep:
                 return shape, None, {}, None
             shape = state.shape(event_time_field_of(state, self.options))
-            proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
-            for log in (log for found in state.view.latest_slices() for log in found.log_files):
-                told |= self.freshness.facts.read(state, shape, (log,), are_stats_proof=proof)
+            told = self._log_facts(state, shape)
             fresh = self.freshness.now(state)
         except EventideError as error:
             _require_damage(error)
             return shape, None, told, None if state.cut_ms is None else str(error)
         return shape, fresh, told, None
+
+    def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
+        """Those of the logs of the latest slices that can be read."""
+        reader = self.freshness.facts
+        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
+        logs = [log for found in state.view.latest_slices() for log in found.log_files]
+        try:
+            return reader.read(state, shape, logs, are_stats_proof=proof)
+        except EventideError as error:
+            _require_damage(error)
+        facts: dict[str, LogFacts] = {}
+        for log in logs:  # one by one, to tell which
+            with _Noting({}, log.path):
+                facts |= reader.read(state, shape, (log,), are_stats_proof=proof)
+        return facts
 
     def _indexed(self, config: TableConfig, timeline: Timeline) -> tuple[Mapping[str, int] | None, str | None]:
         if not config.metadata_partitions:
@@ -311,7 +324,7 @@ class _ScanLog:
 
 
 class _Noting:
-    """Writes down why a file cannot be read, and goes on."""
+    """Writes down why a file cannot be read, and goes on: what cannot be read has a check that says so."""
 
     def __init__(self, unreadable: dict[str, str], path: str) -> None:
         self._unreadable, self._path = unreadable, path

@@ -324,6 +324,13 @@ class TestWhatCannotBeRead:
         with pytest.raises(RecordDecodeError, match="Parquet"):
             _read(storage, _put(storage, block(5, {INSTANT_TIME: T1, SCHEMA: "{}"}, b"PAR1 no more than that")))
 
+    def test_a_parquet_block_with_a_column_whose_name_is_no_text_is_told(self, storage: Storage) -> None:
+        """Arrow says it by an error of Python's own."""
+        table = pa.table({"a column": pa.array([1])})
+        whole = parquet_block(T1, written_schema(SCHEMA_TEXT), table)
+        with pytest.raises(RecordDecodeError, match="Parquet"):
+            _read(storage, _put(storage, whole.replace(b"a column", b"\xff column")))
+
     def test_an_unknown_command_is_refused(self, storage: Storage) -> None:
         with pytest.raises(UnsupportedTableError, match="command"):
             _read(storage, _put(storage, block(0, {INSTANT_TIME: T1, 3: "7", 1: T1}, b"")))
