@@ -3,13 +3,19 @@ changed, the failure says what the document should say.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
+from eventide_adapters.storage.faulty import FaultyStorage
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, Options
 from support import golden
 from support.backends import Backend, backend, upload
 from support.metered import Cost, MeteredStorage, requests_counted
@@ -43,6 +49,25 @@ def test_each_operation_costs_what_the_documentation_says(
         f"{DOCUMENT.name} should say:\n"
         + "\n".join(f"| {' | '.join(key)} | {' | '.join(map(str, numbers))} |" for key, numbers in measured.items())
     )
+
+
+def test_a_plan_lists_each_folder_once_and_opens_only_the_logs_of_slices_that_it_compacts() -> None:
+    """Where write stats tell all event times: the field is never null, and the user says that it is the one."""
+    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string())]
+    schema = pa.schema([*columns, pa.field("ms", pa.int64(), nullable=False)])
+    uri, options = "memory://planned", {EVENT_TIME_FIELD: "ms", BUCKETS: "1"}
+    table = Table.create(uri, schema=schema, record_key="id", partition="part", event_time="ms", options=options)
+    for number in range(4):
+        rows = {"id": ["a", "b"], "part": ["early", "late"], "ms": [T + number, T + 100 + number]}
+        table.upsert(pa.table(rows, schema=schema))
+    storage = FaultyStorage(open_storage(uri, Options(options)))
+    plan = Table(uri, options, assemble(uri, options, storage=storage)).plan_compaction(T + 2)
+    (operation,) = plan.operations
+    listed = [found.path for found in storage.reads if found.kind == "list"]
+    assert len(listed) == len(set(listed))
+    opened = Counter(found.path for found in storage.reads if ".log." in found.path)
+    logs = [*operation.compacted, *(left.log for left in operation.remaining)]
+    assert opened == {log.path: 1 for log in logs}
 
 
 def cost_of(run: Callable[[Table], object], there: Backend) -> tuple[int, ...]:
