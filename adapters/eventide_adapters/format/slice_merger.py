@@ -104,7 +104,8 @@ class ArrowSliceMerger:
             output.abort()
         # Read back: where the name was taken meanwhile, what stands there counts.
         done = finished_result(self.storage, task)
-        assert done is not None, f"{task.new_base_path} is gone after it was written"
+        if done is None:
+            raise MissingFileError(f"{task.new_base_path} was removed as soon as it was written: the plan is rolled back")
         return done
 
 

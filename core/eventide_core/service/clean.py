@@ -37,7 +37,7 @@ from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.service.write_leavings import instants_with_leavings, remove_leavings
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
-from eventide_core.table.file_name import path_in
+from eventide_core.table.file_name import LogFileName, path_in
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
 
 FILE_VERSIONS_RETAINED_DEFAULT = 3  # Hudi's defaults of these options
@@ -195,7 +195,7 @@ class Cleaner:
         storage.put_if_absent(
             f"{timeline}/{inflight.file_name}", b"" if state.config.slices_by_completion_time else data
         )
-        deleted = [path for path in plan.deleted_paths if storage.delete(path)]
+        deleted = [path for path in sorted(plan.deleted_paths, key=_removal_order) if storage.delete(path)]
         with self.lock.acquire() as lease:
             found = self.files.timeline(state.config).find(plan.instant)
             if found is not None and not found.is_completed:
@@ -231,3 +231,9 @@ class Cleaner:
             f"{state.config.timeline_path}/{completed.file_name}", self.files.codec.encode_clean(metadata)
         )
         update.settle(lease)
+
+
+def _removal_order(path: str) -> tuple[bool, tuple[str, int, str, str]]:
+    """Base files first, then logs from the first on: of a slice that is half removed it shows that it is no longer whole."""
+    log = LogFileName.parse(path.rpartition("/")[2])
+    return log is not None, ("", 0, "", "") if log is None else log.reader_order

@@ -1,5 +1,8 @@
 """The files that a compaction makes besides its commit, and how they go again."""
 
+from contextlib import suppress
+
+from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from eventide_core.service.table_files import TableFiles
 from eventide_core.table.file_group_write import marker_folder
@@ -28,11 +31,20 @@ def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
 
 
 def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
+    """Removes the markers of the plan's base files, and their folders unless another process is at work there.
+
+    One that has not noticed yet that the plan was rolled back removes what it made itself.
+    """
     for op in plan.operations:
         storage.delete(marker_path(plan.instant, op))
     for partition in {op.partition for op in plan.operations}:
         parts = [part for part in partition.split("/") if part]
         while parts:
-            storage.delete(f"{marker_folder(plan.instant)}/{'/'.join(parts)}")
+            _remove_empty(storage, f"{marker_folder(plan.instant)}/{'/'.join(parts)}")
             parts.pop()
-    storage.delete(marker_folder(plan.instant))
+    _remove_empty(storage, marker_folder(plan.instant))
+
+
+def _remove_empty(storage: Storage, folder: str) -> None:
+    with suppress(StorageError):  # nobody heeds a folder that stays
+        storage.delete(folder)

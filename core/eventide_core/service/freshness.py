@@ -55,11 +55,16 @@ class FreshnessReader:
         name = event_time_field_of(state, self.options)
         shape = state.shape(name)
         proof = are_stats_proof(shape.schema, name, self.options)
-        facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
+        blocks = state.blocks()
+        facts = {
+            path: fact
+            for path, fact in self.facts.read(state, shape, wanted, are_stats_proof=proof).items()
+            # On version 6 the log of a write that was rolled back stays, beside the block that takes it back.
+            if any(blocks.accepts(instant) for instant in fact.instants)
+        }
         if cut_ms is None:
             return freshness(None, (fact.waiting for fact in facts.values()), 0)
         waiting = {p: fact.waiting.since(early[p]) if p in early else fact.waiting for p, fact in facts.items()}
-        blocks = state.blocks()
         late = [fact.log for p, fact in facts.items() if _has_records_before(waiting[p], cut_ms)]
         late_records = sum(self.content.count_before(log, shape, cut_ms, blocks) for log in late)
         return freshness(cut_ms, waiting.values(), late_records)

@@ -12,19 +12,20 @@ _NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first 
 def check_history(state: TableState, instant: str) -> None:
     """Raises CleanedHistoryError where a file group's slice as of `instant` is gone, or a part of it.
 
-    1. The slice above the instant, if there is one, says in its write stat which slice it was made of.
+    1. The first base file above the instant, if there is one, says in its write stat which slice it was made of.
     2. If that is the first of its file group, nothing was there before. Else the slice below must be that very one, with its
-       base file: what has been cleaned away, and all below it, is gone.
+       base file: what has been cleaned away, and all below it, is gone. What has been left of such a slice, for a link leads
+       to it, goes by the instant of the first log there is.
     3. A file group without any file was cleaned whole after it was replaced.
     """
     for group, replaced_at in state.replaced_at.items():
         if replaced_at > instant and group not in state.view.slices:
             raise _gone(group, instant)
     for group, slices in state.view.slices.items():
-        below = [found for found in slices if found.base_instant <= instant]
-        above = next((found for found in slices if found.base_instant > instant), None)
-        if above is not None and above.base_file is not None:
-            _check_slice(state, group, instant, below[-1] if below else None, above)
+        for below, above in zip((None, *slices), slices, strict=False):
+            if above.base_instant > instant and above.base_file is not None:
+                _check_slice(state, group, instant, below, above)
+                break
 
 
 def _check_slice(state: TableState, group: FileGroup, instant: str, below: FileSlice | None, above: FileSlice) -> None:

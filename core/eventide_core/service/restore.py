@@ -1,4 +1,4 @@
-"""Restore a table to a savepoint: undo every write after it, newest first.
+"""Restore a table to a savepoint: undo every write after it, newest first, but none whose files the savepoint keeps.
 
 Order of writes, all inside the table lock, and what a crash after each leaves:
 
@@ -29,6 +29,7 @@ from eventide_core.service.shared_logs import logs_of_completed_write, logs_of_f
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.service.write_leavings import remove_leavings
+from eventide_core.table.file_name import instant_in
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State, next_instant_time
 from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackTarget
@@ -98,9 +99,11 @@ class Restorer:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
         end = commit.completion_time or savepoint
         alive = Liveness(self.files.storage, self.clock, self.options)
+        # What was requested before the savepoint's commit and completed after it may be part of what is kept.
+        kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
         found: list[tuple[str, Instant]] = []
         for instant in state.timeline.instants:
-            if instant.requested_time == savepoint:
+            if instant.requested_time == savepoint or (instant.is_completed and instant.requested_time in kept):
                 continue
             if not instant.is_completed and instant.action in (Action.CLEAN, Action.ROLLBACK):
                 raise BusyError(f"a {instant.action} is pending at {instant.requested_time}; end it with `clean` first")

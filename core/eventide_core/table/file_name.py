@@ -73,6 +73,12 @@ def is_data_file(name: str) -> bool:
     return LogFileName.parse(name) is not None or BaseFileName.parse(name) is not None
 
 
+def instant_in(name: str) -> str | None:
+    """The instant that the name of a base or log file bears; None for any other name."""
+    found = LogFileName.parse(name) or BaseFileName.parse(name)
+    return None if found is None else found.instant
+
+
 def path_in(partition: str, name: str) -> str:
     """The path of a file of a partition, relative to the table's root."""
     return f"{partition}/{name}" if partition else name
