@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import pytest
 
-from eventide.testing.crash_enumeration import Bench, execute, pending_plan, schedule
-from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, Story, delete, layouts, put
-from eventide.testing.observation import (
-    Observer,
+from eventide.testing.checks import (
     check_freshness,
     check_incremental,
     check_plan,
     check_read_optimized,
     check_snapshot,
     check_time_travel,
-    check_verified,
     merged_counts,
 )
+from eventide.testing.crash_enumeration import Bench, execute, pending_plan, schedule
+from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, Story, delete, layouts, put
+from eventide.testing.observation import Observer, check_verified
 from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
 from eventide_core.service.table import TableState
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason

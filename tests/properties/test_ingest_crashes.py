@@ -13,6 +13,7 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.progress import NoProgress
+from eventide.testing.checks import check_snapshot, check_time_travel
 from eventide.testing.crash_enumeration import (
     LOCK_EXPIRY_MS,
     Bench,
@@ -28,7 +29,7 @@ from eventide.testing.crash_enumeration import (
     start_of,
 )
 from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, delete, layouts, put, records, write_history
-from eventide.testing.observation import Observer, check_snapshot, check_time_travel
+from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change, Oracle
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault

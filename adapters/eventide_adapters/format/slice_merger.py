@@ -105,7 +105,9 @@ class ArrowSliceMerger:
         # Read back: where the name was taken meanwhile, what stands there counts.
         done = finished_result(self.storage, task)
         if done is None:
-            raise MissingFileError(f"{task.new_base_path} was removed as soon as it was written: the plan is rolled back")
+            raise MissingFileError(
+                f"{task.new_base_path} was removed as soon as it was written: the plan is rolled back"
+            )
         return done
 
 

@@ -86,6 +86,7 @@ class Layout:
     order: Order
     has_block_event_times: bool = False
     has_metadata_table: bool = False
+    buckets: int = 1
 
     def __post_init__(self) -> None:
         assert self.order in self.reader_orders
@@ -112,7 +113,7 @@ class Layout:
             record_key_fields=("key",),
             partition_fields=("part",),
             ordering_field="ms",
-            writer_options={INDEX_TYPE: "BUCKET", BUCKETS: "1"},
+            writer_options={INDEX_TYPE: "BUCKET", BUCKETS: str(self.buckets)},
         )
 
     @property
@@ -126,13 +127,16 @@ class Layout:
         }
 
 
-def layouts(*, has_block_event_times: bool = False) -> tuple[Layout, ...]:
+def layouts(*, has_block_event_times: bool = False, buckets: int = 1) -> tuple[Layout, ...]:
     """Each table version in each of its merge orders."""
-    return (
-        Layout(6, Order.HUDI_0X_OVERWRITE, has_block_event_times),
-        Layout(6, Order.EVENT_TIME, has_block_event_times),
-        Layout(9, Order.COMMIT_TIME, has_block_event_times),
-        Layout(9, Order.EVENT_TIME, has_block_event_times),
+    return tuple(
+        Layout(version, order, has_block_event_times, buckets=buckets)
+        for version, order in (
+            (6, Order.HUDI_0X_OVERWRITE),
+            (6, Order.EVENT_TIME),
+            (9, Order.COMMIT_TIME),
+            (9, Order.EVENT_TIME),
+        )
     )
 
 
@@ -164,7 +168,7 @@ class Story:
 
     @classmethod
     def begin(cls, layout: Layout, storage: Storage, clock: ManualClock) -> Story:
-        story = cls(layout, storage, clock, Oracle(layout.order))
+        story = cls(layout, storage, clock, Oracle(layout.order, layout.buckets))
         create(storage, layout.table)
         if layout.has_metadata_table:
             begin_metadata_table(storage, layout.version)
@@ -196,7 +200,7 @@ class Story:
 
     def complete(self, pending: PendingWrite, changes: Commit) -> str:
         instant = self.writer.append.complete(pending).instant
-        self.oracle.commit(instant, [_at_epoch(change) for change in changes])
+        self.oracle.commit(instant, [at_epoch(change) for change in changes])
         return instant
 
     def _next_uuid(self) -> str:
@@ -256,7 +260,7 @@ def _epoch(ms: int | None) -> int | None:
     return None if ms is None else EPOCH_MS + ms
 
 
-def _at_epoch(change: Change) -> Change:
+def at_epoch(change: Change) -> Change:
     return replace(change, ms=_epoch(change.ms))
 
 

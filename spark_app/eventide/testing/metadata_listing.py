@@ -64,7 +64,7 @@ def begin_metadata_table(storage: Storage, version: int) -> None:
 
 
 def check_metadata_listing(files: Mapping[str, MemoryFile], uncommitted: Collection[str]) -> None:
-    """I14: the metadata table lists exactly the files of what has been committed, with their sizes."""
+    """The metadata table lists exactly the files of what has been committed, with their sizes."""
     expected: Listing = {}
     for path, file in files.items():
         partition, _, name = path.rpartition("/")

@@ -1,7 +1,7 @@
 """What every reader of a merge-on-read table must see: a second, independent account of the rules, in plain dictionaries.
 
 It shares no code with eventide. A table is fed to it commit by commit, and compaction by compaction, and it says what each
-query must then answer. Each partition is one file group here, as in a table of one bucket.
+query must then answer. A partition has a file group a bucket; the only one of a partition is called as the partition.
 
 A file group is a base (key -> change), and the commits that lie above it as logs. The first commit into a group makes its
 base. A compaction merges the first n logs into the base; deletes among them are forgotten, but for those that it carries.
@@ -62,6 +62,7 @@ class Oracle:
     """A table by its history. `as_of` remembers what a snapshot showed after each commit."""
 
     order: Order
+    buckets: int = 1
     as_of: dict[str, Rows] = field(default_factory=dict)
     _groups: dict[str, _Group] = field(default_factory=dict)
     _history: list[tuple[Change, ...]] = field(default_factory=list)
@@ -76,34 +77,41 @@ class Oracle:
 
     def commit(self, instant: str, changes: Sequence[Change]) -> None:
         stamped = tuple(replace(change, instant=instant) for change in changes)
-        for partition in {change.partition for change in stamped}:
-            here = tuple(change for change in stamped if change.partition == partition)
-            if partition in self._groups:
-                self._groups[partition].logs.append(here)
+        for group, here in self._by_group(stamped).items():
+            if group in self._groups:
+                self._groups[group].logs.append(here)
             elif any(change.word is not None for change in here):
-                self._groups[partition] = _Group({c.key: c for c in here if c.word is not None})
+                self._groups[group] = _Group({c.key: c for c in here if c.word is not None})
         self._history.append(stamped)
         self.as_of[instant] = self.snapshot()
 
-    def compact(self, cut_ms: int | None, merged: Mapping[str, int], exact_ms: int | None = None) -> None:
+    def compact(
+        self,
+        cut_ms: int | None,
+        merged: Mapping[str, int],
+        exact_ms: int | None = None,
+        known: Mapping[str, int] | None = None,
+    ) -> None:
         """Merges the first logs of each named group, that many of them. Without a cut, the last one stays.
 
-        `exact_ms`: what lies before it in the logs above them is merged, too, and stays there as well.
+        `exact_ms`: what lies before it in the logs above them is merged, too, and stays there as well. `known` is how many
+        logs of the group the plan had seen: of what was written later nothing is merged, and no delete carried for it.
         """
-        for partition, count in merged.items():
-            group = self._groups[partition]
+        for name, count in merged.items():
+            group = self._groups[name]
             taken, left = group.logs[:count], group.logs[count:]
-            early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in left]
-            carried = self._carried(group.base, [*taken, *early], left)
+            seen = left if known is None else left[: known[name] - count]
+            early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in seen]
+            carried = self._carried(group.base, [*taken, *early], seen)
             group.base = _merged(self.order, group.base, [*taken, *early])
             group.logs = [carried, *left] if carried else left
             group.early = {*carried, *(change for log in early for change in log)}
         if cut_ms is not None:
             self._cut_ms = cut_ms
 
-    def snapshot(self, order: Order | None = None) -> Rows:
-        """What a snapshot shows; to a reader of another order where one is given."""
-        groups = self._groups.values()
+    def snapshot(self, order: Order | None = None, group: str | None = None) -> Rows:
+        """What a snapshot shows, of a group where one is named; to a reader of another order where one is given."""
+        groups = self._groups.values() if group is None else [self._groups[group]]
         return _rows(c for g in groups for c in _merged(order or self.order, g.base, g.logs).values())
 
     def read_optimized(self) -> Rows:
@@ -113,16 +121,16 @@ class Oracle:
         """How many logs each group has, a log of carried tombstones among them."""
         return {partition: len(group.logs) for partition, group in self._groups.items()}
 
-    def log_instants(self, partition: str) -> list[frozenset[str]]:
+    def log_instants(self, group: str) -> list[frozenset[str]]:
         """The instants of the changes in each log of a group, in order."""
-        return [frozenset(change.instant for change in log) for log in self._groups[partition].logs]
+        return [frozenset(change.instant for change in log) for log in self._groups[group].logs]
 
-    def fewest_merged(self, partition: str, cut_ms: int) -> int:
+    def fewest_merged(self, group: str, cut_ms: int) -> int:
         """How many of a group's logs a compaction at T must take: all up to the last that may hold something before T."""
         return max(
             (
                 number
-                for number, log in enumerate(self._groups[partition].logs, start=1)
+                for number, log in enumerate(self._groups[group].logs, start=1)
                 if any(change.ms is None or change.ms < cut_ms for change in log)
             ),
             default=0,
@@ -154,9 +162,9 @@ class Oracle:
     def has_natural_delete(self) -> bool:
         return any(change.ms is None for changes in self._history for change in changes)
 
-    def shared_keys(self, partition: str, count: int) -> frozenset[str]:
+    def shared_keys(self, group: str, count: int) -> frozenset[str]:
         """The keys that the first logs of a group share with the rest."""
-        logs = self._groups[partition].logs
+        logs = self._groups[group].logs
         first, rest = ({c.key for log in part for c in log} for part in (logs[:count], logs[count:]))
         return frozenset(first & rest)
 
@@ -164,15 +172,14 @@ class Oracle:
         """What a query over these commits shows while nothing is compacted: only their versions, merged."""
         groups: dict[str, _Group] = {}
         for changes in self._history:
-            for partition in {change.partition for change in changes}:
-                here = tuple(c for c in changes if c.partition == partition)
-                if partition not in groups:
+            for group, here in self._by_group(changes).items():
+                if group not in groups:
                     if all(change.word is None for change in here):
                         continue
                     base = {c.key: c for c in here if c.word is not None}
-                    groups[partition] = _Group(base if here[0].instant in instants else {})
+                    groups[group] = _Group(base if here[0].instant in instants else {})
                 elif here[0].instant in instants:
-                    groups[partition].logs.append(here)
+                    groups[group].logs.append(here)
         return _rows(c for g in groups.values() for c in _merged(self.order, g.base, g.logs).values())
 
     def incremental_least(self, instants: Collection[str]) -> Rows:
@@ -187,6 +194,16 @@ class Oracle:
             return ExpectedFreshness(None, None, 0, unknown)
         late = sum(time < self._cut_ms for time in times)
         return ExpectedFreshness(self._cut_ms, min([self._cut_ms, *times]), late, unknown)
+
+    def _by_group(self, changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
+        """Changes by the file group that they go to: by Hudi's hash of the key, that of a Java list with one text."""
+        found: dict[str, tuple[Change, ...]] = {}
+        for change in changes:
+            group = change.partition
+            if self.buckets > 1:
+                group += f"/{((31 + _java_hash(change.key)) & 0x7FFFFFFF) % self.buckets:08d}"
+            found[group] = (*found.get(group, ()), change)
+        return found
 
     def _carried(
         self, base: Mapping[str, Change], taken: Sequence[tuple[Change, ...]], left: Sequence[tuple[Change, ...]]
@@ -249,6 +266,13 @@ def _takes_its_place(order: Order, old: Change, new: Change) -> bool:
 
 def _is_early(change: Change, threshold_ms: int | None) -> bool:
     return threshold_ms is not None and (change.ms is None or change.ms < threshold_ms)
+
+
+def _java_hash(text: str) -> int:
+    value = 0
+    for letter in text:
+        value = (31 * value + ord(letter)) & 0xFFFFFFFF
+    return value
 
 
 def _ms(change: Change) -> int:

@@ -1,0 +1,192 @@
+"""What has become of a table, by the names on its timeline: the list of what completed, and the oracle that is told it.
+
+Nothing is asked of eventide but the content of a pending plan, which the oracle holds to the logs that it knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+
+from eventide.bootstrap import Application
+from eventide.testing.checks import check_split, exact_ms, group_name, merged_commits
+from eventide.testing.histories import Commit, Layout, at_epoch
+from eventide.testing.observation import BlockInstants, Files
+from eventide.testing.oracle import Change, Oracle
+from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
+
+_ON_TIMELINE = re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_\d{17})?\.([a-z.]+)")
+
+_PENDING = ("requested", "inflight")
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A write with its changes; or a compaction with its cut, what it merged, and how many logs its plan knew."""
+
+    instant: str
+    changes: tuple[Change, ...] = ()
+    cut_ms: int | None = None
+    merged: Mapping[str, int] | None = None
+    exact_ms: int | None = None
+    known: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def tell(self, oracle: Oracle) -> None:
+        if self.merged is None:
+            oracle.commit(self.instant, self.changes)
+        else:
+            oracle.compact(self.cut_ms, self.merged, self.exact_ms, self.known)
+
+
+@dataclass(slots=True)
+class Account:
+    """`plan` is the pending one, `last_plan` the one that completed last."""
+
+    layout: Layout
+    blocks: BlockInstants = field(default_factory=BlockInstants)
+    completed: list[Completed] = field(default_factory=list[Completed])
+    rolled_back: set[str] = field(default_factory=set[str])
+    plan: CompactionPlan | None = None
+    last_plan: CompactionPlan | None = None
+    oracle: Oracle = field(init=False)
+    _planned: Completed | None = None
+    _plan_bytes: bytes = b""
+    _archived: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self.oracle = self._new_oracle()
+
+    def copy(self) -> Account:
+        other = copy(self)
+        other.completed, other.rolled_back = list(self.completed), set(self.rolled_back)
+        other.oracle, other._archived = self.oracle.copy(), set(self._archived)
+        return other
+
+    def keep(
+        self, application: Application, files: Files, changes: Commit, *, archives: bool, ignorantly: bool
+    ) -> Collection[str]:
+        """Reads the timeline after a step, whose write had these changes; the completed instants that were undone."""
+        shown = completed_instants(files)
+        if self.plan is not None:
+            for path, match in _timeline(files):
+                if (match[1], match[2]) == (self.plan.instant, "compaction.requested"):
+                    self._read_plan(application, files, path, is_alone=not changes)  # it may have been planned again
+        known = {event.instant for event in self.completed}
+        gone = known - self._archived - shown
+        if archives:
+            self._archived |= gone
+            gone = set()
+        if gone:
+            self.rolled_back |= gone
+            self.completed = [event for event in self.completed if event.instant not in gone]
+            self.oracle = self._new_oracle()
+            for event in self.completed:
+                event.tell(self.oracle)
+        for instant in sorted(shown - known):
+            event = self._event(instant, changes, ignorantly=ignorantly)
+            self.completed.append(event)
+            event.tell(self.oracle)
+        self._look_for_plan(application, files, is_alone=not changes)
+        return gone
+
+    def would_show(self, changes: Commit) -> bool:
+        """Whether the pending compaction would be seen, were this written before it ends.
+
+        A late record meets a delete that the compaction forgets, as any of Hudi's does: nothing is promised of it.
+        """
+        if self._planned is None:
+            return False
+        later = self.oracle.copy()
+        later.commit("9" * 17, [at_epoch(change) for change in changes])
+        alone = later.snapshot()
+        in_full = later.copy()
+        self._planned.tell(later)
+        in_full.compact(None, self._planned.known, known=self._planned.known)
+        return not alone == later.snapshot() == in_full.snapshot()
+
+    def _new_oracle(self) -> Oracle:
+        return Oracle(self.layout.order, self.layout.buckets)
+
+    def _event(self, instant: str, changes: Commit, *, ignorantly: bool) -> Completed:
+        planned, plan = self._planned, self.plan
+        if planned is None or plan is None or instant != planned.instant:
+            return Completed(instant, tuple(at_epoch(change) for change in changes))
+        self.last_plan = None if ignorantly else plan
+        if not ignorantly:
+            return planned
+        merged = planned.merged if plan.link_mode is LinkMode.PREFIX else planned.known
+        assert merged is not None
+        return Completed(instant, merged=merged, known=merged)
+
+    def _look_for_plan(self, application: Application, files: Files, *, is_alone: bool) -> None:
+        """The pending plan, which may be another one than before under the same instant."""
+        shown = completed_instants(files)
+        pending = {
+            match[1]: path
+            for path, match in _timeline(files)
+            if match[2] == "compaction.requested" and match[1] not in shown | self._archived
+        }
+        if self.plan is not None and self.plan.instant not in {*pending, *shown}:
+            self.rolled_back.add(self.plan.instant)
+        if not pending:
+            self.plan = self._planned = None
+            return
+        assert len(pending) == 1, f"I8, two plans are pending at once: {sorted(pending)}"
+        ((_, path),) = pending.items()
+        self._read_plan(application, files, path, is_alone=is_alone)
+
+    def _read_plan(self, application: Application, files: Files, path: str, *, is_alone: bool) -> None:
+        instant = path.rpartition("/")[2].partition(".")[0]
+        if self.plan is None or self.plan.instant != instant or files[path].data != self._plan_bytes:
+            self._plan_bytes = files[path].data
+            config = application.files.config()
+            self.plan = require_ours(application.files.plan(config, instant))
+            self._planned = self._planning(self.plan, files, is_alone=is_alone)
+
+    def _planning(self, plan: CompactionPlan, files: Files, *, is_alone: bool) -> Completed:
+        """What the plan's completion will be. Where nothing was written since it was made, nobody will see a difference."""
+        merged = merged_commits(plan, self.oracle, files, self.blocks)
+        left = {
+            group_name(op.partition, op.file_id, self.oracle.buckets): sum(
+                bool(self.blocks(files, log.log.path) & frozenset(self.oracle.instants)) for log in op.remaining
+            )
+            for op in plan.operations
+        }
+        planned = Completed(
+            plan.instant,
+            cut_ms=plan.cut_ms,
+            merged=merged,
+            exact_ms=exact_ms(plan),
+            known={name: count + left[name] for name, count in merged.items()},
+        )
+        if is_alone:
+            after = self.oracle.copy()
+            planned.tell(after)
+            assert plan.cut_ms is not None
+            check_split(self.oracle, after, merged, plan.cut_ms, self.layout.reader_orders)
+        return planned
+
+
+def completed_instants(files: Files) -> frozenset[str]:
+    """The writes and compactions that the active timeline shows as completed."""
+    return frozenset(match[1] for _, match in _timeline(files) if match[2] in ("commit", "deltacommit"))
+
+
+def savepointed_instants(files: Files) -> frozenset[str]:
+    return frozenset(match[1] for _, match in _timeline(files) if match[2] == "savepoint")
+
+
+def pending_instants(files: Files, action: str = "") -> frozenset[str]:
+    """Whatever has been begun and not ended: what excludes other actions until it is ended or undone."""
+    begun = {match[1] for _, match in _timeline(files) if match[2].endswith(_PENDING) and match[2].startswith(action)}
+    ended = {match[1] for _, match in _timeline(files) if not match[2].endswith(_PENDING)}
+    return frozenset(begun - ended)
+
+
+def _timeline(files: Files) -> Iterator[tuple[str, re.Match[str]]]:
+    for path in files:
+        match = _ON_TIMELINE.fullmatch(path)
+        if match is not None:
+            yield path, match

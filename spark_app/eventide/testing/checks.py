@@ -1,0 +1,210 @@
+"""What is checked of a table: each promise's check by itself, on files, on what queries showed, and on the oracle's word.
+
+testing/invariants.py holds a moment to all of them. Each raises AssertionError and says what was broken.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+
+from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, BlockInstants, Files, Seen
+from eventide.testing.oracle import Oracle, Order, Rows
+from eventide_core.table.plans import CompactionPlan, Cut
+
+if TYPE_CHECKING:
+    from eventide_core.service.table import TableState
+
+_COMPLETED = re.compile(r"(\d{17})(?:_\d{17})?\.([a-z]+)")
+
+
+def check_snapshot(seen: Seen, expected: Rows) -> None:
+    """I1: no step of a service changes what a snapshot shows."""
+    _same(seen.snapshot, expected, "the snapshot")
+
+
+def check_read_optimized(seen: Seen, expected: Rows) -> None:
+    """I2: the read-optimized view is the one before the compaction until it completes, and then the one after it."""
+    _same(seen.read_optimized, expected, "the read-optimized view")
+
+
+def check_freshness(seen: Seen, oracle: Oracle) -> None:
+    """I2: cut and watermark say what is true of the logs that are not in a base file."""
+    assert seen.freshness == oracle.freshness(), f"freshness {seen.freshness}, but the logs say {oracle.freshness()}"
+
+
+def check_time_travel(seen: Seen, oracle: Oracle) -> None:
+    """I4: as of each commit a reader sees what a snapshot showed then."""
+    for instant, shown in seen.as_of.items():
+        _same(shown, oracle.as_of[instant], f"the table as of {instant}")
+
+
+def check_incremental(seen: Seen, oracle: Oracle) -> None:
+    """I3: no current change of a span is lost, none made up.
+
+    What shows at most is what the uncompacted table would, and what was current at the span's end: a compaction forgets
+    deletes, and by the rules of Hudi 0.x a late log beats a base. A late loser may vanish.
+    """
+    for instants, rows in seen.incremental.items():
+        at_its_end = oracle.as_of[max(instants & oracle.as_of.keys())] if oracle.as_of else frozenset()
+        most = oracle.incremental_most(instants) | {row for row in at_its_end if row[-1] in instants}
+        least = oracle.incremental_least(instants)
+        assert least <= rows, f"incremental over {sorted(instants)} lost {sorted(least - rows)}"
+        assert rows <= most, f"incremental over {sorted(instants)} made up {sorted(rows - most)}"
+
+
+def check_links_whole(files: Files, plan: CompactionPlan, *, is_completed: bool) -> None:
+    """I5: each left-over of the new slice has its source's whole content, and once completed none is missing."""
+    for op in plan.operations:
+        for left in op.remaining:
+            if left.linked_name is None:
+                continue
+            linked = files.get(op.path_of(left.linked_name))
+            assert linked is not None or not is_completed, f"{left.linked_name} is missing"
+            if linked is not None and linked.link_target is None:
+                source = files.get(left.log.path)
+                assert source is None or linked.data == _content(files, left.log.path), f"{left.linked_name} is torn"
+
+
+def check_nothing_left(files: Files, before: Files) -> None:
+    """I6: after a rollback the table has the files it had, and the note that the instant is used up.
+
+    That of a completed action stands on the timeline, and tells Hudi's metadata table, under an instant of its own.
+    """
+    new = {path for path in files if path not in before and not path.startswith((OUTCOMES_PREFIX, LOCK_PREFIX))}
+    rollbacks = {path.rpartition("/")[2].partition(".")[0] for path in new if path.endswith(".rollback.requested")}
+    left = {path for path in new if not any(_bears(path, instant) for instant in rollbacks)}
+    assert not left, f"a rollback left {sorted(left)}"
+
+
+def check_files_untouched(files: Files, before: Files) -> None:
+    """I9: what was there before is there as it was: no name taken twice, nothing overwritten, nothing foreign deleted."""
+    for path, file in before.items():
+        if path.startswith((LOCK_PREFIX, MARKERS_PREFIX)):
+            continue
+        assert path in files, f"{path} is gone"
+        assert files[path].data == file.data, f"{path} was overwritten"
+
+
+def check_each_version_once(state: TableState, files: Files, oracle: Oracle, block_instants: BlockInstants) -> None:
+    """I10: the visible logs hold the blocks of exactly those commits that are in no base file, each in one log."""
+    for found in state.view.latest_slices():
+        name = group_name(found.partition, found.file_id, oracle.buckets)
+        known = frozenset(oracle.instants)
+        logs = [frozenset(block_instants(files, log.path)) & known for log in found.log_files]
+        expected = oracle.log_instants(name)
+        counting = [instants for instants in logs if instants]
+        assert counting == expected, f"{name}: logs of {list(map(sorted, counting))}, not {expected}"
+
+
+def check_single_completion(files: Files, instant: str | None = None) -> None:
+    """I12: a plan completes once, and so does every other action."""
+    found: Counter[tuple[str, str]] = Counter()
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        match = _COMPLETED.fullmatch(name)
+        if match is not None and folder in (".hoodie", ".hoodie/timeline") and instant in (None, match[1]):
+            found[match[1], match[2]] += 1
+    twice = [what for what, times in found.items() if times > 1]
+    assert not twice, f"{twice} completed more than once"
+
+
+def check_plan_is_safe_for_others(files: Files, plan: CompactionPlan, plan_path: str) -> None:
+    """I13: an engine that ignores left-overs finds in the plan what makes a correct compaction.
+
+    That is every log of the slice where left-overs have names in the new slice, the merged ones where they lie above it.
+    """
+    (document,) = avro_records(files[plan_path].data)
+    for operation, op in zip(document["operations"] or (), plan.operations, strict=True):
+        logs = [*op.compacted, *(left.log for left in op.remaining if left.linked_name is not None)]
+        assert set(operation["deltaFilePaths"]) == {log.name for log in logs}
+
+
+def check_plan(plan: CompactionPlan, before: Oracle, after: Oracle, reader_orders: Collection[Order]) -> None:
+    """The plan merges all that lies before T and nothing that it need not, and no reader sees a difference.
+
+    Where the rest of a slice's logs stays, that goes for each engine's reader: the merged part may not change what it sees
+    of a key that both parts hold.
+    """
+    assert plan.cut_ms is not None, "a plan for T publishes it"
+    merged = merged_counts(plan, before.buckets)
+    check_split(before, after, merged, plan.cut_ms, reader_orders)
+    for name, count in before.log_counts().items():
+        is_exact = plan.cut is Cut.EXACT
+        fewest = (before.longest_prefix if is_exact else before.fewest_merged)(name, plan.cut_ms)
+        taken = merged.get(name, 0)
+        has_some = before.is_waiting(name, plan.cut_ms) if is_exact else fewest > 0
+        assert (name in merged) == has_some, f"{name} has something before T: {has_some}; planned: {merged}"
+        assert taken in (fewest * has_some, count), f"{taken} logs of {name} are merged, {fewest} lie before T"
+
+
+def check_split(
+    before: Oracle, after: Oracle, merged: Mapping[str, int], cut_ms: int, reader_orders: Collection[Order]
+) -> None:
+    """I2 and I11 of a plan: all that lies before T is merged, and no engine's reader will see a difference."""
+    assert after.snapshot() == before.snapshot(), "I1, the plan would change the snapshot"
+    for name in before.log_counts():
+        assert not after.is_waiting(name, cut_ms), f"I2, logs of {name} hold records before T that are not merged"
+    check_readers_alike(before, after, merged, reader_orders)
+
+
+def check_readers_alike(
+    before: Oracle, after: Oracle, merged: Mapping[str, int], reader_orders: Collection[Order]
+) -> None:
+    """I11: no engine's reader sees a slice compacted in part; a full compaction it sees as it does Hudi's own."""
+    for name, taken in merged.items():
+        if taken == before.log_counts()[name]:
+            continue
+        shared = before.shared_keys(name, taken)
+        for order in reader_orders:
+            old, new = ({row for row in o.snapshot(order, name) if row[1] in shared} for o in (before, after))
+            assert old == new, f"I11, a reader by {order.name} would see {new} instead of {old}"
+
+
+def merged_counts(plan: CompactionPlan, buckets: int = 1) -> dict[str, int]:
+    """How many logs of each file group a plan merges."""
+    return {group_name(op.partition, op.file_id, buckets): len(op.compacted) for op in plan.operations}
+
+
+def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants) -> dict[str, int]:
+    """The same where a log may hold nothing but what was rolled back: the oracle knows of no such log."""
+    known = frozenset(oracle.instants)
+    return {
+        group_name(op.partition, op.file_id, oracle.buckets): sum(
+            bool(blocks(files, log.path) & known) for log in op.compacted
+        )
+        for op in plan.operations
+    }
+
+
+def exact_ms(plan: CompactionPlan) -> int | None:
+    """Up to where records are merged out of logs that stay; None where whole logs are."""
+    return plan.cut_ms if plan.cut is Cut.EXACT else None
+
+
+def group_name(partition: str, file_id: str, buckets: int) -> str:
+    """What the oracle calls a file group: its bucket stands in the first digits of its id."""
+    return partition if buckets == 1 else f"{partition}/{file_id[:8]}"
+
+
+def _content(files: Files, path: str) -> bytes:
+    file = files[path]
+    return file.data if file.link_target is None else files[file.link_target].data
+
+
+def avro_records(data: bytes) -> list[Any]:
+    return list(fastavro.reader(io.BytesIO(data)))
+
+
+def _bears(path: str, instant: str) -> bool:
+    """Whether a file is of that instant; a log of the version 6 metadata table has the time of day in its write token."""
+    return instant in path or (path.startswith(".hoodie/metadata/") and path.endswith(f"-{instant[8:]}"))
+
+
+def _same(found: Rows, expected: Rows, what: str) -> None:
+    assert found == expected, f"{what} lost {sorted(expected - found)} and shows {sorted(found - expected)} instead"

@@ -1,0 +1,268 @@
+"""What a merge-on-read table promises under partial compaction: I1 to I14, each a check and what it stands against.
+
+`check_invariants` holds one moment of a table to all of them; the state machine, the crash enumeration and the schedules
+call it, and tell it what they know of that moment. A check that needs something that was not told says nothing. Each
+raises AssertionError under its number. The oracle has been told what was committed and compacted; it never asks eventide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from eventide.testing.checks import (
+    avro_records,
+    check_each_version_once,
+    check_files_untouched,
+    check_freshness,
+    check_incremental,
+    check_links_whole,
+    check_nothing_left,
+    check_plan_is_safe_for_others,
+    check_read_optimized,
+    check_readers_alike,
+    check_single_completion,
+    check_snapshot,
+    check_time_travel,
+    exact_ms,
+    merged_commits,
+)
+from eventide.testing.observation import BlockInstants, Files, Seen
+from eventide.testing.oracle import Oracle, Order
+from eventide_adapters.storage.faulty import Operation
+from eventide_core.table.plans import CompactionPlan
+
+if TYPE_CHECKING:
+    from eventide_core.service.table import TableState
+
+_DATA_FILE = re.compile(r".*_(\d{17})(?:\.parquet|\.log\..*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """One moment of a table, and what is known of it.
+
+    `untouched` was there before, and nobody had a right to change it. `plan` is the pending plan, or (`is_completed`) the
+    one that completed last. `undone_to` are the files from before an action that has just been undone, `rolled_back` the
+    instants of all that were. `published_cut_ms` is the cut of a compaction that nobody has undone.
+    """
+
+    files: Files
+    state: TableState
+    seen: Seen
+    oracle: Oracle
+    blocks: BlockInstants = field(default_factory=BlockInstants)
+    plan: CompactionPlan | None = None
+    is_completed: bool = False
+    reader_orders: Collection[Order] = ()
+    untouched: Files = field(default_factory=dict[str, Any])
+    undone_to: Files | None = None
+    rolled_back: Collection[str] = ()
+    published_cut_ms: int | None = None
+    operations: Sequence[Operation] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A promise by its number, and a shortest way in which a table has been seen to break it."""
+
+    number: str
+    promise: str
+    counterexample: str
+    check: Callable[[Inspection], None]
+
+
+def check_invariants(inspection: Inspection) -> None:
+    """Holds a moment of a table to every promise."""
+    for invariant in INVARIANTS:
+        try:
+            invariant.check(inspection)
+        except AssertionError as broken:
+            raise AssertionError(f"{invariant.number}, {invariant.promise}: {broken}") from broken
+
+
+def _snapshot(it: Inspection) -> None:
+    check_snapshot(it.seen, it.oracle.snapshot())
+
+
+def _said_is_true(it: Inspection) -> None:
+    check_read_optimized(it.seen, it.oracle.read_optimized())
+    check_freshness(it.seen, it.oracle)
+
+
+def _incremental(it: Inspection) -> None:
+    check_incremental(it.seen, it.oracle)
+
+
+def _time_travel(it: Inspection) -> None:
+    check_time_travel(it.seen, it.oracle)
+
+
+def _links(it: Inspection) -> None:
+    for path, file in it.files.items():
+        if file.link_target is not None:
+            assert file.link_target in it.files, f"{path} leads to {file.link_target}, which is gone"
+            assert it.files[file.link_target].link_target is None, f"{path} leads to another link"
+    if it.plan is not None:
+        check_links_whole(it.files, it.plan, is_completed=it.is_completed)
+
+
+def _rolled_back(it: Inspection) -> None:
+    for path in it.files:
+        match = _DATA_FILE.fullmatch(path)
+        bears = match is not None and not path.startswith(".hoodie/") and match[1] in it.rolled_back
+        assert not bears, f"{path} is left of what was rolled back"
+    if it.undone_to is not None:
+        check_nothing_left(it.files, it.undone_to)
+
+
+def _needed(it: Inspection) -> None:
+    for path in _needed_paths(it):
+        assert path in it.files, f"{path} is gone, which something needs"
+
+
+def _needed_paths(it: Inspection) -> Iterator[str]:
+    if it.plan is not None and not it.is_completed:
+        for op in it.plan.operations:
+            yield from (log.path for log in (*op.compacted, *(left.log for left in op.remaining)))
+            yield from (op.base_path,) if op.base_path is not None else ()
+    for path, file in it.files.items():
+        if path.endswith(".savepoint") and file.data:
+            (document,) = avro_records(file.data)
+            for partition in document["partitionMetadata"].values():
+                for name in partition["savepointDataFile"]:
+                    yield f"{partition['partitionPath']}/{name}"
+
+
+def _never_falls(it: Inspection) -> None:
+    cut_ms = it.seen.freshness.cut_ms
+    if it.published_cut_ms is not None:
+        assert cut_ms is not None, "the published cut is gone"
+        assert cut_ms >= it.published_cut_ms, f"the cut fell from {it.published_cut_ms} to {cut_ms}"
+
+
+def _untouched(it: Inspection) -> None:
+    check_files_untouched(it.files, it.untouched)
+
+
+def _once(it: Inspection) -> None:
+    is_open = it.plan is not None and not it.is_completed
+    if is_open and not it.state.config.slices_by_completion_time:
+        return  # in version 6 readers merge a pending slice with the one below it: a left-over may be there twice
+    check_each_version_once(it.state, it.files, it.oracle, it.blocks)
+
+
+def _other_readers(it: Inspection) -> None:
+    if it.plan is not None and not it.is_completed:
+        after = it.oracle.copy()
+        merged = merged_commits(it.plan, it.oracle, it.files, it.blocks)
+        after.compact(it.plan.cut_ms, merged, exact_ms(it.plan))
+        check_readers_alike(it.oracle, after, merged, it.reader_orders)
+
+
+def _single(it: Inspection) -> None:
+    check_single_completion(it.files)
+
+
+def _plan_for_others(it: Inspection) -> None:
+    if it.plan is not None:
+        path = f"{it.state.config.timeline_path}/{it.plan.instant}.compaction.requested"
+        if path in it.files:  # it may be archived
+            check_plan_is_safe_for_others(it.files, it.plan, path)
+
+
+def _inside(it: Inspection) -> None:
+    for operation in it.operations:
+        parts = operation.path.split("/")
+        leads_out = operation.path.startswith("/") or ".." in parts or "\\" in operation.path or ":" in parts[0]
+        assert not leads_out, f"{operation} leads out of the table"
+
+
+INVARIANTS = (
+    Invariant(
+        "I1",
+        "a snapshot shows the fold of what was committed, before, during and after every service",
+        "logs [a@1, delete b@3], [b@2]; a compaction before 2 takes the first and forgets its delete: b is back",
+        _snapshot,
+    ),
+    Invariant(
+        "I2",
+        "what is published as fresh is in the base files",
+        "a log whose minimum is T itself is left over by a `<` that should have been `<=`; or its event time is null",
+        _said_is_true,
+    ),
+    Invariant(
+        "I3",
+        "an increment shows each current change of its span, and nothing made up",
+        "the RFC's readers skip copies; once the original is cleaned, its change is in no increment",
+        _incremental,
+    ),
+    Invariant(
+        "I4",
+        "as of a commit the table shows what it showed then",
+        "the RFC's time travel skips links: as of the compaction's own instant the left-overs are lost",
+        _time_travel,
+    ),
+    Invariant(
+        "I5",
+        "every link leads to a whole file of the table",
+        "two logs; compaction; a clean that does not look at targets: the slice cannot be read any more",
+        _links,
+    ),
+    Invariant(
+        "I6",
+        "a rollback leaves what was there before, and takes nothing of a writer",
+        "a crash after the first left-over, and a rollback that removes base files alone: the copy is read twice",
+        _rolled_back,
+    ),
+    Invariant(
+        "I7",
+        "what a pending plan or a savepoint needs is there",
+        "a clean between planning and execution removes the old base: the plan can never run",
+        _needed,
+    ),
+    Invariant(
+        "I8",
+        "the published cut falls only where its compaction is undone",
+        "two plans at once: the one with the lower T completes last",
+        _never_falls,
+    ),
+    Invariant(
+        "I9",
+        "no file is overwritten, and none is removed by who did not make it",
+        "a left-over is named version 1 of the new slice while a writer appends version 1: one of them is lost",
+        _untouched,
+    ),
+    Invariant(
+        "I10",
+        "each committed version is in the base or in exactly one visible log",
+        "a write that completes between plan and commit is in neither slice",
+        _once,
+    ),
+    Invariant(
+        "I11",
+        "no engine's reader sees the compaction, by whichever rules it merges",
+        "Hudi 0.x: a log beats the base whatever its event time, so [k@2] merged without [k@1] turns into k@1",
+        _other_readers,
+    ),
+    Invariant(
+        "I12",
+        "an action completes once, however often it is executed",
+        "a sleeper wakes after its lease expired and completes the plan again, under another completion time",
+        _single,
+    ),
+    Invariant(
+        "I13",
+        "an engine that ignores left-overs makes a correct compaction of the plan",
+        "the plan lists the merged logs alone: Hudi's executor leaves the others in the old slice, which nobody reads",
+        _plan_for_others,
+    ),
+    Invariant(
+        "I14",
+        "nothing outside the table is read, written or removed",
+        "a plan that names ../other/base.parquet as a file to merge",
+        _inside,
+    ),
+)

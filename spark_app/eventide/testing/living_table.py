@@ -1,0 +1,288 @@
+"""A table that lives: written, compacted, cleaned and restored by the real services, held to all invariants at each step.
+
+A step may die before any of its writes. What it leaves is inspected as it is; then the lock and the heartbeat of the dead
+process have expired, and the next step finds the table so. A refusal counts only where its reason is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.progress import NoProgress
+from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
+from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, Moment
+from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, records
+from eventide.testing.ignorant_engine import run_plan_ignorantly
+from eventide.testing.invariants import Inspection, check_invariants
+from eventide.testing.observation import OUTCOMES_PREFIX, Files, Observer
+from eventide.writer import arrow_records, create
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import EXCLUSIVE, LinkChoice
+from eventide_core.errors import (
+    BusyError,
+    EventideError,
+    InstantNotFoundError,
+    PlanMismatchError,
+    RefusedError,
+    ThresholdBelowCutError,
+)
+from eventide_core.ports import Storage
+from eventide_core.table.plans import Cut
+from eventide_core.table.write_shape import WriteOperation
+
+HEARTBEAT_EXPIRY_MS = 121_000
+_BETWEEN_STEPS_MS = 10  # room for a back-dated instant
+_EAGER_SERVICES = {
+    EXCLUSIVE: "true",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "2",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+_LOOKED_AT = 3  # how many of the last commits each step looks back to
+
+
+@dataclass(slots=True)
+class LivingTable:
+    """`link` is how its compactions keep left-overs; `reach` counts what the steps got to."""
+
+    layout: Layout
+    link: LinkChoice
+    name: str
+    cut: Cut = Cut.FILE
+    reach: Counter[str] = field(default_factory=Counter[str])
+    observer: Observer = field(default_factory=Observer)
+    bench: Bench = field(init=False)
+    account: Account = field(init=False)
+    _retained_from: str = ""
+    _file_groups: int = 0
+    _before: Files = field(default_factory=dict)
+    _operations: tuple[Operation, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.bench = Bench(self.name, {**OPTIONS, **self.layout.write_options, **_EAGER_SERVICES})
+        self.bench.load(Moment({}, ManualClock().time_ms))
+        self.account = Account(self.layout)
+        create(self.bench.storage, self.layout.table)
+
+    @property
+    def files(self) -> Files:
+        return self.bench.storage.dump()
+
+    def write(self, changes: Commit, crash_at: int | None = None) -> None:
+        """A commit, unless a pending compaction would be seen by it."""
+        if self.account.would_show(changes):
+            self.reach["writes avoided"] += 1
+            return
+
+        def run(application: Application) -> None:
+            incoming = arrow_records(application, *records(changes))
+            application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
+
+        self._step("write", run, crash_at, (BusyError,), changes=changes, removes=bool(pending_instants(self.files)))
+
+    def schedule(self, cut_ms: int, crash_at: int | None = None) -> None:
+        """Plans for T; where the link mode is refused, by whichever is possible."""
+        links = [self.link, LinkChoice.AUTO] if self.link is LinkChoice.PREFIX else [self.link]
+        for link in links:
+            request = CompactionRequest(EPOCH_MS + cut_ms, None, link, cut=self.cut)
+            failure = self._step("schedule", partial(_schedule, request), crash_at, (BusyError, RefusedError))
+            if isinstance(failure, ThresholdBelowCutError):
+                published = self.account.oracle.freshness().cut_ms
+                assert published is not None
+                assert EPOCH_MS + cut_ms < published
+                return
+            if not isinstance(failure, RefusedError):
+                break
+            assert link is LinkChoice.PREFIX, repr(failure)
+        if self.account.plan is not None:
+            self.reach["plans with left-overs"] += any(op.remaining for op in self.account.plan.operations)
+            self.reach["plans with carried deletes"] += any(op.carried_name for op in self.account.plan.operations)
+
+    def execute(self, crash_at: int | None = None) -> None:
+        if self.account.plan is not None:
+            instant = self.account.plan.instant
+            refusals = (BusyError, PlanMismatchError) if self._is_being_rolled_back(instant) else (BusyError,)
+            self._step("execute", lambda a: _ignored(a.runner.execute(instant, NoProgress())), crash_at, refusals)
+
+    def execute_ignorantly(self) -> None:
+        """Another engine executes the plan, unless eventide has begun to."""
+        plan = self.account.plan
+        if plan is not None and not any(plan.instant in path for path in self.files if "requested" not in path):
+            self._step("execute ignorantly", lambda a: run_plan_ignorantly(a, plan.instant), None, ignorantly=True)
+
+    def roll_back_plan(self, crash_at: int | None = None) -> None:
+        if self.account.plan is not None:
+            self._undo("roll back plan", self.account.plan.instant, crash_at)
+
+    def undo_last(self, crash_at: int | None = None) -> None:
+        """Rolls back what completed last, where nothing was built on it."""
+        if self.account.completed:
+            self._undo("undo", self.account.completed[-1].instant, crash_at)
+
+    def clean(self, retained: int, crash_at: int | None = None) -> None:
+        writes = sorted(completed_instants(self.files))
+        if len(writes) > retained:
+            self._retained_from = max(self._retained_from, writes[-retained])
+        self._step("clean", lambda a: _ignored(a.cleaner.clean(retained)), crash_at, (BusyError,), removes=True)
+
+    def save(self, crash_at: int | None = None) -> None:
+        """A savepoint of what completed last."""
+        shown = sorted(completed_instants(self.files))
+        if shown:
+            self._step("save", lambda a: _ignored(a.savepoints.save(shown[-1])), crash_at, (BusyError,))
+
+    def delete_savepoint(self, crash_at: int | None = None) -> None:
+        saved = savepointed_instants(self.files)
+        if saved:
+            self._step(
+                "delete savepoint", lambda a: a.savepoints.delete(min(saved)), crash_at, (BusyError,), removes=True
+            )
+
+    def restore(self, crash_at: int | None = None) -> None:
+        """To the newest savepoint. One that dies is run again before anybody looks: a restore isn't seamless."""
+        saved = savepointed_instants(self.files)
+        if saved:
+
+            def run(application: Application) -> None:
+                application.restorer.restore(max(saved))
+
+            if crash_at is not None:
+                self._die(run, crash_at)
+            self._step("restore", run, None, (BusyError, RefusedError), removes=True)
+
+    def archive(self, crash_at: int | None = None) -> None:
+        self._step("archive", lambda a: _ignored(a.archiver.archive()), crash_at, (BusyError,), archives=True)
+
+    def take_note(self, changes: Commit) -> None:
+        """Of what others did to the table, one of whom may have written these changes."""
+        self.account.last_plan = None
+        self.account.keep(self.bench.process(), self.files, changes, archives=False, ignorantly=False)
+        self._before = {}
+        self._operations = ()
+
+    def inspect(self, *, whole: bool = False) -> None:
+        """Holds the table as it is to every invariant; `whole`: as of every commit that it ever had."""
+        application, files, account = self.bench.process(), self.files, self.account
+        shown = completed_instants(files)
+        promised = [i for i in account.oracle.instants if i in shown and i >= self._retained_from]
+        promised = promised if whole else promised[-_LOOKED_AT:]
+        cuts = [event.cut_ms for event in account.completed if event.cut_ms is not None]
+        check_invariants(
+            Inspection(
+                files=files,
+                state=application.state(),
+                seen=self.observer.look(application, account.oracle.instants, promised, tries_the_rest=whole),
+                oracle=account.oracle,
+                blocks=account.blocks,
+                plan=account.plan or account.last_plan,
+                is_completed=account.plan is None,
+                reader_orders=self.layout.reader_orders,
+                untouched={path: file for path, file in self._before.items() if _is_immutable(path)},
+                # A rollback that was broken off leaves files until somebody ends it.
+                rolled_back=() if pending_instants(files, "rollback") else account.rolled_back,
+                published_cut_ms=max(cuts, default=None),
+                operations=self._operations,
+            )
+        )
+        self._before = files
+
+    def _is_being_rolled_back(self, instant: str) -> bool:
+        outcome = self.files.get(f"{OUTCOMES_PREFIX}{instant}.outcome")
+        return outcome is not None and b"null" in outcome.data
+
+    def _undo(self, what: str, instant: str, crash_at: int | None) -> None:
+        reasons = (BusyError, RefusedError, InstantNotFoundError)
+        self._step(what, lambda a: _ignored(a.rollback.undo(instant)), crash_at, reasons, removes=True)
+
+    def _step(
+        self,
+        what: str,
+        run: Callable[[Application], None],
+        crash_at: int | None,
+        refusals: tuple[type[EventideError], ...] = (),
+        *,
+        changes: Commit = (),
+        removes: bool = False,
+        archives: bool = False,
+        ignorantly: bool = False,
+    ) -> EventideError | None:
+        """Runs a protocol, keeps the account, and inspects; the refusal that it ended in, if it did.
+
+        A busy table is one where something is pending.
+        """
+        self.bench.clock.sleep(_BETWEEN_STEPS_MS)
+        self.reach[what] += 1
+        was_pending = bool(pending_instants(self.files))
+        died, failure = self._run(run, crash_at)
+        assert failure is None or isinstance(failure, refusals), f"{what}: {failure!r}"
+        assert was_pending or not isinstance(failure, BusyError), f"{what}: {failure!r}"
+        files = self.files
+        if removes or archives:  # what is still there was not overwritten
+            self._before = {path: file for path, file in self._before.items() if path in files}
+        if removes:
+            self.account.last_plan = None
+        gone = self.account.keep(self.bench.process(), files, changes, archives=archives, ignorantly=ignorantly)
+        self.reach["completed actions undone"] += len(gone)
+        self.inspect()
+        if died:
+            self.reach["crashes"] += 1
+            self._let_the_dead_expire()
+        elif failure is None:
+            self.reach[f"{what}, done"] += 1
+        return failure
+
+    def _die(self, run: Callable[[Application], None], crash_at: int) -> None:
+        died, _ = self._run(run, crash_at)
+        self.reach["crashes"] += died
+        self._let_the_dead_expire()
+
+    def _run(self, run: Callable[[Application], None], crash_at: int | None) -> tuple[bool, EventideError | None]:
+        writes = {} if crash_at is None else {crash_at: Fault.CRASH_BEFORE}
+        storage = FaultyStorage(self.bench.storage, FaultPlan(writes=writes))
+        try:
+            run(self._process(storage))
+        except SimulatedCrash:
+            return True, None
+        except EventideError as failure:
+            return False, failure
+        finally:
+            self._operations = storage.operations
+        return False, None
+
+    def _let_the_dead_expire(self) -> None:
+        self.bench.load(self.bench.moment().after_the_lock_expired().later(HEARTBEAT_EXPIRY_MS - LOCK_EXPIRY_MS))
+
+    def _process(self, storage: Storage) -> Application:
+        def next_uuid() -> str:
+            self._file_groups += 1
+            return f"00000000-0000-4000-8000-{self._file_groups:012d}"
+
+        return assemble(
+            storage.root,
+            self.bench.options,
+            engine=LocalEngine(1),
+            storage=storage,
+            clock=self.bench.clock,
+            new_uuid=next_uuid,
+        )
+
+
+def _is_immutable(path: str) -> bool:
+    """Data files, and what a timeline says of what has ended."""
+    name = path.rpartition("/")[2]
+    return not path.startswith(".hoodie/") or (name[:17].isdigit() and not name.endswith(("requested", "inflight")))
+
+
+def _schedule(request: CompactionRequest, application: Application) -> None:
+    application.scheduler.schedule(request)
+
+
+def _ignored(_: object) -> None:
+    """A protocol answers nothing."""

@@ -1,0 +1,192 @@
+"""A Hypothesis state machine over a living table: any order of writes, services and deaths, all invariants after each.
+
+    run_state_machine_as_test(table_machine(configuration, reach))
+
+Uniform choice rarely gets far: a compaction in part needs several commits, a plan and nothing in between. So each example
+begins with commits, and some steps are the sequences that have gone wrong before. The rules are few, as Hypothesis leaves
+some of them out of each example. What was reached is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from eventide.testing.histories import Commit, Layout, delete, layouts, put
+from eventide.testing.living_table import LivingTable
+from eventide.testing.oracle import Change
+from eventide_core.config import LinkChoice
+from eventide_core.table.plans import Cut
+
+KEYS = ("k0", "k1", "k2")
+_STEP_MS = 2  # by how much event time goes on from write to write
+# Event times as they come: mostly in order, some late, some equal to others.
+LATENESS = st.sampled_from([0, 0, 0, 1, 2, 2, -1, -2, -5])
+# How far a compaction's T lies behind the last write.
+THRESHOLDS = st.sampled_from([-3, 0, 1, 2, 3, 4, 6])
+# Dies before that write, or not at all; the longest protocol here makes about twenty.
+DEATHS = st.one_of(st.none(), st.none(), st.integers(0, 16))
+
+
+class Compacting(Enum):
+    PLAN_ALONE = auto()
+    AT_ONCE = auto()
+    BESIDE_A_WRITE = auto()
+    TWICE_AND_CLEAN = auto()
+
+
+class Ending(Enum):
+    EXECUTE = auto()
+    ROLL_BACK = auto()
+    BY_AN_ENGINE_THAT_KNOWS_NO_LEFT_OVERS = auto()
+
+
+class Service(Enum):
+    CLEAN = auto()
+    UNDO_LAST = auto()
+    SAVE = auto()
+    RESTORE = auto()
+    DELETE_SAVEPOINT = auto()
+    ARCHIVE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A kind of table and of compaction. `partitions` times the layout's buckets are its file groups."""
+
+    layout: Layout
+    link: LinkChoice
+    cut: Cut
+    partitions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        groups = self.layout.buckets * len(self.partitions)
+        return f"v{self.layout.version}-{self.layout.order.name}-{self.link}-{self.cut}-{groups} groups"
+
+
+def configurations() -> tuple[Configuration, ...]:
+    """Each table version, merge order and link mode that there is, and the exact cut; with one file group and with four."""
+    found: list[Configuration] = []
+    for has_many in (False, True):
+        # Event times stand in block headers for the tables of one kind, and have to be read from records for the other.
+        for layout in layouts(has_block_event_times=has_many, buckets=2 if has_many else 1):
+            kinds = [(link, Cut.FILE) for link in (LinkChoice.COPY, LinkChoice.SYMLINK, LinkChoice.HARDLINK)]
+            kinds += [(LinkChoice.PREFIX, Cut.FILE)] if layout.version >= 8 else []
+            kinds += [(LinkChoice.COPY, Cut.EXACT)]
+            found += [Configuration(layout, link, cut, ("a", "b") if has_many else ("a",)) for link, cut in kinds]
+    return tuple(found)
+
+
+@st.composite
+def commits(draw: st.DrawFn, partitions: tuple[str, ...]) -> Commit:
+    """Changes of a few keys: upserts, late ones and ties among them, and deletes with and without an event time.
+
+    Their event times are relative to when they are written.
+    """
+    changes: dict[tuple[str, str], Change] = {}
+    for _ in range(draw(st.integers(1, 3))):
+        key, partition = draw(st.sampled_from(KEYS)), draw(st.sampled_from(partitions))
+        kind = draw(st.integers(0, 9))
+        if kind == 0:
+            change = delete(key, partition=partition)
+        elif kind <= 2:
+            change = delete(key, draw(LATENESS), partition=partition)
+        else:
+            change = put(key, draw(LATENESS), f"word {draw(st.integers(0, 99))}", partition=partition)
+        changes[partition, key] = change
+    return tuple(changes.values())
+
+
+def table_machine(configuration: Configuration, reach: Counter[str]) -> type[RuleBasedStateMachine]:
+    """The machine of one kind of table. `reach` counts what its examples get to."""
+    changes = commits(configuration.partitions)
+
+    class TableMachine(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = LivingTable(
+                configuration.layout, configuration.link, "state-machine", configuration.cut, reach
+            )
+            self.now_ms = 10
+            reach["examples"] += 1
+
+        @property
+        def has_plan(self) -> bool:
+            return self.table.account.plan is not None
+
+        @initialize(first=st.lists(changes, min_size=1, max_size=3))
+        def begin(self, first: list[Commit]) -> None:
+            bases = [put(key, 0, "base", partition=p) for p in configuration.partitions for key in KEYS[:2]]
+            for commit in (tuple(bases), *first):
+                self.commit(commit)
+
+        def commit(self, changes: Commit, death: int | None = None) -> None:
+            self.now_ms += _STEP_MS
+            self.table.write(tuple(c if c.ms is None else replace(c, ms=self.now_ms + c.ms) for c in changes), death)
+
+        @rule(commit=changes, death=DEATHS)
+        def write(self, commit: Commit, death: int | None) -> None:
+            self.commit(commit, death)
+
+        @precondition(lambda self: not self.has_plan)
+        @rule(
+            how=st.sampled_from([Compacting.PLAN_ALONE, *Compacting]),
+            commit=changes,
+            behind_ms=THRESHOLDS,
+            death=DEATHS,
+        )
+        def compact(self, how: Compacting, commit: Commit, behind_ms: int, death: int | None) -> None:
+            match how:
+                case Compacting.PLAN_ALONE:
+                    self.table.schedule(self.now_ms - behind_ms, death)
+                case Compacting.AT_ONCE:
+                    self.commit(commit)
+                    self.table.schedule(self.now_ms - behind_ms)
+                    self.table.execute(death)
+                case Compacting.BESIDE_A_WRITE:
+                    self.table.schedule(self.now_ms - behind_ms)
+                    self.commit(commit)
+                    self.table.execute(death)
+                case Compacting.TWICE_AND_CLEAN:
+                    for _ in range(2):
+                        self.commit(commit)
+                        self.table.schedule(self.now_ms - behind_ms)
+                        self.table.execute()
+                    self.table.clean(1, death)
+
+        @precondition(lambda self: self.has_plan)
+        @rule(how=st.sampled_from(Ending), death=DEATHS)
+        def end_the_compaction(self, how: Ending, death: int | None) -> None:
+            match how:
+                case Ending.EXECUTE:
+                    self.table.execute(death)
+                case Ending.ROLL_BACK:
+                    self.table.roll_back_plan(death)
+                case Ending.BY_AN_ENGINE_THAT_KNOWS_NO_LEFT_OVERS:
+                    self.table.execute_ignorantly()
+
+        @rule(what=st.sampled_from(Service), retained=st.integers(1, 3), death=DEATHS)
+        def serve(self, what: Service, retained: int, death: int | None) -> None:
+            match what:
+                case Service.CLEAN:
+                    self.table.clean(retained, death)
+                case Service.UNDO_LAST:
+                    self.table.undo_last(death)
+                case Service.SAVE:
+                    self.table.save(death)
+                case Service.RESTORE:
+                    self.table.restore(death)
+                case Service.DELETE_SAVEPOINT:
+                    self.table.delete_savepoint(death)
+                case Service.ARCHIVE:
+                    self.table.archive(death)
+
+        def teardown(self) -> None:
+            self.table.inspect(whole=True)
+
+    TableMachine.__name__ = f"TableMachine of {configuration}"
+    return TableMachine

@@ -1,0 +1,84 @@
+"""Sequences of steps that once broke a promise, as the state machine found them; each is inspected after every step."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from eventide.testing.histories import Layout, delete, put
+from eventide.testing.living_table import LivingTable
+from eventide.testing.oracle import Order
+from eventide_core.config import LinkChoice
+from eventide_core.errors import CleanedHistoryError
+
+BASE = (put("k0", 1, "base"), put("k1", 1, "base"))
+
+
+def living(version: int, link: LinkChoice = LinkChoice.COPY, order: Order = Order.EVENT_TIME) -> LivingTable:
+    table = LivingTable(Layout(version, order), link, "living")
+    table.write(BASE)
+    return table
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_restore_keeps_a_compaction_whose_base_the_savepoint_keeps(version: int) -> None:
+    """It was requested before the savepoint's commit and completed after it, and the slice below it may be gone."""
+    table = living(version)
+    table.write((put("k0", 5, "merged"),))
+    table.schedule(7)
+    table.write((put("k1", 6, "saved"),))
+    table.execute()
+    table.save()
+    table.clean(1)
+    table.write((put("k0", 9, "undone"),))
+    table.restore()
+    table.inspect(whole=True)
+    assert {row[3] for row in table.account.oracle.snapshot()} == {"merged", "saved"}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_freshness_does_not_count_records_that_were_rolled_back(version: int) -> None:
+    """In version 6 their log stays."""
+    table = living(version)
+    table.write((put("k0", 6, "merged"),))
+    table.schedule(7)
+    table.execute()
+    table.write((put("k1", 2, "late"), delete("k0")))
+    table.undo_last()
+    assert table.account.oracle.freshness().late_records == 0
+    table.inspect(whole=True)
+
+
+def test_time_travel_to_what_was_cleaned_says_so_though_a_link_keeps_a_log_of_it() -> None:
+    """Without its base file, what is left of the old slice looks like the beginning of its file group."""
+    table = living(9, LinkChoice.SYMLINK)
+    table.write((put("k1", 2, "merged"),))
+    table.write((put("k0", 8, "left over"),))
+    table.schedule(3)
+    table.execute()
+    table.write((put("k0", 9, "later"),))
+    table.clean(1)
+    with pytest.raises(CleanedHistoryError):
+        table.bench.process().queries.as_of(table.account.oracle.instants[0])
+    table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_says_so(version: int) -> None:
+    table = living(version)
+    table.write((put("k1", 2, "merged"),))
+    table.write((put("k0", 2, "merged, too"),))
+    table.schedule(3)
+    table.execute()
+    table.write((put("k0", 9, "later"),))
+    start, account = table.bench.moment(), table.account
+    for number in itertools.count():
+        table.bench.load(start)
+        table.account = account.copy()
+        table.take_note(())
+        table.clean(1, number)
+        table.inspect(whole=True)
+        if table.reach["crashes"] <= number:
+            break
+    assert number >= 8

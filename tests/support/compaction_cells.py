@@ -1,0 +1,76 @@
+"""The compactions whose every crash is gone through: each history in both versions and orders, each link mode that goes.
+
+EVENTIDE_CAMPAIGN=n adds n - 1 random histories in each layout and link mode.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from eventide.testing.crash_enumeration import Tally
+from eventide.testing.histories import Commit, History, Layout, delete, layouts, named_histories, put
+from eventide.testing.oracle import Change, Order
+from eventide_core.config import LinkChoice
+from support.reach import reached
+
+CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
+TALLY = Tally()
+
+
+def cells() -> Iterator[tuple[Layout, History, LinkChoice]]:
+    """Layouts, histories and link modes: each history in both versions and orders, each link mode where it is possible."""
+    late, carried, natural, in_time = named_histories()
+    for layout in layouts(has_block_event_times=False):
+        yield layout, late, LinkChoice.COPY
+        if layout.version >= 8:
+            yield layout, late, LinkChoice.PREFIX
+    for layout in layouts(has_block_event_times=True):
+        if layout.order is Order.EVENT_TIME:
+            yield layout, carried, LinkChoice.COPY
+            yield layout, natural, LinkChoice.HARDLINK
+            yield replace(layout, has_metadata_table=True), late, LinkChoice.COPY
+    yield layouts()[3], in_time, LinkChoice.AUTO
+    yield layouts()[2], natural, LinkChoice.PREFIX
+    for number in range(CAMPAIGN - 1):
+        for layout in layouts(has_block_event_times=number % 2 == 0):
+            for link in (LinkChoice.COPY, LinkChoice.HARDLINK, LinkChoice.PREFIX):
+                yield layout, random_history(number), link
+
+
+def random_history(seed: int) -> History:
+    """Up to five commits over three keys and few event times, so that they meet."""
+    chance = random.Random(seed)
+
+    def change(key: str, number: int) -> Change:
+        kind = chance.random()
+        if number and kind < 0.12:
+            return delete(key)
+        ms = chance.randint(1, 6)
+        return delete(key, ms) if number and kind < 0.3 else put(key, ms, f"{key} of {number}")
+
+    commits: list[Commit] = [(put("k0", 2, "base"), put("k1", 3, "base"))]
+    for number in range(1, chance.randint(4, 6)):
+        keys = chance.sample(["k0", "k1", "k2"], chance.randint(1, 2))
+        commits.append(tuple(change(key, number) for key in keys))
+    return History(f"random {seed}", tuple(commits), cut_ms=chance.randint(2, 5))
+
+
+def cell_name(layout: Layout, history: History, link: LinkChoice) -> str:
+    kind = f"v{layout.version}-{layout.order.name}{'-metadata table' if layout.has_metadata_table else ''}"
+    return f"{kind}-{history.name}-{link}"
+
+
+CELLS = tuple(cells())
+# Where every second crash is gone through, too: in each layout's way of slicing, and in every cell of a campaign.
+PAIRED = CELLS if CAMPAIGN > 1 else tuple(cell for cell in CELLS if "late" in cell[1].name)[1:4:2]
+
+
+def check_reach(floors: Mapping[str, int]) -> None:
+    """Says what was gone through, and fails where that is too little to have proved anything."""
+    for what in floors:
+        reached(f"crash enumeration: {what}", TALLY.counts[what])
+    missed = {what: TALLY.counts[what] for what, floor in floors.items() if TALLY.counts[what] < floor}
+    assert not missed, f"reached only {missed}, of {floors}"

@@ -1,0 +1,436 @@
+"""The known ways to be wrong, each switched on by a patch of the code under test, and the steps in which it shows.
+
+The numbers are those of docs/verification.md. `is_wrong` patches; `happens` lives through a short history with a kit that
+checks every promise at each step. Without the patch nothing is found, with it something is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.progress import NoProgress
+from eventide.testing.crash_enumeration import Moment
+from eventide.testing.histories import Commit, Layout, delete, put, records
+from eventide.testing.living_table import LivingTable
+from eventide.testing.oracle import Order
+from eventide.writer import arrow_records
+from eventide_adapters.format import plan_avro, slice_merger
+from eventide_adapters.storage.faulty import SimulatedCrash
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.slice_selection import Selection, SliceFacts
+from eventide_core.action.slice_split import SplitVerdict
+from eventide_core.config import LinkChoice
+from eventide_core.service import clean, read, run_compaction, schedule_compaction, write_instants
+from eventide_core.service.read import QueryService
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_system_view import FileSystemView
+from eventide_core.table.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.slice_read import QueryPlan, SliceRead
+from eventide_core.table.write_shape import WriteOperation
+
+BASE: Commit = (put("k0", 1, "base"), put("k1", 1, "base"))
+BEFORE_T: Commit = (put("k1", 2, "before T"),)
+AFTER_T: Commit = (put("k0", 8, "after T"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    number: str
+    name: str
+    is_wrong: Callable[[pytest.MonkeyPatch], None]
+    happens: Callable[[], None]
+
+
+def living(version: int, order: Order = Order.EVENT_TIME, link: LinkChoice = LinkChoice.COPY) -> LivingTable:
+    return LivingTable(Layout(version, order), link, "mutants")
+
+
+def _history(*steps: Callable[[LivingTable], None], of: Callable[[], LivingTable]) -> Callable[[], None]:
+    def happens() -> None:
+        table = of()
+        for step in steps:
+            step(table)
+        table.inspect(whole=True)
+
+    return happens
+
+
+def _writes(*commits: Commit) -> Callable[[LivingTable], None]:
+    def step(table: LivingTable) -> None:
+        for commit in commits:
+            table.write(commit)
+
+    return step
+
+
+def _compacts(cut_ms: int) -> Callable[[LivingTable], None]:
+    def step(table: LivingTable) -> None:
+        table.schedule(cut_ms)
+        table.execute()
+
+    return step
+
+
+def _plans(cut_ms: int) -> Callable[[LivingTable], None]:
+    return lambda table: table.schedule(cut_ms)
+
+
+def _executes(table: LivingTable) -> None:
+    table.execute()
+
+
+def _cleans(table: LivingTable) -> None:
+    table.clean(1)
+
+
+def _compacts_while_a_write_is_pending(table: LivingTable) -> None:
+    """The write was requested first, and completes last."""
+    changes: Commit = (put("k0", 9, "slow"),)
+    table.bench.clock.sleep(10)
+    slow = _begin(table.bench.process(), changes)
+    table.schedule(3)
+    table.execute()
+    table.bench.process().append.complete(slow)
+    table.take_note(changes)
+    table.inspect()
+
+
+def _begin(application: Application, changes: Commit) -> PendingWrite:
+    pending = application.append.begin(
+        WriteOperation.UPSERT, arrow_records(application, *records(changes)), NoProgress()
+    )
+    application.append.heartbeats.stop(pending.instant)
+    return pending
+
+
+def _is_written_by_one_who_has_not_seen_the_plan(table: LivingTable) -> None:
+    """He looked before it was made; on version 6 he appends to the slice that it takes."""
+    changes: Commit = (put("k1", 9, "unaware"),)
+    before = table.bench.moment().later(25)  # an instant of his own
+    table.schedule(3)
+    planned = table.bench.moment().later(1000)
+    table.bench.load(before)
+    application = table.bench.process()
+    application.append.complete(_begin(application, changes))
+    table.bench.load(Moment({**table.files, **planned.files}, planned.time_ms))
+    table.take_note(changes)
+    table.execute()
+
+
+def _dies_at_every_write_of_the_execution(table: LivingTable) -> None:
+    for number in range(12):
+        table.execute(number)
+
+
+def _no_carry(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(schedule_compaction, "judge_split", lambda *_, **__: SplitVerdict(None, None, 0))
+
+
+def _open_selection(patch: pytest.MonkeyPatch) -> None:
+    real: Any = vars(schedule_compaction)["select"]
+
+    def select(facts: SliceFacts, strategy: Any, *rest: Any) -> Selection | None:
+        chosen: Selection | None = real(facts, strategy, *rest)
+        if chosen is None:
+            return None
+        early = [fact for fact in facts.logs if fact.event_times.starts_before(strategy.threshold_ms)]
+        late = [fact for fact in facts.logs if fact not in early]
+        return replace(chosen, facts=replace(facts, logs=(*early, *late)), count=len(early))
+
+    patch.setattr(schedule_compaction, "select", select)
+
+
+def _targets_unheeded(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(clean, "links_of", lambda _: {})
+
+
+def _links_to_links(patch: pytest.MonkeyPatch) -> None:
+    def link(storage: MemoryStorage, source: str, target: str, *, is_symbolic: bool) -> bool:
+        files = storage._files
+        storage._write(files, target, b"", link_target=source)
+        return is_symbolic
+
+    patch.setattr(MemoryStorage, "link_if_absent", link)
+
+
+def _named_like_a_writers_log(attribute: str) -> Callable[[pytest.MonkeyPatch], None]:
+    def is_wrong(patch: pytest.MonkeyPatch) -> None:
+        real: Any = vars(schedule_compaction)["plan_compaction"]
+
+        def plan(*arguments: Any) -> CompactionPlan:
+            made: CompactionPlan = real(*arguments)
+            return replace(made, operations=tuple(_renamed(op, attribute) for op in made.operations))
+
+        patch.setattr(schedule_compaction, "plan_compaction", plan)
+
+    return is_wrong
+
+
+def _renamed(op: PlannedOperation, attribute: str) -> PlannedOperation:
+    def as_writers_do(name: str | None) -> str | None:
+        return None if name is None else name.replace(".log.0_", ".log.1_")
+
+    if attribute == "carried_name":
+        return replace(op, carried_name=as_writers_do(op.carried_name))
+    left_overs = tuple(replace(left, linked_name=as_writers_do(left.linked_name)) for left in op.remaining)
+    return replace(op, remaining=left_overs)
+
+
+def _copies_twice_in_increments(patch: pytest.MonkeyPatch) -> None:
+    class EverySlice:
+        @staticmethod
+        def build(*arguments: Any, **settings: Any) -> Any:
+            view = FileSystemView.build(*arguments, **settings)
+            every = tuple(found for slices in view.slices.values() for found in slices)
+            return type("View", (), {"latest_slices": staticmethod(lambda: every)})
+
+    patch.setattr(read, "FileSystemView", EverySlice)
+
+
+def _without_left_overs(part: SliceRead) -> SliceRead:
+    base = (part.base_path or "").rpartition("_")[2].removesuffix(".parquet")
+    kept = tuple(log for log in part.log_paths if _instant_of(log[0]) != base)
+    return replace(part, log_paths=kept)
+
+
+def _instant_of(path: str) -> str:
+    name = LogFileName.parse(path.rpartition("/")[2])
+    assert name is not None
+    return name.instant
+
+
+def _query_skips_left_overs(query: str) -> Callable[[pytest.MonkeyPatch], None]:
+    def is_wrong(patch: pytest.MonkeyPatch) -> None:
+        real = getattr(QueryService, query)
+
+        def asked(service: QueryService, *arguments: Any) -> QueryPlan:
+            plan: QueryPlan = real(service, *arguments)
+            return replace(plan, slices=tuple(_without_left_overs(part) for part in plan.slices))
+
+        patch.setattr(QueryService, query, asked)
+
+    return is_wrong
+
+
+def _two_plans(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(schedule_compaction, "check_trigger", lambda _: None)
+
+
+def _torn_copies(patch: pytest.MonkeyPatch) -> None:
+    """A copy that is half there after a crash, and an executor that takes it for whole."""
+    torn: list[str] = []
+
+    def copy(storage: MemoryStorage, source: str, target: str) -> bool:
+        data = storage.read(source)
+        if not torn:
+            torn.append(target)
+            storage.put(target, data[: len(data) // 2])
+            raise SimulatedCrash
+        return storage.put_if_absent(target, data)
+
+    patch.setattr(MemoryStorage, "copy_if_absent", copy)
+    patch.setattr(slice_merger, "_check_size", lambda *_: None)
+
+
+def _nulls_are_fresh(patch: pytest.MonkeyPatch) -> None:
+    def starts_before(times: EventTimeRange, threshold_ms: int) -> bool:
+        return times.min_ms is not None and times.min_ms < threshold_ms
+
+    patch.setattr(EventTimeRange, "starts_before", starts_before)
+
+
+def _one_too_early(patch: pytest.MonkeyPatch) -> None:
+    real = EventTimeRange.starts_before
+    patch.setattr(EventTimeRange, "starts_before", lambda times, threshold_ms: real(times, threshold_ms - 1))
+
+
+def _pending_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
+    """Neither by who plans and executes, nor by the writer when it completes."""
+    for module in (schedule_compaction, run_compaction):
+        patch.setattr(module, "check_pending_writes", lambda *_: None)
+    patch.setattr(write_instants, "check_plan", lambda *_: None)
+    patch.setattr(write_instants, "check_write", lambda *_: None)
+
+
+def _logs_unsealed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_compaction, "_is_as_planned", lambda *_: True)
+
+
+def _plan_for_eventide_alone(patch: pytest.MonkeyPatch) -> None:
+    """Written so, and read without a second look."""
+    real: Any = vars(plan_avro)["_encode_operation"]
+
+    def encode(plan: CompactionPlan, planned: PlannedOperation) -> dict[str, Any]:
+        return {**real(plan, planned), "deltaFilePaths": [log.name for log in planned.compacted]}
+
+    patch.setattr(plan_avro, "_encode_operation", encode)
+    patch.setattr(plan_avro, "_check_agreement", lambda *_: None)
+
+
+def _first_first(patch: pytest.MonkeyPatch) -> None:
+    real = slice_merger.link_left_overs
+
+    def link(storage: Any, task: Any) -> None:
+        real(storage, replace(task, left_overs=task.left_overs[::-1]))
+
+    patch.setattr(slice_merger, "link_left_overs", link)
+
+
+_PLAIN = (_writes(BASE, BEFORE_T, AFTER_T), _compacts(3))
+
+MUTANTS = (
+    Mutant(
+        "1",
+        "no tombstone is carried",
+        _no_carry,
+        _history(
+            _writes(BASE, (put("k0", 1, "early"), delete("k1", 3)), (put("k1", 2, "loses to it"),)),
+            _compacts(2),
+            of=lambda: living(9),
+        ),
+    ),
+    Mutant(
+        "2",
+        "any logs are merged, not those up to one (commit time)",
+        _open_selection,
+        _history(
+            _writes(BASE, (put("k0", 6, "first"),), (put("k0", 2, "second"),)),
+            _compacts(3),
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "2b",
+        "any logs are merged, not those up to one (event time, a tie)",
+        _open_selection,
+        _history(
+            _writes(BASE, (put("k0", 6, "first"),), (put("k1", 2, "early"), put("k0", 6, "second"))),
+            _compacts(3),
+            of=lambda: living(9),
+        ),
+    ),
+    Mutant(
+        "3",
+        "a clean does not look at the targets of links",
+        _targets_unheeded,
+        _history(*_PLAIN, _writes((put("k0", 9, "more"),)), _cleans, of=lambda: living(9, link=LinkChoice.SYMLINK)),
+    ),
+    Mutant(
+        "3b",
+        "links lead to links",
+        _links_to_links,
+        _history(
+            _writes(BASE, BEFORE_T, (put("k1", 4, "next"),), AFTER_T),
+            _compacts(3),
+            _compacts(5),
+            of=lambda: living(9, link=LinkChoice.SYMLINK),
+        ),
+    ),
+    Mutant(
+        "4",
+        "left-overs take names that writers take (version 6)",
+        _named_like_a_writers_log("remaining"),
+        _history(
+            _writes(BASE, BEFORE_T, AFTER_T),
+            _plans(3),
+            _writes((put("k0", 8, "tie"),)),
+            _executes,
+            of=lambda: living(6),
+        ),
+    ),
+    Mutant(
+        "5",
+        "an increment shows a copy beside its original",
+        _copies_twice_in_increments,
+        _history(*_PLAIN, of=lambda: living(9)),
+    ),
+    Mutant(
+        "5b",
+        "an increment skips copies",
+        _query_skips_left_overs("incremental"),
+        _history(*_PLAIN, _writes((put("k1", 9, "more"),)), _cleans, of=lambda: living(9)),
+    ),
+    Mutant(
+        "6",
+        "two plans at a time",
+        _two_plans,
+        _history(_writes(BASE, BEFORE_T, AFTER_T), _plans(3), _plans(4), of=lambda: living(9)),
+    ),
+    Mutant(
+        "7",
+        "time travel skips left-overs",
+        _query_skips_left_overs("as_of"),
+        _history(*_PLAIN, _writes((put("k1", 9, "more"),)), of=lambda: living(9)),
+    ),
+    Mutant(
+        "9",
+        "a copy that is half there counts as whole",
+        _torn_copies,
+        _history(_writes(BASE, BEFORE_T, AFTER_T), _plans(3), _executes, _executes, of=lambda: living(9)),
+    ),
+    Mutant(
+        "10",
+        "an unknown event time counts as fresh",
+        _nulls_are_fresh,
+        _history(_writes(BASE, (delete("k0"),), AFTER_T), _compacts(3), of=lambda: living(9, Order.COMMIT_TIME)),
+    ),
+    Mutant(
+        "11",
+        "blocks of pending writes are planned over (version 6)",
+        _pending_writes_unheeded,
+        _history(_writes(BASE, BEFORE_T, AFTER_T), _compacts_while_a_write_is_pending, of=lambda: living(6)),
+    ),
+    Mutant("12", "what lies right before T is left over", _one_too_early, _history(*_PLAIN, of=lambda: living(9))),
+    Mutant(
+        "14",
+        "logs are not looked at again after planning (version 6)",
+        _logs_unsealed,
+        _history(_writes(BASE, BEFORE_T, AFTER_T), _is_written_by_one_who_has_not_seen_the_plan, of=lambda: living(6)),
+    ),
+    Mutant(
+        "15",
+        "the plan lists what eventide merges alone",
+        _plan_for_eventide_alone,
+        _history(*_PLAIN, of=lambda: living(9)),
+    ),
+    Mutant(
+        "v8",
+        "a compaction is planned across a pending write, whose log then sorts before older left-overs (version 9)",
+        _pending_writes_unheeded,
+        _history(
+            _writes(BASE, BEFORE_T, AFTER_T),
+            _compacts_while_a_write_is_pending,
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "name",
+        "the log of carried tombstones has a name that writers take (version 6)",
+        _named_like_a_writers_log("carried_name"),
+        _history(
+            _writes(BASE, (put("k0", 1, "early"), delete("k1", 3)), (put("k1", 2, "loses to it"),)),
+            _plans(2),
+            _writes((put("k1", 3, "tie"),)),
+            _executes,
+            of=lambda: living(6),
+        ),
+    ),
+    Mutant(
+        "order",
+        "left-overs are made the first one first (version 6)",
+        _first_first,
+        _history(
+            _writes(BASE, BEFORE_T, AFTER_T, (put("k0", 8, "tie"),)),
+            _plans(3),
+            _dies_at_every_write_of_the_execution,
+            of=lambda: living(6),
+        ),
+    ),
+)
