@@ -2,6 +2,7 @@
 
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.service.table import TableState
+from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.instant import Instant
@@ -37,10 +38,20 @@ def _check_slice(state: TableState, group: FileGroup, instant: str, below: FileS
     if stat is None or stat.prev_commit in _NO_COMMIT:
         return
     is_whole = below is not None and below.base_instant == stat.prev_commit
-    if is_whole and below is not None and stat.prev_base_file:
-        is_whole = below.base_file is not None
+    if is_whole and below is not None and below.base_file is None:
+        # An archived stat no longer says whether there was a base file below.
+        is_whole = not stat.prev_base_file and not _began_with_base(state, group, below.base_instant)
     if not is_whole:
         raise _gone(group, instant)
+
+
+def _began_with_base(state: TableState, group: FileGroup, base_instant: str) -> bool:
+    """Whether the write that began a slice, if it is known, wrote its base file."""
+    write = state.timeline.find(base_instant) or state.archive.find(base_instant)
+    if write is None or not write.is_completed:
+        return False
+    paths = (stat.path for stat in state.commit(write).stats if (stat.partition, stat.file_id) == group)
+    return any(BaseFileName.parse(path.rpartition("/")[2]) is not None for path in paths)
 
 
 def _gone(group: FileGroup, instant: str) -> CleanedHistoryError:
