@@ -5,12 +5,10 @@ It reads the plan file itself and writes no word of eventide's: no outcome, no c
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-import fastavro
-
 from eventide.bootstrap import Application
+from eventide.testing.checks import avro_records
 from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergeTask
@@ -25,10 +23,11 @@ def run_plan_ignorantly(application: Application, instant: str) -> None:
     storage, state = application.storage, application.state()
     timeline = state.config.timeline_path
     merge = ArrowSliceMerger(storage)
-    (plan,) = list[Any](fastavro.reader(io.BytesIO(storage.read(f"{timeline}/{instant}.compaction.requested"))))
+    plan: dict[str, Any] = avro_records(storage.read(f"{timeline}/{instant}.compaction.requested"))[0]
     storage.put_if_absent(f"{timeline}/{Instant(instant, Action.COMPACTION, State.INFLIGHT).file_name}", b"")
     stats: dict[str, tuple[WriteStat, ...]] = {}
-    for number, operation in enumerate(plan["operations"] or ()):
+    operations: list[dict[str, Any]] = plan["operations"] or []
+    for number, operation in enumerate(operations):
         partition, file_id = operation["partitionPath"], operation["fileId"]
         base = f"{partition}/{file_id}_{number}-77-77_{instant}.parquet"
         logs = [f"{partition}/{name}" for name in operation["deltaFilePaths"]]
