@@ -224,6 +224,7 @@ class CompactionRunner:
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             if self._pending(state.timeline, plan.instant) is None:
+                remove_markers(storage, plan)  # this process's own: another one was faster
                 return
             self._check_pending(state, plan)
             if state.config.slices_by_completion_time:

@@ -12,9 +12,8 @@ from eventide.testing.checks import avro_records
 from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergeTask
-from eventide_core.service.planning_facts import unused_instant
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.instant import Action, Instant, State, instant_time, next_instant_time
 from eventide_core.table.plans import LinkMode
 
 
@@ -60,7 +59,9 @@ def run_plan_ignorantly(application: Application, instant: str) -> None:
             prev_base_file=operation["dataFilePath"],
         )
         stats[partition] = (*stats.get(partition, ()), stat)
-    completion = unused_instant(state, application.clock) if state.config.slices_by_completion_time else None
+    last = max(time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
+    now = max(instant_time(application.clock.now_ms()), next_instant_time(last))
+    completion = now if state.config.slices_by_completion_time else None
     name = Instant(instant, Action.COMMIT, State.COMPLETED, completion).file_name
     metadata = CommitMetadata(stats, {"schema": state.schema}, "COMPACT", is_compacted=True)
     storage.put_if_absent(f"{timeline}/{name}", application.files.codec.encode_commit(metadata, state.config.version))
