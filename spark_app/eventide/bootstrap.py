@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.archived_timeline import open_archived_timeline
+from eventide_adapters.format.base_event_times import ParquetBaseContent
 from eventide_adapters.format.content_audit import ArrowContentAudit
 from eventide_adapters.format.log_content import ArrowLogContent
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
@@ -23,7 +24,7 @@ from eventide_adapters.lock.open import open_lock
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import Clock, Engine, Storage, TableLock
+from eventide_core.ports import BaseContent, Clock, Engine, Storage, TableLock
 from eventide_core.service.append import Append
 from eventide_core.service.archive import Archiver
 from eventide_core.service.clean import Cleaner
@@ -79,6 +80,7 @@ class Application:
     verifier: Verifier
     metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
+    bases: BaseContent
     engine: Engine
     clock: Clock
     options: Options
@@ -141,6 +143,7 @@ def assemble(
         ),
         metadata=metadata,
         reader=ArrowSliceReader(storage),
+        bases=ParquetBaseContent(storage),
         engine=engine,
         clock=clock,
         options=typed,

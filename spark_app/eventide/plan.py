@@ -37,6 +37,11 @@ class Plan:
         return self.draft.plan.operations
 
     @property
+    def merged_logs(self) -> frozenset[str]:
+        """The paths of the logs that it retires."""
+        return frozenset(log.path for op in self.operations for log in op.compacted)
+
+    @property
     def predicted_watermark_ms(self) -> int | None:
         return self.draft.predicted.watermark_ms
 

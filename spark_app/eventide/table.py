@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
 from eventide.plan import Plan
 from eventide.progress import NoProgress
 from eventide.reader import Rows
+from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
 from eventide.show import TableDescription, describe
 from eventide.table_service import TableService
 from eventide.writer import create_table, incoming_records
@@ -252,6 +254,19 @@ class Table:
     def describe(self) -> TableDescription:
         """Settings, timeline, what is pending, and each slice's files with the event times of its logs."""
         return describe(self._application)
+
+    def report(self, path: str | Path) -> Report:
+        """What a person wants to know of the table's freshness, written as one HTML page to a local file.
+
+        Raises ConfigError where the file cannot be written.
+        """
+        found = gather(self._application)
+        write_page(Path(path), render(found))
+        return found
+
+    def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
+        """Which event times each file of each slice holds; logs that the plan merges are told apart."""
+        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_logs)
 
     def _rows(self, plan: QueryPlan) -> Rows:
         return Rows(plan, self._application.reader, self._application.engine)

@@ -82,11 +82,11 @@ def test_the_picture_is_one_page_that_needs_nothing_else(demo: dict[str, Any]) -
     page = Path(demo["report"]).read_text(encoding="utf-8")
     assert not re.search(r"https?://|<script|<link|url\(", page)
     assert "prefers-color-scheme: dark" in page
-    bars = {role: page.count(f'<rect class="{role}"') for role in ("base", "merged", "left")}
+    bars = {role: page.count(f'<rect class="{role}"') for role in ("base", "merged", "remaining")}
     plan = _step(demo, "plan")
     # Before and after: left-overs are in both drawings, merged logs in the first alone.
     assert bars["merged"] == plan["logs_merged"]
-    assert bars["left"] == 2 * plan["logs_left_over"]
+    assert bars["remaining"] == 2 * plan["logs_left_over"]
     assert bars["base"] == 2 * len(plan["plan"]["operations"])
 
 

@@ -4,7 +4,7 @@ Every path is relative to the table's root, with forward slashes; an adapter ref
 UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
 """
 
-from eventide_core.ports.content import ContentAudit, LogContent, LogSummary
+from eventide_core.ports.content import BaseContent, ContentAudit, LogContent, LogSummary
 from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
     AddedFile,
@@ -24,6 +24,7 @@ __all__ = [
     "ArchivedAction",
     "ArchivedFile",
     "ArchivedTimeline",
+    "BaseContent",
     "Batches",
     "Capability",
     "Clock",

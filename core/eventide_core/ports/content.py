@@ -70,6 +70,17 @@ class LogContent(Protocol):
         ...
 
 
+class BaseContent(Protocol):
+    """What base files hold, as far as their footers tell."""
+
+    def event_times(self, base_path: str, field: str) -> EventTimeRange | None:
+        """The range of a base file's event times; None where its footer doesn't tell, as of texts. Reads no record.
+
+        Raises MissingFileError, CorruptBaseFileError.
+        """
+        ...
+
+
 class ContentAudit(Protocol):
     """Looks into data files to verify them. Picklable. What a file's own fault is comes as an answer where it can be told
     beside others, else as the error that reading it raises.

@@ -11,6 +11,7 @@ from eventide.cli.freshness import freshness
 from eventide.cli.ingest import ingest
 from eventide.cli.plan import plan
 from eventide.cli.read import read
+from eventide.cli.report import report
 from eventide.cli.rollback import rollback
 from eventide.cli.savepoint import restore, savepoint
 from eventide.cli.serve import serve
@@ -44,6 +45,7 @@ VERBS = (
     restore,
     archive,
     freshness,
+    report,
     verify,
     serve,
 )

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.demo.coverage import Coverage, coverage_of
 from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports
-from eventide.demo.picture import draw
+from eventide.demo.picture import Coverage, draw
 from eventide.plan import Plan
 from eventide.reader import Rows
 from eventide.table import Table
@@ -107,9 +106,9 @@ class _Story:
         self._views("before", table, snapshot, threshold)
         plan = table.plan_compaction(threshold.isoformat())
         self._plan(plan)
-        before = coverage_of(table, plan)
+        before = table.coverage(plan)
         self._compact(table, plan)
-        after = coverage_of(table, None)
+        after = table.coverage()
         self._views("after", table, snapshot, threshold)
         self._queries(table, snapshot, loaded, last_but_one)
         watermark_ms = self._freshness(table, threshold)

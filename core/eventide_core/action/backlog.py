@@ -1,0 +1,29 @@
+"""What lies in log files and is in no base file yet: the RFC's metrics of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.action.slice_selection import LogFacts
+from eventide_core.table.file_slice import FileSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The logs of the latest slices: how many slices have some, how many they are, their bytes.
+
+    `min_event_time_ms` is the least event time in any of them, be it merged early; None where none is known.
+    """
+
+    file_slices: int
+    log_files: int
+    bytes: int
+    min_event_time_ms: int | None
+
+
+def backlog(slices: Iterable[FileSlice], facts: Mapping[str, LogFacts]) -> Backlog:
+    """The backlog of these slices; `facts` by a log's path, as far as they are known."""
+    with_logs = [found for found in slices if found.log_files]
+    logs = [log for found in with_logs for log in found.log_files]
+    known = (facts[log.path].event_times.min_ms for log in logs if log.path in facts)
+    earliest = min((ms for ms in known if ms is not None), default=None)
+    return Backlog(len(with_logs), len(logs), sum(log.size for log in logs), earliest)

@@ -1,0 +1,33 @@
+"""`eventide report`: one page on how fresh a table is and what holds it back."""
+
+from pathlib import Path
+
+import click
+
+from eventide.cli.console import moment
+from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide_core.config import EVENT_TIME_FIELD
+
+
+@click.command()
+@click.argument("table")
+@click.option(
+    "--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.html", help="Where the page goes."
+)
+@event_time_option
+@common_options
+def report(settings: Settings, table: str, path: Path, event_time: str | None) -> None:
+    """Draw how fresh a table is, and why.
+
+    One page that needs nothing else: the event times of each slice of TABLE, freshness over time, the backlog, and what
+    holds the watermark back. Writes nothing to the table.
+    """
+    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+        found = opened.report(path)
+    fresh = found.freshness
+    watermark = "not known" if fresh is None else moment(fresh.watermark_ms, "none")
+    settings.console.result(
+        {"file": str(path), **found.to_json()},
+        f"report     {path}",
+        f"watermark  {watermark}, held back by {len(found.late)} slices",
+    )

@@ -1,0 +1,127 @@
+"""Which event times each file of each slice holds, and what the file is to a compaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from eventide_core.action.slice_selection import LogFacts
+from eventide_core.errors import EventideError
+from eventide_core.ports import BaseContent
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import FileSlice, LogFile
+
+
+class Role(StrEnum):
+    """What a file is to a compaction. The values are the page's CSS classes, too."""
+
+    BASE = "base"
+    MERGED = "merged"
+    REMAINING = "remaining"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class FileCoverage:
+    """One file. `path` relative to the table's root, `size` in bytes.
+
+    `event_times` is None where they are not known, and `problem` says why. `waiting` are those of its records that are in
+    no base file yet: none of a base file's, not all of a log's that an exact cut has merged in part.
+    """
+
+    path: str
+    size: int
+    role: Role
+    event_times: EventTimeRange | None
+    waiting: EventTimeRange | None
+    problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "size": self.size,
+            "role": str(self.role),
+            "min_event_time_ms": self.event_times.min_ms if self.event_times else None,
+            "max_event_time_ms": self.event_times.max_ms if self.event_times else None,
+            "unknown_event_time_records": self.event_times.unknown_records if self.event_times else None,
+            "waiting_from_ms": self.waiting.min_ms if self.waiting else None,
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCoverage:
+    """The files of one slice: base first, then logs in reader order."""
+
+    partition: str
+    file_id: str
+    files: tuple[FileCoverage, ...]
+
+    @property
+    def late(self) -> tuple[FileCoverage, ...]:
+        """The logs that hold records before the cut which are in no base file."""
+        return tuple(file for file in self.files if file.role is Role.LATE)
+
+    @property
+    def waiting_from_ms(self) -> int | None:
+        """The least event time that is in no base file yet; None where there is none, or none is known."""
+        known = (file.waiting.min_ms for file in self.files if file.waiting is not None)
+        return min((ms for ms in known if ms is not None), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "partition": self.partition,
+            "file_id": self.file_id,
+            "waiting_from_ms": self.waiting_from_ms,
+            "files": [file.to_json() for file in self.files],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageReader:
+    """Tells the coverage of slices. `facts` and `problems` are those of their logs, by path.
+
+    `merged` are the paths of logs that a plan merges: these have that role.
+    """
+
+    bases: BaseContent
+    event_time_field: str | None
+    cut_ms: int | None
+    facts: Mapping[str, LogFacts]
+    problems: Mapping[str, str]
+    merged: frozenset[str] = frozenset()
+
+    def of_logs(self, found: FileSlice) -> SliceCoverage:
+        """The slice's logs alone: no file is opened."""
+        return SliceCoverage(found.partition, found.file_id, tuple(self._log(log) for log in found.log_files))
+
+    def of(self, found: FileSlice) -> SliceCoverage:
+        """The slice with its base file, whose footer is read."""
+        base = () if found.base_file is None else (self._base(found.base_file.path, found.base_file.size),)
+        return SliceCoverage(found.partition, found.file_id, base + self.of_logs(found).files)
+
+    def _log(self, log: LogFile) -> FileCoverage:
+        fact = self.facts.get(log.path)
+        if fact is None:
+            return FileCoverage(log.path, log.size, Role.REMAINING, None, None, self.problems.get(log.path))
+        role = Role.REMAINING
+        if log.path in self.merged:
+            role = Role.MERGED
+        elif self.cut_ms is not None and fact.waiting.min_ms is not None and fact.waiting.min_ms < self.cut_ms:
+            role = Role.LATE
+        return FileCoverage(log.path, log.size, role, fact.event_times, fact.waiting)
+
+    def _base(self, path: str, size: int) -> FileCoverage:
+        nothing = EventTimeRange(None, None)
+        if self.event_time_field is None:
+            return FileCoverage(path, size, Role.BASE, None, nothing, "no event-time field is known")
+        try:
+            times = self.bases.event_times(path, self.event_time_field)
+        except EventideError as error:
+            return FileCoverage(path, size, Role.BASE, None, nothing, str(error))
+        problem = "its footer does not tell its event times" if times is None else None
+        return FileCoverage(path, size, Role.BASE, times, nothing, problem)

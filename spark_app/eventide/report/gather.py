@@ -1,0 +1,118 @@
+"""What a report says of a table: gathered at one moment, cheaply, and frozen.
+
+No log is opened that write stats or block headers tell of, but to count late records; of base files the footers are read,
+and only of the slices that are shown one by one: those that hold the watermark back first, then those with the earliest
+event times waiting.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from eventide.bootstrap import Application
+from eventide.report.coverage import CoverageReader, SliceCoverage
+from eventide.show import TableDescription, describe
+from eventide_core.action.backlog import Backlog, backlog
+from eventide_core.action.freshness import Freshness, freshness
+from eventide_core.service.compaction_history import PastCompaction, compaction_history, pinned_bytes
+
+SLICES_SHOWN = 60  # a page that a browser lays out at once, and a person still scrolls through
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A table at the moment `now_ms`. Times in epoch milliseconds, sizes in bytes.
+
+    `freshness` is None, and `partitions` is empty, where a log's event times are not known: `table.problems` says why.
+    `slices` are those shown one by one, `slices_left_out` counts the others. `late` are the slices that hold the watermark
+    below the cut, all of them, by the earliest of their event times.
+    """
+
+    table: TableDescription
+    now_ms: int
+    freshness: Freshness | None
+    partitions: Mapping[str, Freshness]
+    backlog: Backlog
+    pinned_bytes: int
+    slices: tuple[SliceCoverage, ...]
+    slices_left_out: int
+    late: tuple[SliceCoverage, ...]
+    history: tuple[PastCompaction, ...]
+
+    @property
+    def lag_ms(self) -> int | None:
+        """How far the watermark lies behind the clock; None where there is none."""
+        if self.freshness is None or self.freshness.watermark_ms is None:
+            return None
+        return self.now_ms - self.freshness.watermark_ms
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values."""
+        about = self.table.to_json()
+        return {
+            "table": about["table"],
+            "now_ms": self.now_ms,
+            "freshness": None if self.freshness is None else asdict(self.freshness),
+            "lag_ms": self.lag_ms,
+            "by_partition": {partition: asdict(found) for partition, found in self.partitions.items()},
+            "backlog": asdict(self.backlog),
+            "pinned_bytes": self.pinned_bytes,
+            "held_back_by": [found.to_json() for found in self.late],
+            "slices": [found.to_json() for found in self.slices],
+            "slices_left_out": self.slices_left_out,
+            "compactions": [asdict(past) for past in self.history],
+            "pending": about["pending"],
+        }
+
+
+def gather(application: Application) -> Report:
+    """The table as it is now. Raises what opening a table raises, and CorruptTimelineError."""
+    table = describe(application)
+    state = table.state
+    reader = _reader(application, table)
+    logs = [(found, reader.of_logs(found)) for found in table.file_slices]
+    late = sorted((found for _, found in logs if found.late), key=_earliest)
+    shown = [found for found, _ in sorted(logs, key=lambda pair: _urgency(pair[1]))][:SLICES_SHOWN]
+    partitions = {} if table.problems else application.freshness.by_partition(state)
+    history = compaction_history(state, application.storage, application.clock)
+    return Report(
+        table=table,
+        now_ms=application.clock.now_ms(),
+        freshness=None if table.problems else _whole(table, partitions),
+        partitions=partitions,
+        backlog=backlog(table.file_slices, table.facts),
+        pinned_bytes=pinned_bytes(state, history),
+        slices=tuple(reader.of(found) for found in shown),
+        slices_left_out=len(logs) - len(shown),
+        late=tuple(late),
+        history=history,
+    )
+
+
+def coverage(application: Application, *, merged: frozenset[str]) -> tuple[SliceCoverage, ...]:
+    """The files of every slice; `merged` are the paths of logs that a plan merges."""
+    table = describe(application)
+    reader = replace(_reader(application, table), merged=merged)
+    return tuple(reader.of(found) for found in table.file_slices)
+
+
+def _reader(application: Application, table: TableDescription) -> CoverageReader:
+    cut_ms = table.state.cut_ms
+    return CoverageReader(application.bases, table.event_time_field, cut_ms, table.facts, table.problems)
+
+
+def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Freshness:
+    """The whole table's freshness, with the late records that were counted for its partitions."""
+    late_records = sum(found.late_records for found in partitions.values())
+    return freshness(table.state.cut_ms, (fact.waiting for fact in table.facts.values()), late_records)
+
+
+def _earliest(found: SliceCoverage) -> tuple[int, str, str]:
+    assert found.waiting_from_ms is not None  # what is late has an event time
+    return (found.waiting_from_ms, found.partition, found.file_id)
+
+
+def _urgency(found: SliceCoverage) -> tuple[bool, int, str, str]:
+    """Late slices come first by themselves: what they wait with lies before the cut."""
+    since = found.waiting_from_ms
+    return (since is None, since or 0, found.partition, found.file_id)

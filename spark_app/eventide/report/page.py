@@ -1,0 +1,282 @@
+"""The report as one self-contained HTML page. Whatever comes from the table goes through `words.shown`."""
+
+from collections.abc import Iterable, Sequence
+
+from eventide.report.coverage import FileCoverage, Role, SliceCoverage
+from eventide.report.drawing import coverage_axis, draw_coverage
+from eventide.report.gather import Report
+from eventide.report.lines import draw_history
+from eventide.report.style import key, page
+from eventide.report.words import duration, moment, plural, shown, size
+from eventide_core.action.freshness import Freshness
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.service.compaction_history import PastCompaction
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.plans import ForeignPlan
+
+_ROWS_SHOWN = 200  # of a table: a page is for people, and `--output json` has the rest
+_KEY = {
+    Role.BASE: "in the base file: read-optimized queries see it",
+    Role.REMAINING: "in a log: snapshot queries merge it",
+    Role.LATE: "in a log, with records before the cut: holds the watermark back",
+}
+_LATE_WHY = "committed after the compaction that reached the cut was planned; the next compaction takes it in"
+
+
+def render(report: Report) -> str:
+    """The page. Times are in UTC."""
+    config = report.table.state.config
+    about = f"{shown(report.table.uri)} · as of {moment(report.now_ms)}"
+    sections = (
+        f'<header><h1>{shown(config.name)}</h1><p class="soft">{about}</p></header>',
+        "<main>",
+        _lead(report),
+        _tiles(report),
+        _holds_back(report),
+        _pending(report),
+        _coverage(report),
+        _history(report),
+        _partitions(report.partitions.items()),
+        _backlog(report),
+        _settings(report),
+        "</main>",
+    )
+    return page(f"{config.name}: freshness by event time", "\n".join(part for part in sections if part))
+
+
+def _lead(report: Report) -> str:
+    fresh = report.freshness
+    if fresh is None:
+        count = len(report.table.problems)
+        text = f"How fresh the table is cannot be told: the event times of {plural(count, 'log')} are not known."
+        return f'<p class="lead late">{text}</p>'
+    if fresh.watermark_ms is None:
+        text = "There has been no compaction by event time yet, so no time can be named before which the table is complete."
+        return f'<p class="lead none">{text}</p>'
+    late = fresh.cut_ms is not None and fresh.watermark_ms < fresh.cut_ms
+    since = f"<strong>{moment(fresh.watermark_ms)}</strong>"
+    text = f"Everything before {since} that has been committed is in the read-optimized table."
+    if late:
+        text += (
+            f" The last compaction had reached {moment(fresh.cut_ms)}; "
+            f"{plural(fresh.late_records, 'late record')} {'has' if fresh.late_records == 1 else 'have'} come since."
+        )
+    return f'<p class="lead{" late" if late else ""}">{text}</p>'
+
+
+def _tiles(report: Report) -> str:
+    fresh, logs = report.freshness, report.backlog
+    told: list[tuple[str, str, bool]] = []
+    if fresh is not None:
+        told = [
+            ("watermark", moment(fresh.watermark_ms), False),
+            ("cut", moment(fresh.cut_ms), False),
+            ("lag behind the clock", duration(report.lag_ms), False),
+            ("late records", f"{fresh.late_records:,}", fresh.late_records > 0),
+            ("records without event time", f"{fresh.unknown_event_time_records:,}", False),
+        ]
+    told += [
+        ("slices with logs", f"{logs.file_slices:,}", False),
+        ("log files", f"{logs.log_files:,}", False),
+        ("bytes in log files", size(logs.bytes), False),
+        ("earliest event time in logs", moment(logs.min_event_time_ms), False),
+        ("bytes pinned by left-over files", size(report.pinned_bytes), False),
+    ]
+    cells = (f"<div><dt>{name}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in told)
+    return f'<dl class="tiles">{"".join(cells)}</dl>'
+
+
+def _bad(is_bad: bool) -> str:
+    return ' class="bad"' if is_bad else ""
+
+
+def _holds_back(report: Report) -> str:
+    fresh = report.freshness
+    rows = [_late_row(found, file, fresh) for found in report.late for file in found.late]
+    head = "<h2>What holds the watermark back</h2>"
+    if rows:
+        text = f"<p>Records before the cut lie in logs of {plural(len(report.late), 'slice')}: {_LATE_WHY}.</p>"
+        columns = ("partition", "file slice", "log", "earliest event time", "behind the cut by")
+        return head + text + _table("", columns, rows)
+    problems = [(path, problem) for path, problem in report.table.problems.items()]
+    if problems:
+        text = "<p>These logs do not tell their event times, so nothing can be said of the whole table.</p>"
+        return head + text + _table("", ("log", "why"), [(shown(path), shown(why)) for path, why in problems])
+    if fresh is None or fresh.cut_ms is None:
+        return head + "<p>There is no watermark before the first compaction by event time: plan one.</p>"
+    waiting = [found for found in report.slices if found.waiting_from_ms is not None]
+    text = "<p>Nothing but the cut itself: no record before it waits in a log. A later compaction raises both."
+    if waiting:
+        first = waiting[0]
+        text += (
+            f" The earliest record that waits for it is of {moment(first.waiting_from_ms)}, in "
+            f"{shown(first.partition or 'the table')}, slice {shown(first.file_id)}."
+        )
+    return head + text + "</p>"
+
+
+def _late_row(found: SliceCoverage, file: FileCoverage, fresh: Freshness | None) -> tuple[str, ...]:
+    since = None if file.waiting is None else file.waiting.min_ms
+    behind = None if since is None or fresh is None or fresh.cut_ms is None else fresh.cut_ms - since
+    return (shown(found.partition or "."), shown(found.file_id), shown(file.name), moment(since), duration(behind))
+
+
+def _pending(report: Report) -> str:
+    pending = report.table.state.timeline.pending
+    if not pending:
+        return ""
+    rows = [(shown(i.requested_time), str(i.action), str(i.state), shown(_what_to_do(report, i))) for i in pending]
+    return "<h2>What is pending</h2>" + _table("", ("instant", "action", "state", "what it waits for"), rows)
+
+
+def _what_to_do(report: Report, instant: Instant) -> str:
+    plan = report.table.plans.get(instant.requested_time)
+    if isinstance(plan, ForeignPlan):
+        count = plural(len(plan.file_groups), "slice")
+        return f"the engine that planned it ({count}); no other compaction is planned before it has ended"
+    if plan is not None:
+        return f"eventide compact --execute {instant.requested_time} ({plural(len(plan.operations), 'slice')})"
+    if instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
+        return "its writer; on version 6, and where left-overs are copied, a compaction waits for it too"
+    return "whoever began it"
+
+
+def _coverage(report: Report) -> str:
+    head = "<h2>Coverage of event time</h2>"
+    fresh = report.freshness
+    marks: dict[str, int] = {}
+    if fresh is not None and fresh.watermark_ms is not None and fresh.cut_ms is not None:
+        marks = {"watermark": fresh.watermark_ms, "cut T": fresh.cut_ms}
+    axis = coverage_axis(report.slices, () if fresh is None or fresh.cut_ms is None else (fresh.cut_ms,))
+    if axis is None:
+        return head + "<p>No file tells an event time.</p>"
+    text = (
+        "Each bar is a file, as long as the event times it holds; a group of bars is a file slice. "
+        "Point at a bar for its name."
+    )
+    if report.slices_left_out:
+        text += (
+            f" Drawn are {plural(len(report.slices), 'slice')}, those that hold the watermark back first; "
+            f"{report.slices_left_out:,} more are not."
+        )
+    drawing = draw_coverage(report.slices, axis, marks, name="coverage", title="Coverage of event time by file slice")
+    return f"{head}<p>{text}</p>{key(_KEY)}{_wide('Coverage of event time', drawing)}"
+
+
+def _history(report: Report) -> str:
+    head = "<h2>Freshness over time</h2>"
+    if not report.history:
+        return head + "<p>No compaction of eventide is on the active timeline.</p>"
+    watermark = None if report.freshness is None else report.freshness.watermark_ms
+    drawing = draw_history(report.history, report.now_ms, watermark)
+    drawn = ""
+    if drawing is not None:
+        drawn = (
+            '<p class="soft">The line is the cut, a step each time a compaction completed; a ring is a watermark below the '
+            "cut, and the last ring the watermark now.</p>" + _wide("Freshness over time", drawing)
+        )
+    columns = (
+        "completed", "instant", "cut", "watermark then", "late then", "slices", "in full, by reason", "links", "took",
+    )  # fmt: skip
+    rows = [_history_row(past) for past in reversed(report.history)]
+    return f"{head}{drawn}{_table('Compactions on the active timeline, the latest first', columns, rows)}"
+
+
+def _history_row(past: PastCompaction) -> tuple[str, ...]:
+    fallbacks = ", ".join(f"{reason} {count}" for reason, count in sorted(past.fallbacks.items()))
+    return (
+        moment(past.completed_ms // 1000 * 1000),
+        shown(past.instant),
+        moment(past.cut_ms),
+        moment(past.watermark_ms),
+        "" if past.late_records is None else f"{past.late_records:,}",
+        f"{past.slices:,}",
+        shown(fallbacks or "none"),
+        shown(past.link_mode),
+        duration(past.duration_ms, "not known"),
+    )
+
+
+def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
+    rows = [
+        (
+            shown(partition or "."),
+            moment(fresh.watermark_ms),
+            f"{fresh.late_records:,}",
+            f"{fresh.unknown_event_time_records:,}",
+            moment(fresh.earliest_log_event_time_ms),
+        )
+        for partition, fresh in sorted(found, key=lambda pair: (_since(pair[1]), pair[0]))
+    ]
+    if not rows:
+        return ""
+    columns = ("partition", "watermark", "late records", "without event time", "earliest waiting in a log")
+    return "<h2>Freshness by partition</h2>" + _table("The ones furthest behind first", columns, rows)
+
+
+def _since(fresh: Freshness) -> int:
+    return 1 << 63 if fresh.watermark_ms is None else fresh.watermark_ms
+
+
+def _backlog(report: Report) -> str:
+    logs = report.backlog
+    if not logs.file_slices:
+        return "<h2>Backlog</h2><p>No slice has logs: every record is in a base file.</p>"
+    rows = [
+        (
+            shown(found.partition or "."),
+            shown(found.file_id),
+            f"{len(files):,}",
+            size(sum(file.size for file in files)),
+            moment(found.waiting_from_ms, "nothing"),
+        )
+        for found in report.slices
+        if (files := [file for file in found.files if file.role is not Role.BASE])
+    ]
+    about = f"{plural(logs.file_slices, 'slice')} with {plural(logs.log_files, 'log file')} of {size(logs.bytes)}"
+    left_out = logs.file_slices - len(rows)
+    if left_out:
+        about += f"; {left_out:,} slices, whose records are later, are left out below"
+    return f"<h2>Backlog</h2>{_table(about, ('partition', 'file slice', 'logs', 'bytes', 'waits from'), rows)}"
+
+
+def _settings(report: Report) -> str:
+    config = report.table.state.config
+    rows = [
+        ("table version", str(config.version)),
+        ("merged by", str(config.merge_rule)),
+        ("event time", report.table.event_time_field or f"not known: give {EVENT_TIME_FIELD}"),
+        ("record key", ", ".join(config.record_key_fields) or "none"),
+        ("ordering", ", ".join(config.ordering_fields) or "none"),
+        ("partitioned by", ", ".join(config.partition_fields) or "nothing"),
+        ("payload", config.payload_class or "none"),
+        ("metadata table", ", ".join(config.metadata_partitions) or "none"),
+        ("file slices", f"{len(report.table.file_slices):,}"),
+        ("instants on the active timeline", f"{len(report.table.state.timeline.instants):,}"),
+    ]
+    cells = "".join(f'<tr><th scope="row">{name}</th><td>{shown(value)}</td></tr>' for name, value in rows)
+    return f"<h2>The table</h2>{_wide('The table', f'<table><tbody>{cells}</tbody></table>')}"
+
+
+_NUMBERS = {"late records", "late then", "slices", "logs", "bytes", "without event time", "behind the cut by", "took"}
+_TEXTS = {"partition", "file slice", "log", "in full, by reason", "why", "what it waits for"}
+
+
+def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML already."""
+    kinds = ["number" if name in _NUMBERS else "text" if name in _TEXTS else "time" for name in columns]
+    heads = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in zip(columns, kinds, strict=True))
+    body = "".join(f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN])
+    if len(rows) > _ROWS_SHOWN:
+        caption = f"{caption}{'; ' if caption else ''}the first {_ROWS_SHOWN} of {len(rows):,}"
+    said = f"<caption>{shown(caption)}</caption>" if caption else ""
+    return _wide(caption or columns[0], f"<table>{said}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
+    return "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, kinds, strict=True))
+
+
+def _wide(label: str, content: str) -> str:
+    """What may be wider than the window scrolls by itself, by keys too."""
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{shown(label)}">{content}</div>'

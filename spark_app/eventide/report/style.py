@@ -1,0 +1,93 @@
+"""How the pages look: colours for light and dark, and what every page has around its body."""
+
+from os import getpid
+from pathlib import Path
+
+from eventide.report.coverage import Role
+from eventide.report.words import shown
+from eventide_core.errors import ConfigError
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b2330; --soft: #56606f; --line: #dfe3ea; --paper: #ffffff; --panel: #f5f7fa;
+  --base: #8796ab; --merged: #1d6fb8; --remaining: #e3a008; --late: #c81e3a; --good: #13704a; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7ebf1; --soft: #a2adbc; --line: #333b47; --paper: #12161c;
+  --panel: #1a2029; --base: #6b7b93; --merged: #5aa9ec; --remaining: #eab83a; --late: #ff6b81; --good: #5fd0a0; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 76rem; padding: 2rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0; }
+h2 { font-size: 1.15rem; margin: 2.6rem 0 0.5rem; }
+p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
+.soft, caption, figcaption { color: var(--soft); font-size: 0.875rem; }
+.lead { font-size: 1.15rem; margin: 1.2rem 0; padding: 0.8rem 1rem; border-left: 4px solid var(--good);
+  background: var(--panel); max-width: none; }
+.lead.late { border-color: var(--late); } .lead.none { border-color: var(--base); }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 0.75rem;
+  margin: 1rem 0; padding: 0; }
+.tiles div { background: var(--panel); padding: 0.7rem 0.9rem; border-radius: 6px; }
+.tiles dt { color: var(--soft); font-size: 0.875rem; }
+.tiles dd { margin: 0; font-size: 1.1rem; font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+.tiles dd.bad { color: var(--late); }
+.wide { overflow-x: auto; margin: 0.6rem 0; }
+table { border-collapse: collapse; width: 100%; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding-bottom: 0.3rem; }
+th, td { text-align: left; padding: 0.35rem 0.9rem 0.35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { font-weight: 600; } thead th { color: var(--soft); white-space: nowrap; }
+td.number, th.number { text-align: right; white-space: nowrap; } td.time { white-space: nowrap; }
+td.text { min-width: 10rem; } tbody th { width: 16rem; white-space: nowrap; }
+figure { margin: 0.6rem 0; }
+svg { display: block; width: 100%; min-width: 44rem; height: auto; }
+svg text { fill: var(--ink); font-size: 12px; paint-order: stroke; stroke: var(--paper);
+  stroke-width: 4px; }
+svg .tick, svg .note { fill: var(--soft); font-size: 11px; }
+svg .mark-label { font-weight: 600; }
+.grid { stroke: var(--line); } .mark { stroke: var(--ink); stroke-width: 1.4; stroke-dasharray: 4 3; }
+.unknown { fill: none; stroke: var(--soft); stroke-dasharray: 2 3; }
+.cut-line { fill: none; stroke: var(--merged); stroke-width: 2; } .cut-dot { fill: var(--merged); }
+.watermark-dot { fill: var(--paper); stroke: var(--late); stroke-width: 2; }
+.watermark-line { fill: none; stroke: var(--late); stroke-width: 1.5; stroke-dasharray: 3 3; }
+.key { list-style: none; display: flex; flex-wrap: wrap; gap: 0.2rem 1.3rem; padding: 0; margin: 0.4rem 0;
+  font-size: 0.9rem; }
+.key i { display: inline-block; width: 1em; height: 0.7em; margin-right: 0.45em; }
+ol li, ul li { margin: 0.25rem 0; max-width: 46rem; }
+a { color: inherit; }
+:focus-visible { outline: 2px solid var(--merged); outline-offset: 2px; }
+""" + "".join(f"rect.{r}, path.{r} {{ fill: var(--{r}); }} i.{r} {{ background: var(--{r}); }}\n" for r in Role)
+
+
+def page(title: str, body: str) -> str:
+    """A whole page around a body. It asks nothing of the network, and is told not to."""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{shown(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def key(roles: dict[Role, str]) -> str:
+    """What the colours mean."""
+    items = "".join(f'<li><i class="{role}"></i>{shown(text)}</li>' for role, text in roles.items())
+    return f'<ul class="key">{items}</ul>'
+
+
+def write_page(path: Path, text: str) -> None:
+    """Puts the page in its place whole: who looks at an old one while it is made anew sees one or the other.
+
+    Raises ConfigError where it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ConfigError(f"file {str(path)!r} cannot be written: {error.strerror}") from None

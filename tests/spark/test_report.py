@@ -1,0 +1,165 @@
+"""The report page: whole, self-contained, true to the table, and safe from names that are markup."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.report.words import moment, shown
+from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from support import golden
+from support.command_line import content_of, run, run_json
+
+HOSTILE = '"><img src=x onerror=alert(1)>&lt;\u202e'
+HOUR_MS = 3_600_000
+T_MS = 1_700_006_400_000
+VOID = {"meta", "img", "link", "br"}
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("ms", pa.int64()),
+]
+SCHEMA = pa.schema(COLUMNS)
+
+
+class Page(HTMLParser):
+    """The elements, attributes and text of a page. Raises AssertionError where elements don't nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def rows(*values: tuple[str, str, int]) -> pa.Table:
+    """Event times in hours after T."""
+    found = [{"id": key, "part": part, "ms": T_MS + hours * HOUR_MS} for key, part, hours in values]
+    return pa.Table.from_pylist(found, schema=SCHEMA)
+
+
+@pytest.fixture(params=["file", "exact"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    """Compacted up to T; a log is left over, with an exact cut merged in part; then a late record and a later one."""
+    options = {BUCKETS: 1, CLOCK_SKEW_MS: "1"}
+    made = Table.create(
+        str(tmp_path / "a<b>'&"), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options
+    )
+    made.upsert(rows(("1", HOSTILE, -9), ("2", "b", -8)))
+    made.upsert(rows(("3", HOSTILE, -2), ("4", "b", 3)))
+    made.upsert(rows(("5", HOSTILE, -1), ("6", HOSTILE, 1)) if request.param == "exact" else rows(("6", HOSTILE, 1)))
+    made.compact(made.plan_compaction(T_MS, cut=request.param))
+    made.upsert(rows(("7", "b", -3), ("8", "b", 2)))
+    return made
+
+
+def test_the_page_is_whole_and_asks_for_nothing(table: Table, tmp_path: Path) -> None:
+    table.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert {"script", "link", "img", "iframe", "a", "use", "image"}.isdisjoint(page.tags)
+    assert {"href", "src", "xlink:href"}.isdisjoint(name for name, _ in page.attributes)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert not re.search(r"https?:|url\(|@import", text)
+    assert "prefers-color-scheme: dark" in text
+    drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(drawings) == 2
+    for drawing in drawings:
+        parsed = ET.fromstring(drawing)
+        titles = {found.get("id") for found in (parsed.find("title"), parsed.find("desc")) if found is not None}
+        assert titles == set((parsed.get("aria-labelledby") or "").split())
+
+
+def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> None:
+    report = table.report(tmp_path / "page.html")
+    fresh = table.freshness()
+    assert report.freshness == fresh
+    assert (fresh.watermark_ms, fresh.cut_ms, fresh.late_records) == (T_MS - 3 * HOUR_MS, T_MS, 1)
+    assert dict(report.partitions) == dict(table.freshness_by_partition())
+    assert [(found.partition, found.waiting_from_ms) for found in report.late] == [("part=b", T_MS - 3 * HOUR_MS)]
+    logs = [path for path in Path(table.uri).rglob(".*.log.*") if path.suffix != ".crc"]
+    live = {log.path for found in table.state().view.latest_slices() for log in found.log_files}
+    sizes = [path.stat().st_size for path in logs if str(path.relative_to(table.uri)) in live]
+    assert (report.backlog.log_files, report.backlog.bytes) == (len(sizes), sum(sizes))
+    assert [past.cut_ms for past in report.history] == [T_MS]
+    assert report.lag_ms == report.now_ms - (T_MS - 3 * HOUR_MS)
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    for said in (moment(fresh.watermark_ms), moment(fresh.cut_ms), "1 late record has come since", "3 h"):
+        assert said in page.text
+
+
+def test_bars_are_as_long_as_the_event_times_of_their_files(table: Table, tmp_path: Path) -> None:
+    report = table.report(tmp_path / "page.html")
+    seen: dict[str, tuple[int, int]] = {}
+    for row in table.read_optimized().to_arrow(["_hoodie_file_name", "ms"]).to_pylist():
+        least, greatest = seen.get(row["_hoodie_file_name"], (row["ms"], row["ms"]))
+        seen[row["_hoodie_file_name"]] = (min(least, row["ms"]), max(greatest, row["ms"]))
+    bases = [file for found in report.slices for file in found.files if file.role == "base"]
+    told = {file.name: (file.event_times.min_ms, file.event_times.max_ms) for file in bases if file.event_times}
+    assert told == seen
+
+
+def test_names_that_are_markup_are_text_on_the_page(table: Table, tmp_path: Path) -> None:
+    table.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "\u202e" not in text
+    page = Page(text)
+    assert HOSTILE.replace("\u202e", "\\u202e") in page.text
+    assert Path(table.uri).name in page.text
+
+
+@pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])
+def test_the_verb_writes_the_page_and_nothing_to_the_table(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    before = content_of(path)
+    document = run_json("report", path, "--to", tmp_path / "page.html")
+    assert content_of(path) == before
+    assert document["file"] == str(tmp_path / "page.html")
+    assert document["freshness"]["watermark_ms"] is None
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "There has been no compaction by event time yet" in page.text
+
+
+def test_a_log_that_cannot_be_read_is_named_on_the_page(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    torn = min(path.glob("part=*/.*.log.*[0-9]"))
+    torn.write_bytes(b"\0" * torn.stat().st_size)
+    document = run_json("report", path, "--to", tmp_path / "page.html")
+    assert document["freshness"] is None
+    assert torn.name in Page((tmp_path / "page.html").read_text(encoding="utf-8")).text
+
+
+def test_a_page_that_cannot_be_written_ends_with_2(tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    assert run("report", path, "--to", tmp_path / "nowhere" / "page.html").exit_code == 2
+
+
+def test_what_is_no_visible_character_is_spelled_out() -> None:
+    assert shown("a\0\x1b<\udcff\u200b é") == "a\\x00\\x1b&lt;\\udcff\\u200b é"
