@@ -21,10 +21,11 @@ from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
+from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import BaseContent, Clock, Engine, Storage, TableLock
+from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock
 from eventide_core.service.append import Append
 from eventide_core.service.archive import Archiver
 from eventide_core.service.clean import Cleaner
@@ -81,6 +82,7 @@ class Application:
     metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
     bases: BaseContent
+    metrics: MetricsSink | None
     engine: Engine
     clock: Clock
     options: Options
@@ -144,6 +146,7 @@ def assemble(
         metadata=metadata,
         reader=ArrowSliceReader(storage),
         bases=ParquetBaseContent(storage),
+        metrics=open_sink(typed),
         engine=engine,
         clock=clock,
         options=typed,

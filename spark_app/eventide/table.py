@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
+from eventide.metrics import publish_metrics
 from eventide.plan import Plan
 from eventide.progress import NoProgress
 from eventide.reader import Rows
@@ -166,7 +167,9 @@ class Table:
     ) -> CompactionResult:
         """Runs the compaction scheduled at an instant, or goes on with one that was broken off."""
         application = self._application if engine is None else self._on(engine)
-        return application.runner.execute(instant, progress or NoProgress())
+        result = application.runner.execute(instant, progress or NoProgress())
+        publish_metrics(application)
+        return result
 
     def rollback(self, instant: str) -> tuple[str, ...]:
         """Undoes the action at an instant; returns the paths that were removed.
@@ -254,6 +257,10 @@ class Table:
     def describe(self) -> TableDescription:
         """Settings, timeline, what is pending, and each slice's files with the event times of its logs."""
         return describe(self._application)
+
+    def publish_metrics(self) -> None:
+        """Tells the sink that `hoodie.metrics.*` names what is measured of the table now; a compaction does by itself."""
+        publish_metrics(self._application)
 
     def report(self, path: str | Path) -> Report:
         """What a person wants to know of the table's freshness, written as one HTML page to a local file.

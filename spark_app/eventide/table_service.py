@@ -7,7 +7,7 @@ A round, whose every step looks at the table anew:
 3. compact    where the trigger says that it is due, a compaction is planned and run
 4. clean      a clean that was begun is ended, whoever began it; what no slice needs is removed
 5. archive    old instants leave the active timeline
-6. freshness  how fresh the read-optimized table is now
+6. freshness  how fresh the read-optimized table is now; metrics, where they are on
 
 A step that is busy, refused or fails is told, and tried again in the next round; the others go on without it. Nothing is
 remembered from one round to the next: what a process leaves that dies in one, the next finds on the table.
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.bootstrap import Application
+from eventide.metrics import publish_metrics
 from eventide.progress import NoProgress
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import NO_CUT, Freshness
@@ -176,6 +177,7 @@ class TableService:
 
     def _freshness(self, done: Round, _: Progress) -> Round:
         state = self.application.state()
+        publish_metrics(self.application)
         return replace(done, freshness=NO_CUT if state.cut_ms is None else self.application.freshness.now(state))
 
 

@@ -14,6 +14,7 @@ from eventide_core.ports.metadata_table import (
     RowChange,
     WrittenRows,
 )
+from eventide_core.ports.metrics import MetricsSink
 from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
 from eventide_core.ports.running import Clock, Engine, Progress
 from eventide_core.ports.storage import Capability, FileInfo, OutputFile, Storage
@@ -42,6 +43,7 @@ __all__ = [
     "MetadataCodec",
     "MetadataTable",
     "MetadataUpdate",
+    "MetricsSink",
     "OutputFile",
     "Progress",
     "RecordMerger",

@@ -47,6 +47,7 @@ def freshness(
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = _awaited(opened, required_ms, wait or 0)
         by_partition = opened.freshness_by_partition() if by else None
+        opened.publish_metrics()
     is_met = None if required_ms is None else _is_met(found, required_ms)
     settings.console.result(
         {

@@ -1,0 +1,1 @@
+"""Where metrics go: files that a collector reads."""

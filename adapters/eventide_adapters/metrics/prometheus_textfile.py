@@ -1,0 +1,53 @@
+"""A file in Prometheus' text format, as the textfile collector of its node exporter reads it.
+
+    # HELP <name> <text>
+    # TYPE <name> gauge
+    <name>{table="<table>"[,reason="<reason>"]} <value>
+
+The file has the values of the last moment alone, each time whole: it is written beside its place, then renamed. A collector
+takes files whose names end in `.prom`, so one for each table.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import getpid
+from pathlib import Path
+
+from eventide_core.errors import StorageError
+from eventide_core.table.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusTextfile:
+    """ports.MetricsSink over a local file. `prefix` stands before each name."""
+
+    path: str
+    prefix: str
+
+    def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
+        # The collector refuses a file whose samples bear a time of their own: `at_ms` is the file's.
+        target = Path(self.path)
+        part = target.with_name(f".{target.name}.{getpid()}.part")
+        try:
+            part.write_text(self._text(table, metrics), encoding="utf-8")
+            part.replace(target)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise StorageError(f"metrics file {self.path} cannot be written: {error.strerror}") from error
+
+    def _text(self, table: str, metrics: Sequence[Metric]) -> str:
+        lines: list[str] = []
+        told: set[str] = set()
+        for metric in metrics:
+            name = re.sub(r"[^a-zA-Z0-9_:]", "_", f"{self.prefix}_{metric.name}")
+            if name not in told:
+                told.add(name)
+                lines += [f"# HELP {name} {metric.about}", f"# TYPE {name} gauge"]
+            reason = "" if metric.reason is None else f',reason="{_label(metric.reason)}"'
+            lines.append(f'{name}{{table="{_label(table)}"{reason}}} {metric.value!r}')
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,14 @@
+"""Where the metrics of a table go."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from eventide_core.table.metric import Metric
+
+
+class MetricsSink(Protocol):
+    """Takes what was measured of a table at one moment."""
+
+    def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:
+        """Brings all of them, or none, to whoever looks. Raises StorageError."""
+        ...

@@ -1,0 +1,17 @@
+"""A number that is told to whoever watches a table."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measured value: times in seconds since the epoch, spans in seconds, sizes in bytes, else a count.
+
+    `name` ends in its unit, as Prometheus has it; `about` says what it is, in one line, the same wherever the name is.
+    `reason` tells values of one name apart.
+    """
+
+    name: str
+    about: str
+    value: float
+    reason: str | None = None
