@@ -56,6 +56,8 @@ BY_FILE = {
 BY_KEY = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
+    # Ten unless told: each write of Hudi goes through all of them.
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
 # Hudi 0.15's own compaction turns 17.00 in a base of a bulk insert into 1700.00.
 RICH_WITHOUT_DECIMAL = pa.schema([column for column in RICH if column.name != "fare"])
@@ -98,7 +100,6 @@ def from_golden(name: str, bundle: str) -> Case:
 CASES = [
     from_golden("v6_mdt", "0.15.0"),
     from_golden("v9_mdt", "1.1.1"),
-    from_golden("v9_mdt", "1.2.0"),
     made("0.15.0", BLOOM_INDEX | BY_KEY, RICH_WITHOUT_DECIMAL, "v6_bloom"),
     made("1.1.1", BUCKET_INDEX, PLAIN, "v9_back_dated", "prefix"),
     made("1.1.1", RECORD_INDEX | BY_KEY, RICH, "v9_record_index"),
@@ -166,6 +167,10 @@ def snapshot(judge: HudiJudge, path: Path, schema: pa.Schema) -> Rows:
     return seen
 
 
+def of_twin(judge: HudiJudge, twin: Path, schema: pa.Schema) -> Rows:
+    return rows(judge.read(twin, options=BY_LISTING), schema)
+
+
 def read_optimized(judge: HudiJudge, path: Path, schema: pa.Schema) -> Rows:
     seen = rows(judge.read(path, "read_optimized", options=BY_METADATA), schema)
     assert rows(judge.read(path, "read_optimized", options=BY_LISTING), schema) == seen
@@ -194,8 +199,8 @@ def on_disk(path: Path) -> dict[str, dict[str, int]]:
     }
 
 
-def changed(everything: pa.Table, schema: pa.Schema, every: int, shift_ms: int, val: str) -> pa.Table:
-    found = sorted(everything.to_pylist(), key=lambda row: str(row["id"]))[::every]
+def changed(everything: pa.Table, schema: pa.Schema, every: int, shift_ms: int, val: str, start: int = 0) -> pa.Table:
+    found = sorted(everything.to_pylist(), key=lambda row: str(row["id"]))[start::every]
     changes = [
         {**row, "event_ts": row["event_ts"] + shift_ms, "val": f"{val}-{row['id']}", "amount": row["amount"] + shift_ms}
         for row in found
@@ -232,20 +237,21 @@ def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path,
     check_filters(judge, path, case)
 
     often = {**case.options, "hoodie.metadata.compact.max.delta.commits": "1"}
+    late = changed(everything, schema, 6, -50_000, "late")
+    changes = pa.concat_tables([late, changed(everything, schema, 6, 20_000_000, "new", start=1)])
     for found in (path, twin):
-        judge.write(found, changed(everything, schema, 5, -50_000, "late"), options=case.options)
-        judge.write(found, changed(everything, schema, 7, 20_000_000, "new"), options=often)
+        judge.write(found, changes, options=often)
         judge.write(found, changed(everything, schema, 11, 30_000_000, "gone"), options=often, operation="delete")
     bases = {p.name.rpartition("_")[2] for p in (path / ".hoodie" / "metadata" / "files").glob("files-*.hfile")}
     assert max(bases) > f"{instant}.hfile"  # a compaction of the metadata table took in what eventide wrote
-    assert snapshot(judge, path, schema) == snapshot(judge, twin, schema)
+    assert snapshot(judge, path, schema) == of_twin(judge, twin, schema)
     check_filters(judge, path, case)
 
     for found in (path, twin):
         judge.schedule_compaction(found, case.options)
         judge.run_compaction(found, case.options)
     last = snapshot(judge, path, schema)
-    assert last == snapshot(judge, twin, schema)
+    assert last == of_twin(judge, twin, schema)
     files = on_disk(path)
     judge.sql(f"create table {case.name} using hudi location '{path}'")
     kept = {"clean_policy": "KEEP_LATEST_FILE_VERSIONS", "file_versions_retained": 1}
@@ -253,7 +259,6 @@ def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path,
     judge.sql(f"drop table {case.name}")
     assert on_disk(path).items() != files.items()
     assert snapshot(judge, path, schema) == read_optimized(judge, path, schema) == last
-    check_filters(judge, path, case)
     assert metadata.read_files() == on_disk(path)
 
 
@@ -276,7 +281,7 @@ def test_hudi_goes_on_where_an_update_died(case: Case, pattern: str, tmp_path: P
     instant = die(case, path, pattern)
     for found in (path, twin):
         judge.write(found, changed(everything, case.schema, 5, -50_000, "late"), options=case.options)
-    expected = snapshot(judge, twin, case.schema)
+    expected = of_twin(judge, twin, case.schema)
     assert snapshot(judge, path, case.schema) == expected
 
     Table.open(str(path), case.opening_options).execute(instant)
@@ -289,7 +294,7 @@ def test_hudi_goes_on_where_an_update_died(case: Case, pattern: str, tmp_path: P
         judge.write(found, changed(everything, case.schema, 9, 50_000_000, "newer"), options=case.options)
     assert metadata.partitions()
     assert metadata.read_files() == on_disk(path)
-    assert snapshot(judge, path, case.schema) == snapshot(judge, twin, case.schema)
+    assert snapshot(judge, path, case.schema) == of_twin(judge, twin, case.schema)
 
 
 @pytest.mark.parametrize("case", CASES[:2], ids=["version 6", "version 9"])
@@ -313,4 +318,4 @@ def test_hudi_runs_a_plan_of_which_nothing_but_the_commit_is_missing(
     )
     for found in (path, twin):
         judge.write(found, changed(everything, case.schema, 9, 50_000_000, "newer"), options=case.options)
-    assert snapshot(judge, path, case.schema) == snapshot(judge, twin, case.schema)
+    assert snapshot(judge, path, case.schema) == of_twin(judge, twin, case.schema)

@@ -49,11 +49,9 @@ def _conditions(everything: pa.Table, schema: pa.Schema, not_by_point: Sequence[
             continue
         name = column.name
         values = sorted({value for value in everything.column(name).to_pylist() if value is not None})
+        found += [f"{name} <= {_literal(values[0])}", f"{name} >= {_literal(values[-1])}"]
         low, high = (_literal(values[len(values) * share // 10]) for share in (2, 9))
-        found += [f"{name} <= {_literal(values[0])}", f"{name} > {low} and {name} <= {high}"]
-        found += [f"{name} >= {_literal(values[-1])}"]
-        if name not in not_by_point:
-            found.append(f"{name} = {high}")
+        found.append(f"{name} > {low} and {name} <= {high}" if name in not_by_point else f"{name} = {high}")
     return found
 
 
