@@ -1,0 +1,59 @@
+"""hoodie.properties while Hudi changes it, damaged, and rewritten by eventide: Hudi and eventide say the same of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.errors import NotAHudiTableError
+from golden.histories import PLAIN
+from golden.readings import as_json
+from support import golden
+from support.judge import HudiJudge, JudgeError
+from support.thresholds import dividing_plan
+
+
+def rows(found: pa.Table) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(repr(as_json(row[name])) for name in PLAIN.names) for row in found.to_pylist())
+
+
+def test_a_change_that_stopped_halfway_is_read_by_the_backup(judge_111: HudiJudge, tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    before = rows(Table.open(str(path)).snapshot().to_arrow())
+    settings = path / ".hoodie" / "hoodie.properties"
+    whole = settings.read_text()
+    settings.rename(settings.with_name("hoodie.properties.backup"))
+    settings.with_name(".hoodie.properties.crc").unlink()
+    assert rows(judge_111.read(path)) == rows(Table.open(str(path)).snapshot().to_arrow()) == before
+    settings.write_text(whole.replace("hoodie.table.checksum=", "hoodie.table.checksum=1"))
+    assert rows(judge_111.read(path)) == rows(Table.open(str(path)).snapshot().to_arrow()) == before
+
+
+def test_settings_with_a_wrong_checksum_are_no_table(judge_111: HudiJudge, tmp_path: Path) -> None:
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    settings = path / ".hoodie" / "hoodie.properties"
+    settings.write_text(settings.read_text().replace("hoodie.table.checksum=", "hoodie.table.checksum=1"))
+    settings.with_name(".hoodie.properties.crc").unlink()
+    with pytest.raises(JudgeError, match=r"hoodie\.properties"):
+        judge_111.read(path)
+    with pytest.raises(NotAHudiTableError, match=r"hoodie\.table\.checksum"):
+        Table.open(str(path)).snapshot()
+
+
+def test_hadoops_checksum_of_settings_goes_when_eventide_rewrites_them(judge_111: HudiJudge, tmp_path: Path) -> None:
+    """Hadoop would refuse the new settings by the old sum."""
+    path = golden.unpack("v9_mdt", tmp_path)
+    side_file = path / ".hoodie" / ".hoodie.properties.crc"
+    old = side_file.read_bytes()
+    table = Table.open(str(path), {"eventide.metadata.table": "drop"})
+    before = rows(table.snapshot().to_arrow())
+    table.compact(dividing_plan(table, "event_ts", "copy"))
+    assert not side_file.exists()
+    assert rows(judge_111.read(path)) == before
+    side_file.write_bytes(old)
+    with pytest.raises(JudgeError):
+        judge_111.read(path)
