@@ -39,6 +39,7 @@ from support.judge.options import (
     IN_MEMORY_INDEX,
     MERGE_ON_READ,
     METADATA_TABLE,
+    NO_META_FIELDS,
     NO_METADATA_TABLE,
     NOT_PARTITIONED,
     OVERWRITE_WITH_LATEST,
@@ -128,6 +129,7 @@ def recipes() -> tuple[Recipe, ...]:
         _v6("v6_encoded", v6 | URL_ENCODED_REGIONS, in_odd_partitions(), REGIONAL),
         _v9("v9_dates", v9 | FOLDERS_OF_DATES, in_partitions_of_days()),
         _v9("v9_unpartitioned", v9 | NOT_PARTITIONED, changes_and_natural_deletes()),
+        _v9("v9_virtual_keys", v9 | NO_META_FIELDS, changes_and_natural_deletes()),
         _v9("v9_mdt", v9 | METADATA_TABLE, changes_and_natural_deletes()),
     )
 

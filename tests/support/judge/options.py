@@ -60,6 +60,9 @@ URL_ENCODED_REGIONS = {
     "hoodie.datasource.write.partitionpath.field": "part,region",
     "hoodie.datasource.write.partitionpath.urlencode": "true",
 }
+NO_META_FIELDS = {"hoodie.populate.meta.fields": "false"}
+"""A record's key is made of its columns."""
+
 NOT_PARTITIONED = {
     "hoodie.datasource.write.keygenerator.class": f"{KEY_GENERATORS}.NonpartitionedKeyGenerator",
     "hoodie.datasource.write.partitionpath.field": "",
