@@ -49,15 +49,17 @@ READS_OTHERWISE = {
 }
 # A log compaction's block hides late losers that a left-over alone shows again, in an increment.
 SHOW_LATE_LOSERS = {"v6_log_compacted"}
-# These show other rows in an increment than eventide does, before a compaction too: what a path encodes (Hudi 1.x), fewer
-# late losers after a clustering, and rows without meta fields, where eventide and Hudi on Spark refuse increments.
+# These show other rows in an increment than eventide does, before a compaction too: what a path encodes (Hudi 1.x), and
+# fewer late losers after a clustering.
 INCREMENTS_OTHERWISE = {
     "v6_encoded": {"1.1.1", "1.2.0"},
     "v6_replaced": {"0.15.0", "hudi-rs"},
     "v9_replaced": {"hudi-rs"},
     "v6_log_compacted": {"0.15.0", "1.1.1", "1.2.0", "hudi-rs"},
-    "v9_virtual_keys": {"hudi-rs"},
 }
+# Rows without meta fields don't say which commit wrote them: Hudi on Spark and eventide refuse increments, and hudi-rs shows
+# all rows of the files that were written in between, whatever wrote them.
+WITHOUT_INCREMENTS = {"v9_virtual_keys"}
 
 CASES = [
     pytest.param(name, mode, id=f"{name}-{mode}")
@@ -127,6 +129,8 @@ def test_every_reader_sees_what_it_saw_before(
     asked = 0
     for reading in chosen(expected):
         if reading.judge in READS_OTHERWISE.get(name, ()):
+            continue
+        if reading.query == "incremental" and name in WITHOUT_INCREMENTS:
             continue
         before = recorded(reading)
         after = rows(readers[reading.judge](path, reading.query, as_of=reading.as_of, begin=reading.begin), columns)

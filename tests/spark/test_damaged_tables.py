@@ -111,6 +111,13 @@ def test_a_compaction_of_a_damaged_table_is_refused_before_anything_is_written(
     assert content_of(table) == before
 
 
+def test_a_table_without_meta_fields_has_no_increments(tmp_path: Path) -> None:
+    path = golden.unpack("v9_virtual_keys", tmp_path)
+    answer = run("read", path, "--query", "incremental", "--begin", "earliest")
+    assert (answer.exit_code, answer.stdout) == (3, "")
+    assert "hoodie.populate.meta.fields=true" in answer.stderr
+
+
 def test_a_torn_base_file_is_told_and_nothing_is_committed(tmp_path: Path) -> None:
     """Base files are first opened by the tasks: the plan stays pending, and can be rolled back."""
     table = golden.unpack("v9_no_deletes", tmp_path)
