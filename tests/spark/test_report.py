@@ -65,12 +65,13 @@ def rows(*values: tuple[str, str, int]) -> pa.Table:
     return pa.Table.from_pylist(found, schema=SCHEMA)
 
 
-@pytest.fixture(params=["file", "exact"])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+@pytest.fixture(scope="module", params=["file", "exact"])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Compacted up to T; a log is left over, with an exact cut merged in part; then a late record and a later one."""
     options = {BUCKETS: 1, CLOCK_SKEW_MS: "1"}
+    folder = tmp_path_factory.mktemp("report")
     made = Table.create(
-        str(tmp_path / "a<b>'&"), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options
+        str(folder / "a<b>'&"), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options
     )
     made.upsert(rows(("1", HOSTILE, -9), ("2", "b", -8)))
     made.upsert(rows(("3", HOSTILE, -2), ("4", "b", 3)))
@@ -153,7 +154,9 @@ def test_a_log_that_cannot_be_read_is_named_on_the_page(tmp_path: Path) -> None:
     torn.write_bytes(b"\0" * torn.stat().st_size)
     document = run_json("report", path, "--to", tmp_path / "page.html")
     assert document["freshness"] is None
-    assert torn.name in Page((tmp_path / "page.html").read_text(encoding="utf-8")).text
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert torn.name in page.text
+    assert "A dashed bar is a file whose event times are not known" in page.text
 
 
 def test_a_page_that_cannot_be_written_ends_with_2(tmp_path: Path) -> None:

@@ -159,8 +159,10 @@ def _coverage(report: Report) -> str:
             f" Drawn are {plural(len(report.slices), 'slice')}, those that hold the watermark back first; "
             f"{report.slices_left_out:,} more are not."
         )
+    is_unknown = any(file.event_times is None for found in report.slices for file in found.files)
+    unknown = '<p class="soft">A dashed bar is a file whose event times are not known.</p>' if is_unknown else ""
     drawing = draw_coverage(report.slices, axis, marks, name="coverage", title="Coverage of event time by file slice")
-    return f"{head}<p>{text}</p>{key(_KEY)}{_wide('Coverage of event time', drawing)}"
+    return f"{head}<p>{text}</p>{key(_KEY)}{unknown}{_wide('Coverage of event time', drawing)}"
 
 
 def _history(report: Report) -> str:
