@@ -115,65 +115,6 @@ def test_both_find_each_others_keys_by_a_join(version: int, tmp_path: Path, requ
     assert seen(judge.read(path)) == seen(table.snapshot().to_arrow()) == expected
 
 
-def test_both_move_keys_from_partition_to_partition_under_a_global_index(tmp_path: Path, judge_111: HudiJudge) -> None:
-    path = tmp_path / "table"
-    table = make(path, 9, "GLOBAL_SIMPLE")
-
-    def placed(*values: tuple[str, str, int, str]) -> pa.Table:
-        found = [{"id": key, "part": part, "event_ts": START_MS + ms, "word": word} for key, part, ms, word in values]
-        return pa.Table.from_pylist(found, schema=SCHEMA)
-
-    def shown(found: pa.Table) -> list[tuple[str, str, str]]:
-        return sorted((row["id"], row["_hoodie_partition_path"], row["word"]) for row in found.to_pylist())
-
-    options = STOCK | {"hoodie.index.type": "GLOBAL_SIMPLE"} | table_version(9)
-    table.insert(placed(("k0", "a", 0, "ours"), ("k1", "b", 0, "ours"), ("k2", "a", 2, "ours"), ("k3", "b", 0, "ours")))
-    judge_111.write(path, placed(("k0", "b", 10, "theirs"), ("k4", "a", 1, "theirs")), options=options)
-    table.upsert(
-        placed(("k0", "a", 20, "ours"), ("k1", "a", 20, "ours"), ("k4", "b", 20, "ours"), ("k2", "b", 1, "late"))
-    )
-    judge_111.write(path, placed(("k1", "b", 30, "theirs"), ("k4", "a", 30, "theirs")), options=options)
-    expected = [
-        ("k0", "part=a", "ours"),
-        ("k1", "part=b", "theirs"),
-        ("k2", "part=a", "ours"),
-        ("k3", "part=b", "ours"),
-        ("k4", "part=a", "theirs"),
-    ]
-    assert shown(judge_111.read(path)) == shown(table.snapshot().to_arrow()) == shown(hudi_rs.read(path)) == expected
-    judge_111.schedule_compaction(path, options)
-    judge_111.run_compaction(path, options)
-    assert shown(judge_111.read(path, "read_optimized")) == expected
-
-
-def test_hudi_goes_on_in_partitions_of_values_and_times(tmp_path: Path, judge_111: HudiJudge) -> None:
-    path = tmp_path / "table"
-    times = {
-        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
-        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
-        "hoodie.keygen.timebased.timezone": "UTC",
-    }
-    partition = "part:SIMPLE,event_ts:TIMESTAMP"
-    chosen = {"hoodie.table.name": "shared", BUCKETS: 2, BLOOM_ENTRIES: 1000, **times}
-    table = Table.create(
-        str(path), schema=SCHEMA, record_key="id", partition=partition, ordering="event_ts", options=chosen
-    )
-    table.insert(rows(("k0", 0, "ours"), ("k1", 86_400_000, "ours")))
-    keys = {
-        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
-        "hoodie.datasource.write.partitionpath.field": partition,
-    }
-    options = STOCK | BUCKET_INDEX | table_version(9) | keys | times
-    judge_111.write(path, rows(("k0", 1, "theirs"), ("k3", 86_400_000, "theirs")), options=options)
-    table.upsert(rows(("k3", 86_400_001, "ours")))
-    found = [(row["id"], row["_hoodie_partition_path"], row["word"]) for row in judge_111.read(path).to_pylist()]
-    assert sorted(found) == [
-        ("k0", "part=a/event_ts=2023-11-14", "theirs"),
-        ("k1", "part=b/event_ts=2023-11-15", "ours"),
-        ("k3", "part=b/event_ts=2023-11-15", "ours"),
-    ]
-
-
 @pytest.mark.parametrize("version", [6, 9])
 def test_hudi_rolls_a_dead_write_of_eventide_back(version: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     judge: HudiJudge = request.getfixturevalue("judge_015" if version == 6 else "judge_111")
