@@ -21,6 +21,7 @@ def in_memory() -> list[Chapter]:
     for chapter in life.chapters():
         assert not chapter.queries or chapter.rows == life.expected, chapter.deed
         chapters.append(chapter)
+        check_sound(life.there, chapter)
     return chapters
 
 
@@ -28,7 +29,14 @@ def chapters_of_life(there: Backend, in_memory: list[Chapter]) -> Iterator[Chapt
     """The chapters there, each found to be as in memory."""
     for chapter, known in zip(TableLife(there).chapters(), in_memory, strict=True):
         assert chapter.as_with_copies() == known.as_with_copies()
+        if chapter.links or known is in_memory[-1]:
+            check_sound(there, chapter)
         yield chapter
+
+
+def check_sound(there: Backend, chapter: Chapter) -> None:
+    found = there.table().verify(deep=True)
+    assert found.ok, f"{chapter.deed}: {found.failed}"
 
 
 @pytest.mark.parametrize("name", ["local", "moto", "seaweedfs", "hdfs"])
