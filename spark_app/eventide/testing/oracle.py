@@ -26,7 +26,10 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One version of a key: an upsert with its word, or a delete (no word), whose `ms` is None in natural order."""
+    """One version of a key: an upsert with its word, or a delete (no word), whose `ms` is None in natural order.
+
+    That of an upsert may be None, too, where the order is that of commits.
+    """
 
     partition: str
     key: str
@@ -35,7 +38,7 @@ class Change:
     instant: str = ""
 
 
-Row = tuple[str, str, int, str, str]
+Row = tuple[str, str, int | None, str, str]
 """Partition, key, event time, word, instant of the commit."""
 Rows = frozenset[Row]
 
@@ -91,11 +94,13 @@ class Oracle:
         merged: Mapping[str, int],
         exact_ms: int | None = None,
         known: Mapping[str, int] | None = None,
+        by: Order | None = None,
     ) -> None:
         """Merges the first logs of each named group, that many of them. Without a cut, the last one stays.
 
         `exact_ms`: what lies before it in the logs above them is merged, too, and stays there as well. `known` is how many
-        logs of the group the plan had seen: of what was written later nothing is merged, and no delete carried for it.
+        logs of the group the plan had seen: of what was written later nothing is merged, and no delete carried for it. `by`
+        is the order of the engine that does it, the table's own where none is given.
         """
         for name, count in merged.items():
             group = self._groups[name]
@@ -103,7 +108,7 @@ class Oracle:
             seen = left if known is None else left[: known[name] - count]
             early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in seen]
             carried = self._carried(group.base, [*taken, *early], seen)
-            group.base = _merged(self.order, group.base, [*taken, *early])
+            group.base = _merged(by or self.order, group.base, [*taken, *early])
             group.logs = [carried, *left] if carried else left
             group.early = {*carried, *(change for log in early for change in log)}
         if cut_ms is not None:
@@ -228,9 +233,8 @@ def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Ch
     seen = dict(base)
     for key, change in _folded(order, logs).items():
         old = base.get(key)
-        if old is not None and change.ms is not None and change.ms < _ms(old):
+        if old is not None and order is not Order.COMMIT_TIME and change.ms is not None and change.ms < _ms(old):
             loses_to_base = {
-                Order.COMMIT_TIME: False,
                 Order.HUDI_0X_OVERWRITE: False,
                 Order.EVENT_TIME: True,
                 Order.HUDI_0X_DEFAULT: change.word is not None,
@@ -281,4 +285,4 @@ def _ms(change: Change) -> int:
 
 
 def _rows(changes: Iterable[Change]) -> Rows:
-    return frozenset((c.partition, c.key, _ms(c), c.word or "", c.instant) for c in changes)
+    return frozenset((c.partition, c.key, c.ms, c.word or "", c.instant) for c in changes)

