@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from eventide.testing.compaction_case import Case, make_case
 from eventide.testing.crash_enumeration import Bench
-from support.compaction_cells import CELLS, PAIRED, TALLY, cell_name
+from support.compaction_cells import CELLS, PAIRED, TALLY, Cell, cell_name
 
 
 @pytest.fixture(scope="module", params=CELLS, ids=[cell_name(*cell) for cell in CELLS])
@@ -20,8 +22,14 @@ def paired_case(request: pytest.FixtureRequest) -> Case:
 
 
 def _case(request: pytest.FixtureRequest) -> Case:
-    layout, history, link = request.param
-    made = make_case(layout, history, link, Bench("crash-enumeration"), TALLY)
+    made = _made(request.param)
     if made is None:
-        pytest.skip(f"link mode {link} is refused for this history")
+        pytest.skip("the link mode is refused for this history")
     return made
+
+
+@cache
+def _made(cell: Cell) -> Case | None:
+    """Each case once in a process: it knows by heart what it has looked at."""
+    layout, history, link = cell
+    return make_case(layout, history, link, Bench("crash-enumeration"), TALLY)

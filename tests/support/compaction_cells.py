@@ -19,8 +19,10 @@ from support.reach import reached
 CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 TALLY = Tally()
 
+Cell = tuple[Layout, History, LinkChoice]
 
-def cells() -> Iterator[tuple[Layout, History, LinkChoice]]:
+
+def cells() -> Iterator[Cell]:
     """Layouts, histories and link modes: each history in both versions and orders, each link mode where it is possible."""
     late, carried, natural, in_time = named_histories()
     for layout in layouts(has_block_event_times=False):
