@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from eventide_adapters.storage.hdfs import TEMPORARY
+from eventide_adapters.storage.hdfs_publishing import TEMPORARY
 from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.webhdfs import RemoteError
 from eventide_core.config import Options

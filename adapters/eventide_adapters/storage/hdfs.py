@@ -1,8 +1,6 @@
 """Tables on HDFS, links included.
 
-A file appears whole: it is written below TEMPORARY, and an exclusive rename gives it its name. That rename settles races,
-and lost replies too: whoever gets none, or "exists" to a request that was repeated, looks for the temporary name, which
-nobody else renames. Gone, and it was this rename; there, and it was not. A link is published in the same way.
+How a name appears, whole and for one writer only, is told in hdfs_publishing.py.
 
 Symbolic links have absolute targets without an authority, which outlive a fail-over of the NameNode. They are resolved here,
 by asking the NameNode; nobody who reads bytes meets one. A delete takes the name alone, and never goes by the trash.
@@ -10,31 +8,21 @@ by asking the NameNode; nobody who reads bytes meets one. A delete takes the nam
 
 import io
 import posixpath
-import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any, BinaryIO, TypeVar
 
 from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 
-TEMPORARY = ".hoodie/.eventide_temp"
-
-# A writer that has not finished its file for so long is dead.
-_ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000
 # HDFS itself follows as many.
 _LINKS_MAX = 32
-_RENAME_TRIES = 4
-
-_ABSENT = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
-_TAKEN = frozenset({"FileAlreadyExistsException"})
-_IS_LINK = "UnresolvedPathException"
 
 T = TypeVar("T")
 
@@ -52,6 +40,7 @@ class HdfsStorage:
         self._folder = f"/{path}" if path else ""
         self._config = config
         self._web = WebHdfs(config)
+        self._publisher = HdfsPublisher(self._web, self._folder)
         self._capabilities = capabilities
 
     def __reduce__(self) -> tuple[type["HdfsStorage"], tuple[str, str, str, HdfsConfig, Capability | None]]:
@@ -66,7 +55,7 @@ class HdfsStorage:
     def capabilities(self) -> Capability:
         """Tried out at first use, with a link that is gone again afterwards. NONE on a read-only table."""
         if self._capabilities is None:
-            self._capabilities = self._try_out()
+            self._capabilities = self._publisher.try_out()
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
@@ -88,9 +77,9 @@ class HdfsStorage:
             try:
                 return self._info(path, self._web.call("GET", "GETFILESTATUS", at)["FileStatus"], {})
             except RemoteError as refused:
-                if _is_absent(refused):
+                if refused.is_absent:
                     return None
-                if refused.kind != _IS_LINK:
+                if not refused.is_link:
                     raise
             if self._status(at) is None:
                 return None
@@ -116,23 +105,21 @@ class HdfsStorage:
         return open_ranges(size, read_range)
 
     def open_output(self, path: str) -> OutputFile:
-        at = self._at(path)
-        return SpooledOutput(lambda file, size: self._create(path, at, file, size))
+        self._at(path)
+        return SpooledOutput(lambda file, size: self._create(path, file, size))
 
     def put(self, path: str, data: bytes) -> None:
-        at = self._at(path)
         with self._answering("write", path):
-            temporary = self._write(io.BytesIO(data), len(data))
-            self._rename(temporary, at, "OVERWRITE")
+            self._publisher.replace(self._at(path), io.BytesIO(data), len(data))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        return self._create(path, self._at(path), io.BytesIO(data), len(data))
+        return self._create(path, io.BytesIO(data), len(data))
 
     def copy_if_absent(self, source: str, target: str) -> bool:
-        at = self._at(target)
+        self._at(target)
         _, size = self._require(source)
         with self.open_input(source) as stream:
-            return self._create(target, at, stream, size)
+            return self._create(target, stream, size)
 
     def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
         content, _ = self._require(source)
@@ -140,94 +127,20 @@ class HdfsStorage:
         if not is_symbolic:
             raise StorageError(f"{self.root} has no hard links: copy {source!r} to {target!r} instead")
         with self._answering("link to", source):
-            temporary = self._temporary()
-            try:
-                self._web.call("PUT", "CREATESYMLINK", temporary, destination=content, createParent="true")
-            except RemoteError:
-                # A repeated request meets the link that the first one made.
-                if not self._exists(temporary):
-                    raise
-            return self._publish(temporary, at)
+            return self._publisher.link(content, at)
 
     def delete(self, path: str) -> bool:
         with self._answering("delete", path):
             try:
                 return bool(self._web.call("DELETE", "DELETE", self._at(path), recursive="false")["boolean"])
             except RemoteError as refused:
-                if _is_absent(refused):
+                if refused.is_absent:
                     return False
                 raise
 
-    def _try_out(self) -> Capability:
-        link = self._temporary()
-        try:
-            self._web.call("PUT", "MKDIRS", posixpath.dirname(link))
-        except RemoteError:
-            return Capability.NONE
-        with suppress(RemoteError):
-            self._remove_abandoned()
-        try:
-            self._web.call("PUT", "CREATESYMLINK", link, destination=link, createParent="false")
-            self._web.call("DELETE", "DELETE", link, recursive="false")
-        except RemoteError:
-            return Capability.PUT_IF_ABSENT
-        return Capability.PUT_IF_ABSENT | Capability.SYMLINK
-
-    def _remove_abandoned(self) -> None:
-        """Removes what writers that died had begun."""
-        folder = f"{self._folder}/{TEMPORARY}"
-        now = time.time() * 1000
-        for entry in self._web.call("GET", "LISTSTATUS", folder)["FileStatuses"]["FileStatus"]:
-            if entry["modificationTime"] < now - _ABANDONED_AFTER_MS:
-                self._web.call("DELETE", "DELETE", f"{folder}/{entry['pathSuffix']}", recursive="false")
-
-    def _create(self, path: str, at: str, content: BinaryIO, size: int) -> bool:
+    def _create(self, path: str, content: BinaryIO, size: int) -> bool:
         with self._answering("write", path):
-            return self._publish(self._write(content, size), at)
-
-    def _write(self, content: BinaryIO, size: int) -> str:
-        """Writes a temporary file, and says where."""
-        temporary = self._temporary()
-        self._web.write(temporary, content, size)
-        return temporary
-
-    def _publish(self, temporary: str, at: str) -> bool:
-        try:
-            self._rename(temporary, at, "NONE")
-        except RemoteError as refused:
-            if refused.kind not in _TAKEN:
-                raise
-            self._web.call("DELETE", "DELETE", temporary, recursive="false")
-            return False
-        return True
-
-    def _rename(self, temporary: str, at: str, options: str) -> None:
-        """Gives what lies at a temporary name its own, once, however often a request or its answer is lost."""
-        for attempt in range(_RENAME_TRIES):
-            try:
-                self._web.call("PUT", "RENAME", temporary, destination=at, renameoptions=options)
-            except (RemoteError, OSError, HTTPException) as failure:
-                if not self._exists(temporary):
-                    return
-                if attempt + 1 == _RENAME_TRIES:
-                    raise
-                if isinstance(failure, RemoteError):
-                    if not _is_absent(failure):
-                        raise
-                    self._web.call("PUT", "MKDIRS", posixpath.dirname(at))
-            else:
-                return
-
-    def _exists(self, temporary: str) -> bool:
-        """Whether a temporary name is still there, be it a link."""
-        try:
-            self._web.call("GET", "GETFILESTATUS", temporary)
-        except RemoteError as refused:
-            if _is_absent(refused):
-                return False
-            if refused.kind != _IS_LINK:
-                raise
-        return True
+            return self._publisher.create(self._at(path), content, size)
 
     def _read(self, path: str, offset: int, length: int | None) -> bytes:
         with self._answering("read", path):
@@ -255,9 +168,9 @@ class HdfsStorage:
             try:
                 return ask(at)
             except RemoteError as refused:
-                if _is_absent(refused):
+                if refused.is_absent:
                     return None
-                if refused.kind != _IS_LINK:
+                if not refused.is_link:
                     raise
                 resolved = _path_of(refused.message)
             if not self._is_inside(resolved):
@@ -294,9 +207,6 @@ class HdfsStorage:
                 size = 0 if found is None else found[1]["length"]
         return FileInfo(path, size, is_directory, status["modificationTime"], link_target)
 
-    def _temporary(self) -> str:
-        return f"{self._folder}/{TEMPORARY}/{uuid.uuid4().hex}"
-
     def _at(self, path: str) -> str:
         return f"{self._folder}/{checked_path(path)}"
 
@@ -317,13 +227,6 @@ class HdfsStorage:
             raise
         except (RemoteError, OSError, HTTPException) as failure:
             raise StorageError(f"cannot {verb} {path!r} in {self.root}: {failure}") from failure
-
-
-def _is_absent(refused: RemoteError) -> bool:
-    """Whether nothing has that name; below a file, HDFS says so by refusing to walk through it."""
-    if refused.kind == "AccessControlException":
-        return "is not a directory" in refused.message
-    return refused.kind in _ABSENT
 
 
 def _path_of(uri: str) -> str:

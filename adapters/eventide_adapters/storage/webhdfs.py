@@ -20,6 +20,7 @@ _PAUSE_SECONDS: Final = 0.2
 _SEND_BYTES: Final = 4 << 20
 # What a NameNode says that cannot answer now, but another one, or itself a little later, can.
 _TRY_ANOTHER: Final = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
+_ABSENT: Final = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
 
 
 class RemoteError(Exception):
@@ -29,6 +30,18 @@ class RemoteError(Exception):
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         self.message = message
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether nothing has that name; below a file, HDFS says so by refusing to walk through it."""
+        if self.kind == "AccessControlException":
+            return "is not a directory" in self.message
+        return self.kind in _ABSENT
+
+    @property
+    def is_link(self) -> bool:
+        """Whether the name is a link, or lies behind one: the message is the path that it leads to."""
+        return self.kind == "UnresolvedPathException"
 
 
 @dataclass(frozen=True, slots=True)

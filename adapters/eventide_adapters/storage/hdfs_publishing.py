@@ -1,0 +1,122 @@
+"""How a name appears on HDFS: with all that it stands for, and for one writer only.
+
+A file is written below TEMPORARY, and an exclusive rename gives it its name. That rename settles races, and lost replies
+too: whoever gets none, or "exists" to a request that was repeated, looks for the temporary name, which nobody else renames.
+Gone, and it was this rename; there, and it was not. A link is published in the same way.
+"""
+
+import posixpath
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import BinaryIO, Final
+
+from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_core.ports import Capability
+
+TEMPORARY: Final = ".hoodie/.eventide_temp"
+
+# A writer that has not finished its file for so long is dead.
+_ABANDONED_AFTER_MS: Final = 24 * 60 * 60 * 1000
+_RENAME_TRIES: Final = 4
+_TAKEN: Final = "FileAlreadyExistsException"
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsPublisher:
+    """Names of one table, whose root is the absolute path `folder`. Raises RemoteError, OSError, HTTPException."""
+
+    web: WebHdfs
+    folder: str
+
+    def create(self, at: str, content: BinaryIO, size: int) -> bool:
+        """Creates the file at an absolute path, whole; False where the name is taken."""
+        return self._publish(self._write(content, size), at)
+
+    def replace(self, at: str, content: BinaryIO, size: int) -> None:
+        """Creates or replaces the file, whole."""
+        self._rename(self._write(content, size), at, "OVERWRITE")
+
+    def link(self, target: str, at: str) -> bool:
+        """Makes a symbolic link to an absolute path; False where its name is taken."""
+        temporary = self._temporary()
+        try:
+            self.web.call("PUT", "CREATESYMLINK", temporary, destination=target, createParent="true")
+        except RemoteError:
+            # A repeated request meets the link that the first one made.
+            if not self._exists(temporary):
+                raise
+        return self._publish(temporary, at)
+
+    def try_out(self) -> Capability:
+        """What the NameNode keeps, by a link that is gone again afterwards. NONE where nothing may be written."""
+        link = self._temporary()
+        try:
+            self.web.call("PUT", "MKDIRS", posixpath.dirname(link))
+        except RemoteError:
+            return Capability.NONE
+        with suppress(RemoteError):
+            self._remove_abandoned()
+        try:
+            self.web.call("PUT", "CREATESYMLINK", link, destination=link, createParent="false")
+            self.web.call("DELETE", "DELETE", link, recursive="false")
+        except RemoteError:
+            return Capability.PUT_IF_ABSENT
+        return Capability.PUT_IF_ABSENT | Capability.SYMLINK
+
+    def _remove_abandoned(self) -> None:
+        """Removes what writers that died had begun."""
+        folder = f"{self.folder}/{TEMPORARY}"
+        now = time.time() * 1000
+        for entry in self.web.call("GET", "LISTSTATUS", folder)["FileStatuses"]["FileStatus"]:
+            if entry["modificationTime"] < now - _ABANDONED_AFTER_MS:
+                self.web.call("DELETE", "DELETE", f"{folder}/{entry['pathSuffix']}", recursive="false")
+
+    def _write(self, content: BinaryIO, size: int) -> str:
+        """Writes a temporary file, and says where."""
+        temporary = self._temporary()
+        self.web.write(temporary, content, size)
+        return temporary
+
+    def _publish(self, temporary: str, at: str) -> bool:
+        try:
+            self._rename(temporary, at, "NONE")
+        except RemoteError as refused:
+            if refused.kind != _TAKEN:
+                raise
+            self.web.call("DELETE", "DELETE", temporary, recursive="false")
+            return False
+        return True
+
+    def _rename(self, temporary: str, at: str, options: str) -> None:
+        """Gives what lies at a temporary name its own, once, however often a request or its answer is lost."""
+        for attempt in range(_RENAME_TRIES):
+            try:
+                self.web.call("PUT", "RENAME", temporary, destination=at, renameoptions=options)
+            except (RemoteError, OSError, HTTPException) as failure:
+                if not self._exists(temporary):
+                    return
+                if attempt + 1 == _RENAME_TRIES:
+                    raise
+                if isinstance(failure, RemoteError):
+                    if not failure.is_absent:
+                        raise
+                    self.web.call("PUT", "MKDIRS", posixpath.dirname(at))
+            else:
+                return
+
+    def _exists(self, temporary: str) -> bool:
+        """Whether a temporary name is still there, be it a link."""
+        try:
+            self.web.call("GET", "GETFILESTATUS", temporary)
+        except RemoteError as refused:
+            if refused.is_absent:
+                return False
+            if not refused.is_link:
+                raise
+        return True
+
+    def _temporary(self) -> str:
+        return f"{self.folder}/{TEMPORARY}/{uuid.uuid4().hex}"
