@@ -6,6 +6,7 @@ import pytest
 
 from eventide.testing.histories import Layout, delete, put
 from eventide.testing.living_table import LivingTable
+from eventide.testing.observation import check_verified
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError
@@ -45,6 +46,20 @@ def test_freshness_does_not_count_records_that_were_rolled_back(version: int) ->
     table.write((put("k1", 2, "late"), delete("k0")))
     table.undo_last()
     assert table.account.oracle.freshness().late_records == 0
+    table.inspect(whole=True)
+
+
+def test_verify_knows_what_was_rolled_back_by_its_command_block_once_the_timeline_has_forgotten() -> None:
+    """In version 6 the log stays, and an archived rollback leaves nothing else that tells it from a committed one."""
+    table = living(6)
+    table.write((put("k0", 5, "taken back"),))
+    table.undo_last()
+    for number in range(8):
+        table.write((put("k1", 6 + number, "later"),))
+    table.archive()
+    process = table.bench.process()
+    assert process.state().timeline.is_archived(table.account.oracle.instants[1])
+    check_verified(process)
     table.inspect(whole=True)
 
 

@@ -26,7 +26,7 @@ from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file, path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
-from eventide_core.table.log_block import BlockType, read_blocks
+from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
@@ -316,7 +316,8 @@ class _ScanLog:
             for block in read_blocks(read, file.size, file.path, is_strict=False):
                 is_torn = block.block_type is BlockType.CORRUPT
                 is_command = block.block_type is BlockType.COMMAND
-                blocks.append(BlockFacts(block.offset, block.instant_time, is_torn, is_command))
+                target = block.header.get(HeaderKey.TARGET_INSTANT_TIME) if is_command else None
+                blocks.append(BlockFacts(block.offset, block.instant_time, is_torn, is_command, target))
         except EventideError as error:
             _require_damage(error)
             return LogScan(tuple(blocks), str(error))

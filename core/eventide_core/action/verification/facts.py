@@ -18,12 +18,16 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """One block of a log, by its header. A torn one has an instant where its header is whole."""
+    """One block of a log, by its header. A torn one has an instant where its header is whole.
+
+    `takes_back`: the instant whose blocks a command block takes back.
+    """
 
     offset: int
     instant: str | None
     is_torn: bool = False
     is_command: bool = False
+    takes_back: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,16 @@ class TableFacts:
     @cached_property
     def sizes(self) -> Mapping[str, int]:
         return {file.path: file.size for file in self.listing}
+
+    @cached_property
+    def taken_back(self) -> frozenset[tuple[FileGroup, str]]:
+        """The instants whose blocks a command block takes back, with the file group where it does."""
+        return frozenset(
+            (_file_group(path), block.takes_back)
+            for path, scan in self.logs.items()
+            for block in scan.blocks
+            if block.takes_back is not None
+        )
 
     @cached_property
     def data_files(self) -> tuple[DataFile, ...]:

@@ -98,8 +98,10 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
     if scan is None or scan.problem is not None:
         yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
         return
+    group = (file.path.rpartition("/")[0], log.file_id)
     for instant in sorted(scan.instants):
-        if facts.blocks.accepts(instant):
+        # One that was rolled back and archived looks like one that completed: its command block tells.
+        if facts.blocks.accepts(instant) and (group, instant) not in facts.taken_back:
             problem = f"holds records of {instant} under the slice {log.instant}, though no commit names the file"
             cure = f"remove it; `eventide rollback TABLE {log.instant}` does where a compaction was rolled back"
             yield Finding(file.path, problem, cure)
