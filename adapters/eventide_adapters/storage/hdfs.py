@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any, BinaryIO, TypeVar
 
+from eventide_adapters.storage.hdfs_bytes import hdfs_bytes
 from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
 from eventide_adapters.storage.paths import checked_directory, checked_path
@@ -40,7 +41,8 @@ class HdfsStorage:
         self._folder = f"/{path}" if path else ""
         self._config = config
         self._web = WebHdfs(config)
-        self._publisher = HdfsPublisher(self._web, self._folder)
+        self._bytes = hdfs_bytes(config, self._web)
+        self._publisher = HdfsPublisher(self._web, self._bytes, self._folder)
         self._capabilities = capabilities
 
     def __reduce__(self) -> tuple[type["HdfsStorage"], tuple[str, str, str, HdfsConfig, Capability | None]]:
@@ -100,7 +102,7 @@ class HdfsStorage:
 
         def read_range(offset: int, length: int) -> bytes:
             with self._answering("read", path):
-                return self._web.read(at, offset, length)
+                return self._bytes.read(at, offset, length)
 
         return open_ranges(size, read_range)
 
@@ -145,7 +147,7 @@ class HdfsStorage:
     def _read(self, path: str, offset: int, length: int | None) -> bytes:
         with self._answering("read", path):
             try:
-                data = self._followed(self._at(path), lambda at: self._web.read(at, offset, length))
+                data = self._followed(self._at(path), lambda at: self._bytes.read(at, offset, length))
             except RemoteError as refused:
                 if "out of the range" in refused.message:
                     return b""

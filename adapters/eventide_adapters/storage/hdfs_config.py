@@ -1,4 +1,4 @@
-"""How an HDFS namespace is reached over WebHDFS, from Hadoop's own settings.
+"""How an HDFS namespace is reached, from Hadoop's own settings.
 
 A setting is an option, as it is or with Spark's prefix `spark.hadoop.`, else what `hdfs-site.xml` in HADOOP_CONF_DIR says.
 Of `hdfs://NAME`, the NameNodes' web addresses are
@@ -6,13 +6,15 @@ Of `hdfs://NAME`, the NameNodes' web addresses are
 2. `dfs.namenode.http-address`, one or several with commas between;
 3. else the host NAME on Hadoop's port for it.
 With `dfs.http.policy=HTTPS_ONLY` the same of `dfs.namenode.https-address`. `webhdfs://HOST:PORT` and `swebhdfs://HOST:PORT`
-say the address themselves.
+say the address themselves. What moves bytes, WebHDFS or libhdfs, is said by the option BYTES; libhdfs is given every
+setting of `dfs.` and finds the NameNode of `hdfs://NAME` as any client of Hadoop does.
 """
 
 import getpass
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,6 +23,7 @@ from eventide_core.errors import ConfigError
 
 USER = "hadoop.user.name"
 DELEGATION_TOKEN = "hdfs.delegation.token"
+BYTES = "hdfs.bytes"
 _POLICY = "dfs.http.policy"
 _TIMEOUT = "hdfs.request-timeout"
 _SPARK = "spark.hadoop."
@@ -29,14 +32,35 @@ _TIMEOUT_SECONDS_DEFAULT = 60
 _PORTS = {"http": 9870, "https": 9871}
 
 
+class BytesBy(StrEnum):
+    """Who moves the bytes of files."""
+
+    WEBHDFS = "webhdfs"
+    LIBHDFS = "libhdfs"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeConfig:
+    """What libhdfs is given. Port 0 is Hadoop's own, or that of a name service. `settings` are shown nowhere."""
+
+    host: str
+    port: int
+    user: str
+    settings: tuple[tuple[str, str], ...] = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class HdfsConfig:
-    """`addresses` are URLs, at least one; of several one is active. Travels to executors; shows no token."""
+    """`addresses` are URLs, at least one; of several one is active. `native` is there where libhdfs moves bytes.
+
+    Travels to executors; shows no token.
+    """
 
     addresses: tuple[str, ...]
     user: str
     delegation_token: str | None = field(repr=False)
     timeout_seconds: int
+    native: NativeConfig | None
 
     @classmethod
     def of(cls, scheme: str, authority: str, options: Options) -> "HdfsConfig":
@@ -46,7 +70,14 @@ class HdfsConfig:
         if timeout_seconds == 0:
             raise ConfigError(f"option {_TIMEOUT}='0' leaves a request no time: give seconds")
         user = settings.get(USER) or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-        return cls(_addresses(scheme, authority, settings), user, settings.get(DELEGATION_TOKEN), timeout_seconds)
+        by_libhdfs = Options(settings).choice(BYTES, BytesBy.WEBHDFS) is BytesBy.LIBHDFS
+        return cls(
+            _addresses(scheme, authority, settings),
+            user,
+            settings.get(DELEGATION_TOKEN),
+            timeout_seconds,
+            _native(scheme, authority, user, settings) if by_libhdfs else None,
+        )
 
 
 def _addresses(scheme: str, authority: str, settings: Mapping[str, str]) -> tuple[str, ...]:
@@ -59,6 +90,17 @@ def _addresses(scheme: str, authority: str, settings: Mapping[str, str]) -> tupl
     found = found or settings.get(key, "").split(",")
     addresses = tuple(f"{http}://{address.strip()}" for address in found if address.strip())
     return addresses or (f"{http}://{name}:{_PORTS[http]}",)
+
+
+def _native(scheme: str, authority: str, user: str, settings: Mapping[str, str]) -> NativeConfig:
+    host, _, port = authority.partition(":")
+    if scheme != "hdfs" or not (port or "0").isdecimal():
+        raise ConfigError(
+            f"option {BYTES}='libhdfs' needs the NameNode's address for Hadoop's clients, which {scheme}://{authority} is "
+            f"not: open the table as hdfs://HOST:PORT or hdfs://NAME, and give the web address as dfs.namenode.http-address"
+        )
+    given = tuple(sorted((key, value) for key, value in settings.items() if key.startswith("dfs.")))
+    return NativeConfig(host, int(port or 0), user, given)
 
 
 def _settings(options: Options) -> dict[str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import BinaryIO, Final
 
+from eventide_adapters.storage.hdfs_bytes import HdfsBytes
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
 from eventide_core.ports import Capability
 
@@ -29,6 +30,7 @@ class HdfsPublisher:
     """Names of one table, whose root is the absolute path `folder`. Raises RemoteError, OSError, HTTPException."""
 
     web: WebHdfs
+    content: HdfsBytes
     folder: str
 
     def create(self, at: str, content: BinaryIO, size: int) -> bool:
@@ -77,7 +79,7 @@ class HdfsPublisher:
     def _write(self, content: BinaryIO, size: int) -> str:
         """Writes a temporary file, and says where."""
         temporary = self._temporary()
-        self.web.write(temporary, content, size)
+        self.content.write(temporary, content, size)
         return temporary
 
     def _publish(self, temporary: str, at: str) -> bool:

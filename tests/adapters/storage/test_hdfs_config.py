@@ -1,11 +1,15 @@
 """Where a NameNode is, told by options, by Spark's, or by Hadoop's own files."""
 
+import os
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from eventide_adapters.storage.hdfs import HdfsStorage
-from eventide_adapters.storage.hdfs_config import HdfsConfig
+from eventide_adapters.storage.hdfs_config import HdfsConfig, NativeConfig
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, StorageError
@@ -75,3 +79,70 @@ def test_a_delegation_token_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_request_without_time_is_refused() -> None:
     with pytest.raises(ConfigError, match="request-timeout"):
         HdfsConfig.of("hdfs", "nn", Options({"hdfs.request-timeout": "0"}))
+
+
+BY_LIBHDFS = {"hdfs.bytes": "libhdfs", "hadoop.user.name": "lake"}
+
+
+@pytest.mark.parametrize(
+    ("authority", "options", "native"),
+    [
+        ("nn:9000", {}, ("nn", 9000, ())),
+        ("nn", {"spark.hadoop.dfs.replication": "2", "fs.defaultFS": "x"}, ("nn", 0, (("dfs.replication", "2"),))),
+        ("lake", HIGHLY_AVAILABLE, ("lake", 0, tuple(sorted(HIGHLY_AVAILABLE.items())))),
+    ],
+)
+def test_libhdfs_is_given_the_name_node_and_hadoops_settings(
+    authority: str, options: dict[str, str], native: tuple[str, int, tuple[tuple[str, str], ...]]
+) -> None:
+    host, port, settings = native
+    found = HdfsConfig.of("hdfs", authority, Options(options | BY_LIBHDFS))
+    assert found.native == NativeConfig(host, port, "lake", settings)
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert HdfsConfig.of("hdfs", authority, Options(options)).native is None
+
+
+@pytest.mark.parametrize("uri", ["webhdfs://web:9870/lake", "swebhdfs://web:9871/lake", "hdfs://nn:port/lake"])
+def test_libhdfs_needs_an_address_for_hadoops_clients(uri: str) -> None:
+    with pytest.raises(ConfigError, match="hdfs://HOST:PORT"):
+        open_storage(uri, Options(BY_LIBHDFS))
+
+
+def test_bytes_by_anything_else_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"hdfs\.bytes='native' is not one of webhdfs, libhdfs"):
+        open_storage("hdfs://nn:8020/lake", Options({"hdfs.bytes": "native"}))
+
+
+OPENED = """
+import sys
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+try:
+    open_storage("hdfs://nn:8020/lake/trips", Options({"hdfs.bytes": "libhdfs"}))
+except ConfigError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize(
+    ("class_path", "said"),
+    [
+        ("", "CLASSPATH, which names Hadoop's jars, is not set; set CLASSPATH to all"),
+        ("none.jar", "Unable to load lib"),
+    ],
+)
+def test_a_missing_part_of_libhdfs_is_named_when_the_table_is_opened(
+    class_path: str, said: str, tmp_path: Path
+) -> None:
+    """In a process of its own: pyarrow looks for the library once."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("HADOOP_HOME", "LD_LIBRARY_PATH")}
+    environment |= {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "ARROW_LIBHDFS_DIR": str(tmp_path),
+        "CLASSPATH": class_path,
+    }
+    done = subprocess.run([sys.executable, "-c", OPENED], env=environment, capture_output=True, text=True, check=False)
+    assert said in done.stderr
+    assert "or take hdfs.bytes=webhdfs" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -11,7 +11,9 @@ import pytest
 
 from support.real_parts import require_or_skip
 from support.servers import hdfs_server, s3_servers
+from support.servers import native_hdfs as libhdfs
 from support.servers.hdfs_server import HdfsServer
+from support.servers.native_hdfs import NativeHdfs, NativeHdfsUnavailableError
 from support.servers.s3_servers import S3Server
 from support.servers.server_process import ServerUnavailableError
 
@@ -67,3 +69,12 @@ def hdfs_with_symlinks(name_node: HdfsServer) -> HdfsServer:
 def hdfs(name_node: HdfsServer) -> HdfsServer:
     """HDFS as it comes, without symbolic links."""
     return name_node.with_symlinks(False)
+
+
+@pytest.fixture(scope="session")
+def native_hdfs() -> NativeHdfs:
+    """libhdfs, built from its source; where it cannot be, the test is skipped or fails, by what the run promises."""
+    try:
+        return libhdfs.native_hdfs()
+    except NativeHdfsUnavailableError as missing:
+        require_or_skip(f"libhdfs is missing here: {missing}")
