@@ -179,3 +179,34 @@ def test_two_writers_at_once_lose_nothing_of_what_they_were_told_is_written(
         best[row[0]] = max(best[row[0]], row, key=lambda one: one[1])
     assert len(written) > 4, refused
     assert seen(judge_111.read(path)) == seen(table.snapshot().to_arrow()) == sorted(best.values())
+
+
+def test_both_move_keys_from_partition_to_partition_under_a_global_index(tmp_path: Path, judge_111: HudiJudge) -> None:
+    path = tmp_path / "table"
+    table = make(path, 9, "GLOBAL_SIMPLE")
+
+    def placed(*values: tuple[str, str, int, str]) -> pa.Table:
+        found = [{"id": key, "part": part, "event_ts": START_MS + ms, "word": word} for key, part, ms, word in values]
+        return pa.Table.from_pylist(found, schema=SCHEMA)
+
+    def shown(found: pa.Table) -> list[tuple[str, str, str]]:
+        return sorted((row["id"], row["_hoodie_partition_path"], row["word"]) for row in found.to_pylist())
+
+    options = STOCK | {"hoodie.index.type": "GLOBAL_SIMPLE"} | table_version(9)
+    table.insert(placed(("k0", "a", 0, "ours"), ("k1", "b", 0, "ours"), ("k2", "a", 2, "ours"), ("k3", "b", 0, "ours")))
+    judge_111.write(path, placed(("k0", "b", 10, "theirs"), ("k4", "a", 1, "theirs")), options=options)
+    table.upsert(
+        placed(("k0", "a", 20, "ours"), ("k1", "a", 20, "ours"), ("k4", "b", 20, "ours"), ("k2", "b", 1, "late"))
+    )
+    judge_111.write(path, placed(("k1", "b", 30, "theirs"), ("k4", "a", 30, "theirs")), options=options)
+    expected = [
+        ("k0", "part=a", "ours"),
+        ("k1", "part=b", "theirs"),
+        ("k2", "part=a", "ours"),
+        ("k3", "part=b", "ours"),
+        ("k4", "part=a", "theirs"),
+    ]
+    assert shown(judge_111.read(path)) == shown(table.snapshot().to_arrow()) == shown(hudi_rs.read(path)) == expected
+    judge_111.schedule_compaction(path, options)
+    judge_111.run_compaction(path, options)
+    assert shown(judge_111.read(path, "read_optimized")) == expected
