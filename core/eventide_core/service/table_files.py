@@ -12,7 +12,7 @@ from eventide_core.errors import (
     RecordDecodeError,
     UnsupportedTableError,
 )
-from eventide_core.ports import ArchivedTimeline, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import ArchivedTimeline, FileInfo, MetadataCodec, MetadataTable, Storage
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import path_in
@@ -151,15 +151,20 @@ class TableFiles:
     def data_files(self) -> tuple[DataFile, ...]:
         """The base and log files of every partition, by path; each folder is listed once.
 
-        A partition is a folder, at any depth, that holds Hudi's partition mark.
+        A partition is a folder, at any depth, that holds Hudi's partition mark. Links to folders are not followed: one to a
+        folder above it would lead round for ever.
         """
         found: list[DataFile] = []
         waiting = [""]
         while waiting:
             directory = waiting.pop()
             entries = self.storage.list(directory)
-            waiting += [e.path for e in entries if e.is_directory and e.path.rpartition("/")[2] != ".hoodie"]
+            waiting += [e.path for e in entries if _is_folder_of_data(e)]
             files = [DataFile(directory, e.path, e.size, e.link_target) for e in entries if not e.is_directory]
             if any(file.name.startswith(PARTITION_MARK) for file in files):
                 found += files
         return tuple(sorted(found, key=lambda file: (file.partition, file.path)))
+
+
+def _is_folder_of_data(entry: FileInfo) -> bool:
+    return entry.is_directory and entry.link_target is None and entry.path.rpartition("/")[2] != ".hoodie"
