@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.report.words import moment, shown
+from eventide.moment import moment
+from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from support import golden
 from support.command_line import content_of, run, run_json

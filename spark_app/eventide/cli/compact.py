@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from eventide import Table
-from eventide.cli.console import Console, moment
+from eventide.cli.console import Console
 from eventide.cli.plan import plan_for, plan_options
 from eventide.cli.settings import Settings, common_options
+from eventide.moment import moment
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.service.run_compaction import CompactionResult
@@ -99,8 +100,5 @@ def _told(result: CompactionResult) -> tuple[str, str]:
         f"{metrics['log_files_linked']} left-over files made, "
         f"{metrics['records_written']} records and {metrics['bytes_written']} bytes written"
     )
-    reached = (
-        f"watermark {moment(fresh.watermark_ms, 'none')}, cut {moment(fresh.cut_ms, 'none')}, "
-        f"{fresh.late_records} late records"
-    )
+    reached = f"watermark {moment(fresh.watermark_ms)}, cut {moment(fresh.cut_ms)}, {fresh.late_records} late records"
     return done, reached

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -106,14 +105,3 @@ def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]
     for row in lines:
         shown.add_row(*(Text("" if value is None else str(value)) for value in row))
     return shown
-
-
-def moment(epoch_ms: int | None, absent: str = "") -> str:
-    """Epoch milliseconds for people, in UTC."""
-    if epoch_ms is None:
-        return absent
-    try:
-        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
-    except OverflowError:
-        return str(epoch_ms)
-    return time.isoformat(sep=" ", timespec="milliseconds" if epoch_ms % 1000 else "seconds").replace("+00:00", "Z")

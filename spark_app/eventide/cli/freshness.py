@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from eventide import Table
-from eventide.cli.console import moment, table_of
+from eventide.cli.console import table_of
 from eventide.cli.durations import Duration
 from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.moment import moment
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.table.event_time import parse_threshold
@@ -94,8 +95,8 @@ def _rows(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | N
     return [
         (
             label or ".",
-            moment(found.watermark_ms, "none"),
-            moment(found.cut_ms, "none"),
+            moment(found.watermark_ms),
+            moment(found.cut_ms),
             found.late_records,
             found.unknown_event_time_records,
         )

@@ -10,10 +10,10 @@ from types import FrameType
 
 import click
 
-from eventide.cli.console import moment
 from eventide.cli.durations import Duration
 from eventide.cli.plan import compaction_options
 from eventide.cli.settings import Settings, common_options
+from eventide.moment import moment
 from eventide.table_service import Round
 from eventide_core.config import DATA_LATENCY, EVENT_TIME_FIELD
 
@@ -95,7 +95,6 @@ def _told(done: Round) -> str:
     ]
     if fresh is not None:
         parts.append(
-            f"watermark {moment(fresh.watermark_ms, 'none')}, cut {moment(fresh.cut_ms, 'none')}, "
-            f"{fresh.late_records} late records"
+            f"watermark {moment(fresh.watermark_ms)}, cut {moment(fresh.cut_ms)}, {fresh.late_records} late records"
         )
     return "; ".join(parts)

@@ -2,8 +2,9 @@
 
 import click
 
-from eventide.cli.console import moment, table_of
+from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.moment import moment
 from eventide.show import TableDescription
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.table.file_slice import FileSlice
@@ -70,8 +71,8 @@ def _rows_of_slice(found: TableDescription, file_slice: FileSlice) -> list[tuple
             (
                 f"  {log.path.rpartition('/')[2]}",
                 log.size,
-                moment(times.min_ms) if times else None,
-                moment(times.max_ms) if times else None,
+                moment(times.min_ms, "") if times else None,
+                moment(times.max_ms, "") if times else None,
                 times.unknown_records if times else None,
                 found.problems.get(log.path),
             )

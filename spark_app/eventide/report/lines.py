@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from eventide.moment import moment
 from eventide.report.axis import Axis
 from eventide.report.drawing import WIDTH, grid
-from eventide.report.words import moment, shown
+from eventide.report.words import shown
 from eventide_core.service.compaction_history import PastCompaction
 
 _HEIGHT = 260

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+from eventide.moment import moment
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import coverage_axis, draw_coverage
 from eventide.report.gather import Report
 from eventide.report.lines import draw_history
 from eventide.report.style import key, page
-from eventide.report.words import duration, moment, plural, shown, size
+from eventide.report.words import duration, plural, shown, size
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.service.compaction_history import PastCompaction

@@ -1,6 +1,5 @@
 """Text, times and sizes as the page says them. Whatever comes from a table is escaped here, and nowhere else."""
 
-from datetime import UTC, datetime, timedelta
 from html import escape
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
@@ -21,17 +20,6 @@ def shortened(text: str, length: int) -> str:
         return text
     tail = (length - 1) // 2
     return f"{text[: length - 1 - tail]}…{text[-tail:]}"
-
-
-def moment(epoch_ms: int | None, absent: str = "none") -> str:
-    """A time in UTC, to the second, or the millisecond where it has one."""
-    if epoch_ms is None:
-        return absent
-    try:
-        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
-    except OverflowError:
-        return str(epoch_ms)
-    return time.isoformat(sep=" ", timespec="milliseconds" if epoch_ms % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def duration(milliseconds: int | None, absent: str = "none") -> str:
