@@ -2,6 +2,8 @@
 
 Exit codes (the command line's contract): 2 wrong usage or bad input, 3 refused because it would not be safe or
 supported, 4 busy, 5 storage or engine failed.
+
+Each says what it means and, in its second paragraph, what is to be done: docs/reference/errors.md is made of these.
 """
 
 
@@ -12,134 +14,207 @@ class EventideError(Exception):
 
 
 class ConfigError(EventideError, ValueError):
-    """An option has a value that cannot be used."""
+    """An option has a value that cannot be used.
+
+    Correct the option that the message names; docs/reference/configuration.md has them all.
+    """
 
     exit_code = 2
 
 
 class InvalidRecordError(EventideError, ValueError):
-    """A record to be written lacks a key or an ordering value, or its columns do not fit the table; nothing was written."""
+    """A record to be written lacks a key or an ordering value, or its columns do not fit the table; nothing was written.
+
+    Correct the records at the row and column that the message names, and write again.
+    """
 
     exit_code = 2
 
 
 class InvalidThresholdError(EventideError, ValueError):
-    """T is neither ISO-8601 with a zone nor epoch milliseconds."""
+    """T is neither ISO-8601 with a zone nor epoch milliseconds.
+
+    Write T as 2026-11-21T00:00Z or 1795219200000.
+    """
 
     exit_code = 2
 
 
 class InvalidFilterError(EventideError, ValueError):
-    """A filter expression or a column list does not fit the table."""
+    """A filter expression or a column list does not fit the table.
+
+    Correct the expression or the name; the message lists the columns.
+    """
 
     exit_code = 2
 
 
 class NotAHudiTableError(EventideError, FileNotFoundError):
-    """The path holds no Hudi table: `.hoodie/hoodie.properties` is missing or unreadable."""
+    """The path holds no Hudi table: `.hoodie/hoodie.properties` is missing or unreadable.
+
+    Correct the path; for a new table `ingest --create` or `Table.create`.
+    """
 
     exit_code = 2
 
 
 class InstantNotFoundError(EventideError, LookupError):
-    """No such instant on the timeline."""
+    """No such instant on the timeline.
+
+    Take an instant that `eventide show` lists.
+    """
 
     exit_code = 2
 
 
 class CleanedHistoryError(EventideError, LookupError):
-    """A query asks for a time whose files have been cleaned."""
+    """A query asks for a time whose files have been cleaned.
+
+    Ask for a later instant; clean less (`hoodie.cleaner.commits.retained`) or set savepoints from now on.
+    """
 
     exit_code = 2
 
 
 class CorruptTimelineError(EventideError, ValueError):
-    """A file of the timeline cannot be decoded."""
+    """A file of the timeline cannot be decoded.
+
+    Restore the file that the message names from a copy, or undo its instant.
+    """
 
     exit_code = 2
 
 
 class CorruptLogBlockError(EventideError, ValueError):
-    """A log block is torn: its magic, lengths or reverse pointer do not agree."""
+    """A log block is torn: its magic, lengths or reverse pointer do not agree.
+
+    Restore the file from a copy; `eventide verify --deep` says what else is damaged.
+    """
 
     exit_code = 2
 
 
 class CorruptBaseFileError(EventideError, ValueError):
-    """A base file cannot be read as the Parquet file its name says it is."""
+    """A base file cannot be read as the Parquet file its name says it is.
+
+    Restore the file from a copy, or roll back the instant that wrote it.
+    """
 
     exit_code = 2
 
 
 class UnsupportedLogFormatError(EventideError, ValueError):
-    """A log block of a kind that eventide does not know."""
+    """A log block of a kind that eventide does not know.
+
+    Compact the table in full with Hudi, which turns such blocks into base files.
+    """
 
     exit_code = 3
 
 
 class RecordDecodeError(EventideError, ValueError):
-    """The content of a log block does not fit the schema in its header."""
+    """The content of a log block does not fit the schema in its header.
+
+    Restore the file from a copy; `eventide verify --deep` says what else is damaged.
+    """
 
     exit_code = 2
 
 
 class MissingFileError(EventideError, FileNotFoundError):
-    """A file that the timeline or a plan names is not there."""
+    """A file that the timeline or a plan names is not there.
+
+    Restore the file from a copy; a service that removes files that are needed must be stopped first.
+    """
 
     exit_code = 2
 
 
 class PlanMismatchError(EventideError, ValueError):
-    """A plan names files that the timeline or the listing does not have."""
+    """A plan names files that the timeline or the listing does not have.
+
+    Roll the plan back (`eventide rollback TABLE INSTANT`) and plan again.
+    """
 
     exit_code = 2
 
 
 class UnsafePathError(EventideError, ValueError):
-    """A name read from the table would lead outside it."""
+    """A name read from the table would lead outside it.
+
+    Find out who wrote the name: no writer of Hudi does.
+    """
 
     exit_code = 2
 
 
 class UnsupportedTableError(EventideError, NotImplementedError):
-    """The table uses something of Hudi that eventide does not know; it answers so rather than with a wrong row."""
+    """The table uses something of Hudi that eventide does not know; it answers so rather than with a wrong row.
+
+    Do what the message says in its last words, or work on the table with Hudi.
+    """
 
     exit_code = 3
 
 
 class RefusedError(EventideError, PermissionError):
-    """What was asked for would not be safe."""
+    """What was asked for would not be safe.
+
+    Do what the message says in its last words; nothing was written.
+    """
 
     exit_code = 3
 
 
 class ThresholdBelowCutError(RefusedError):
-    """T lies before the cut that is already published; the cut falls only by rollback or restore."""
+    """T lies before the cut that is already published; the cut falls only by rollback or restore.
+
+    Give a T at or after the cut that `eventide freshness` tells.
+    """
 
 
 class NothingToDoError(EventideError):
-    """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written."""
+    """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written.
+
+    None is needed. `plan.idle` and `eventide plan` say so beforehand.
+    """
 
     exit_code = 0
 
 
 class BusyError(EventideError, BlockingIOError):
-    """A pending plan, a pending write or another holder of the lock is in the way; try again."""
+    """A pending plan, a pending write or another holder of the lock is in the way; try again.
+
+    Try again; if it stays, `eventide show` says what is pending, and `execute` or `rollback` ends it.
+    """
 
     exit_code = 4
 
 
 class WriteConflictError(BusyError):
-    """Another writer changed the same file groups meanwhile; nothing was committed."""
+    """Another writer changed the same file groups meanwhile; nothing was committed.
+
+    Write again.
+    """
 
 
 class LockError(BusyError):
-    """The table lock could not be taken in time, or was lost."""
+    """The table lock could not be taken in time, or was lost.
+
+    Try again. Where nobody is at work, remove the lock file that the message names; with
+    `hoodie.write.lock.filesystem.expire` set, it expires by itself.
+    """
 
 
 class StorageError(EventideError, OSError):
-    """The storage failed; the message says what is known of the commit."""
+    """The storage failed; the message says what is known of the commit.
+
+    Run the same command again: every step is repeatable, and the timeline says whether it was committed.
+    """
 
 
 class EngineError(EventideError, RuntimeError):
-    """The engine that runs the tasks failed; nothing was committed."""
+    """The engine that runs the tasks failed; nothing was committed.
+
+    See the engine's log, and run the same command again.
+    """

@@ -51,13 +51,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME = "eventide"
-_QUERY_TYPE = "hoodie.datasource.query.type"
-_AS_OF = "as.of.instant"
-_BEGIN = "hoodie.datasource.read.begin.instanttime"
-_END = "hoodie.datasource.read.end.instanttime"
-_RECORD_KEY = "hoodie.datasource.write.recordkey.field"
-_PARTITION = "hoodie.datasource.write.partitionpath.field"
-_ORDERING = "hoodie.datasource.write.precombine.field"
 
 
 class QueryType(StrEnum):
@@ -105,17 +98,17 @@ class EventideSource(DataSource):
         """The rows of the query that the options ask for."""
         options = Options(self.options)
         table = Table.open(self._path(), self.options)
-        as_of = options.text(_AS_OF)
-        match options.choice(_QUERY_TYPE, QueryType.SNAPSHOT):
+        as_of = options.text(keys.AS_OF)
+        match options.choice(keys.QUERY_TYPE, QueryType.SNAPSHOT):
             case QueryType.SNAPSHOT:
                 return table.snapshot() if as_of is None else table.as_of(as_of)
             case QueryType.READ_OPTIMIZED:
                 return table.read_optimized()
             case QueryType.INCREMENTAL:
-                begin = options.text(_BEGIN)
+                begin = options.text(keys.BEGIN)
                 if begin is None:
-                    raise ConfigError(f"an incremental query needs {_BEGIN}")
-                return table.incremental(begin, options.text(_END))
+                    raise ConfigError(f"an incremental query needs {keys.BEGIN}")
+                return table.incremental(begin, options.text(keys.END))
 
 
 class _Slice(InputPartition):
@@ -226,7 +219,7 @@ def _check_append(overwrite: bool) -> None:
 def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema) -> None:
     """A write into a path without a table makes one, where the options say its record key."""
     typed = Options(options)
-    record_key = typed.text(_RECORD_KEY)
+    record_key = typed.text(keys.RECORD_KEY)
     try:
         Table.open(path, options)
     except NotAHudiTableError:
@@ -236,8 +229,8 @@ def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema)
             path,
             schema=schema,
             record_key=record_key,
-            partition=typed.text(_PARTITION),
-            ordering=typed.text(_ORDERING),
+            partition=typed.text(keys.PARTITION_PATH),
+            ordering=typed.text(keys.ORDERING),
             event_time=typed.text(keys.EVENT_TIME_FIELD),
             options=options,
         )

@@ -27,11 +27,6 @@ from eventide_core.table.write_shape import WriteOperation
 
 VERSION_DEFAULT = 9
 BUCKETS_DEFAULT = 4  # Hudi's default
-_HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
-_URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
-_MERGE_MODE = "hoodie.write.record.merge.mode"
-_TABLE_NAME = "hoodie.table.name"
-_KEY_GENERATOR = ("hoodie.datasource.write.keygenerator.class", "hoodie.datasource.write.keygenerator.type")
 
 
 def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
@@ -52,13 +47,15 @@ def new_table(
 ) -> NewTable:
     """The settings of a table to be created. Raises ConfigError, UnsupportedTableError."""
     typed = Options(options)
-    name = typed.text(_TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
+    name = typed.text(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
     ordering = ordering or event_time
-    rule = typed.text(_MERGE_MODE)
+    rule = typed.text(keys.MERGE_MODE)
     if rule is None:
         rule = MergeRule.COMMIT_TIME_ORDERING if ordering is None else MergeRule.EVENT_TIME_ORDERING
     elif rule.upper() not in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
-        raise ConfigError(f"option {_MERGE_MODE}={rule!r}: new tables have COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING")
+        raise ConfigError(
+            f"option {keys.MERGE_MODE}={rule!r}: new tables have COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING"
+        )
     made = NewTable(
         name=name,
         schema=_avro_schema(name, schema),
@@ -67,8 +64,8 @@ def new_table(
         record_key_fields=_names(record_key),
         partition_fields=tuple(name.partition(":")[0] for name in _names(partition)),
         ordering_field=ordering,
-        is_hive_style=typed.flag(_HIVE_STYLE, default=True),
-        is_url_encoded=typed.flag(_URL_ENCODE),
+        is_hive_style=typed.flag(keys.HIVE_STYLE, default=True),
+        is_url_encoded=typed.flag(keys.URL_ENCODE),
         writer_options=_writer_options(typed, event_time or ordering),
         partition_times={key: value for key, value in options.items() if key.startswith(TIME_PREFIX)},
         partition_kinds=_kinds(_names(partition)),
@@ -143,7 +140,7 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _key_generator(options: Options) -> KeyGenerator | None:
     """The key generator that the user names; None where that is left to the fields."""
-    named = options.first(_KEY_GENERATOR)
+    named = options.first(keys.KEY_GENERATORS)
     text = None if named is None else options.text(named)
     if text is None:
         return None

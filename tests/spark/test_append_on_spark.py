@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from eventide import Table
 from eventide.engine_spark import spark_session
-from eventide_core.config import BASE_FILE_BYTES_MAX, BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, RECORD_SIZE_ESTIMATE
+from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
 from eventide_core.errors import InvalidRecordError
 
 COLUMNS: list[pa.Field[Any]] = [
@@ -23,7 +23,7 @@ COLUMNS: list[pa.Field[Any]] = [
 ]
 SCHEMA = pa.schema(COLUMNS)
 START_MS = 1_700_000_000_000
-SMALL_FILES = {BLOOM_ENTRIES: 100, BASE_FILE_BYTES_MAX: 1000, RECORD_SIZE_ESTIMATE: 50}
+SMALL_FILES = {BLOOM_ENTRIES: 100, PARQUET_MAX_FILE_SIZE: 1000, RECORD_SIZE_ESTIMATE: 50}
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,18 @@ from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 
 USER = "hadoop.user.name"
+"""Who asks the NameNode. Default: HADOOP_USER_NAME, else the user of the process."""
 DELEGATION_TOKEN = "hdfs.delegation.token"
+"""A secret, as `hdfs fetchdt --webservice` prints it. Default: none."""
 BYTES = "hdfs.bytes"
+"""Who moves the bytes of files."""
 _POLICY = "dfs.http.policy"
+"""HTTPS_ONLY: over TLS. Default: HTTP_ONLY."""
+_NAME_NODES = ("dfs.namenode.http-address", "dfs.namenode.https-address")
+"""Web addresses of `hdfs://NAME`, with commas between; with `.NAME.` and more behind, those of a name service. Default:
+ports 9870 and 9871 of the host NAME."""
 _TIMEOUT = "hdfs.request-timeout"
+"""Seconds that a request may take."""
 _SPARK = "spark.hadoop."
 _TIMEOUT_SECONDS_DEFAULT = 60
 # Hadoop's default ports of a NameNode's web addresses.
@@ -83,8 +91,9 @@ class HdfsConfig:
 def _addresses(scheme: str, authority: str, settings: Mapping[str, str]) -> tuple[str, ...]:
     if scheme != "hdfs":
         return (f"{'https' if scheme == 'swebhdfs' else 'http'}://{authority}",)
-    http = "https" if settings.get(_POLICY, "").upper() == "HTTPS_ONLY" else "http"
-    key = f"dfs.namenode.{http}-address"
+    http, key = (
+        ("https", _NAME_NODES[1]) if settings.get(_POLICY, "").upper() == "HTTPS_ONLY" else ("http", _NAME_NODES[0])
+    )
     name = authority.partition(":")[0]
     found = [settings[k] for k in sorted(settings) if k.startswith(f"{key}.{name}.")]
     found = found or settings.get(key, "").split(",")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol
 
 UNSAFE_WRITES: Final = "eventide.storage.unsafe.writes"
+"""Promises that nobody else writes, so that a store may be used which ignores `If-None-Match` and its like."""
 
 # What is larger is sent in parts where the store has any. S3 allows 10,000 of at least 5 MiB (the last may be smaller).
 PART_BYTES: Final = 64 << 20

@@ -21,6 +21,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 # As Hadoop writes it, the container before the account.
 _AZURE = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")
 _FSSPEC_OPTION = "fsspec."
+"""On gs:// and abfs://, keywords of gcsfs and adlfs. Default: the environment's credentials."""
 _KNOWN = (
     "folders (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), hdfs://namenode:8020/trips (or webhdfs://, "
     "swebhdfs://), gs://bucket/trips, abfs://container@account.dfs.core.windows.net/trips (or abfss://) and memory://trips"

@@ -13,14 +13,23 @@ from eventide_core.errors import ConfigError
 
 # Of each kind the first that is given counts; Hadoop's also as Spark passes them on.
 _ENDPOINT = ("s3.endpoint", "fs.s3a.endpoint")
+"""The store's address. Default: Amazon's, or AWS_ENDPOINT_URL."""
 _REGION = ("s3.region", "fs.s3a.endpoint.region")
+"""The bucket's region. Default: as the AWS tools find it."""
 _ACCESS_KEY = ("s3.access-key-id", "fs.s3a.access.key", "hoodie.aws.access.key")
+"""Goes with the secret key. Default: as the AWS tools find it."""
 _SECRET_KEY = ("s3.secret-access-key", "fs.s3a.secret.key", "hoodie.aws.secret.key")
+"""A secret: shown nowhere. Default: as the AWS tools find it."""
 _SESSION_TOKEN = ("s3.session-token", "fs.s3a.session.token", "hoodie.aws.session.token")
+"""A secret, of temporary credentials. Default: as the AWS tools find it."""
 _PROFILE = ("s3.profile-name",)
+"""A profile of the AWS tools' files. Default: AWS_PROFILE."""
 _PATH_STYLE = ("s3.path-style-access", "fs.s3a.path.style.access")
+"""Whether buckets are folders of the endpoint. Default: true for an endpoint that is not Amazon's."""
 _SSL = ("fs.s3a.connection.ssl.enabled",)
+"""Whether an endpoint without a scheme is spoken to over TLS. Default: true."""
 _TIMEOUT = "s3.request-timeout"
+"""Seconds that a request may take."""
 _SPARK = "spark.hadoop."
 
 _TIMEOUT_SECONDS_DEFAULT = 60

@@ -93,7 +93,7 @@ def base_file_sizes(
     small_bytes = options.integer(keys.SMALL_FILE_BYTES, _SMALL_FILE_BYTES)
     fills_up = operation in (WriteOperation.UPSERT, WriteOperation.INSERT) and small_bytes > 0
     return BaseFileSizes(
-        bytes_max=options.integer(keys.BASE_FILE_BYTES_MAX, _BASE_FILE_BYTES_MAX),
+        bytes_max=options.integer(keys.PARQUET_MAX_FILE_SIZE, _BASE_FILE_BYTES_MAX),
         small_bytes=small_bytes,
         small_files_max=options.integer(keys.SMALL_FILES_MAX, _SMALL_FILES_MAX) if fills_up else 0,
         record_bytes=_record_bytes(newest_first, small_bytes, options),

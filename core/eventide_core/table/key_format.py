@@ -16,9 +16,12 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.table_config import TableConfig
 
 TIME_PREFIX = "hoodie.keygen.timebased."
+"""Hudi's settings of TimestampBasedKeyGenerator. Default: what the table says."""
 _OLD_TIME_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 
 COMPLEX_KEY_NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
+"""Whether ComplexKeyGenerator writes one key field as the bare value. Default: true from version 9 on;
+below it such a table is refused without this."""
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 

@@ -15,12 +15,10 @@ from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options
 from eventide.filter_expression import parse_filter
 from eventide.reader import Rows
-from eventide_core.config import Options
+from eventide_core.config import QUERY_TYPE, Options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-QUERY_TYPE = "hoodie.datasource.query.type"
 
 
 class Query(StrEnum):

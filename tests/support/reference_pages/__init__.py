@@ -1,0 +1,21 @@
+"""The pages of docs/reference, made from the code: options, command line, errors.
+
+`./run docs` writes them (`python -m support.reference_pages`), and a test holds the committed ones to what it would write.
+"""
+
+from pathlib import Path
+
+from support.reference_pages.command_line import command_line_page
+from support.reference_pages.configuration import configuration_page
+from support.reference_pages.errors import errors_page
+
+FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+
+
+def pages() -> dict[str, str]:
+    """Each page by its file name, as the code has it now."""
+    return {
+        "configuration.md": configuration_page(),
+        "command_line.md": command_line_page(),
+        "errors.md": errors_page(),
+    }
