@@ -11,11 +11,6 @@ from dataclasses import dataclass
 
 from eventide_core.table.event_time import EventTimeRange
 
-CUT_KEY = "hoodie.ro.event.time.cut"
-WATERMARK_KEY = "hoodie.ro.event.time.watermark"
-EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"
-LATE_RECORDS_KEY = "hoodie.ro.late.records"
-
 
 @dataclass(frozen=True, slots=True)
 class Freshness:

@@ -1,20 +1,14 @@
 """What a completed compaction writes on the timeline."""
 
-import json
 from collections.abc import Mapping, Sequence
 
-from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY, LATE_RECORDS_KEY, WATERMARK_KEY, Freshness
-from eventide_core.errors import CorruptTimelineError
+from eventide_core.action.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.internal_schema import LATEST_SCHEMA_KEY
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
-
-LINKS_KEY = "eventide.symlink.operations"
-LINK_MODE_KEY = "eventide.link.mode"
-FALLBACKS_KEY = "eventide.fallbacks"
-WAITING_KEY = "eventide.waiting.event.times"
+from eventide_core.table.publication import Publication, PublishedCut
 
 
 def commit_metadata(
@@ -30,22 +24,20 @@ def commit_metadata(
     for op in plan.operations:
         result = by_base[op.path_of(op.new_base_name)]
         stats[op.partition] = (*stats.get(op.partition, ()), _base_stat(op, result), *_link_stats(op, result))
-    links = {
-        op.path_of(left.linked_name): left.log.name
-        for op in plan.operations
-        for left in op.remaining
-        if left.linked_name is not None
-    }
-    extra = {
-        "schema": plan.schema,
-        **_published(plan, fresh),
-        LINK_MODE_KEY: plan.link_mode,
-        LINKS_KEY: json.dumps(links, sort_keys=True),
-        FALLBACKS_KEY: json.dumps(dict(plan.fallbacks), sort_keys=True),
-    }
-    waiting = {path: since for op in plan.operations for path, since in _waiting(op, by_base).items()}
-    if waiting:
-        extra[WAITING_KEY] = json.dumps(waiting, sort_keys=True)
+    published = Publication.write(
+        plan.instant,
+        link_mode=plan.link_mode,
+        cut=_published_cut(plan, fresh),
+        links={
+            op.path_of(left.linked_name): left.log.name
+            for op in plan.operations
+            for left in op.remaining
+            if left.linked_name is not None
+        },
+        fallbacks={str(reason): count for reason, count in plan.fallbacks.items()},
+        waiting={path: since for op in plan.operations for path, since in _waiting(op, by_base).items()},
+    )
+    extra = {"schema": plan.schema, **published.texts}
     if internal_schema is not None:
         extra[LATEST_SCHEMA_KEY] = internal_schema
     return CommitMetadata(stats, extra, "COMPACT", is_compacted=True)
@@ -70,21 +62,6 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
     return tuple(added)
 
 
-def waiting_of(commit: CommitMetadata) -> Mapping[str, int | None]:
-    """Of each log of the new slice that is in the base, all or part of it: the least event time of the rest, by path.
-
-    None where there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.
-    """
-    text = commit.extra_metadata.get(WAITING_KEY)
-    if text is None:
-        return {}
-    try:
-        return {str(path): None if since is None else int(since) for path, since in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        pass
-    raise CorruptTimelineError(f"a completed compaction says {WAITING_KEY}={text[:80]!r}, which are no event times")
-
-
 def _waiting(op: PlannedOperation, results: Mapping[str, MergeResult]) -> dict[str, int | None]:
     result = results[op.path_of(op.new_base_name)]
     since = result.waiting_from_ms
@@ -98,16 +75,12 @@ def _waiting(op: PlannedOperation, results: Mapping[str, MergeResult]) -> dict[s
     return found
 
 
-def _published(plan: CompactionPlan, fresh: Freshness) -> dict[str, str]:
-    """The cut and what belongs to it. A plan without one says nothing: the cut published before it stays true."""
+def _published_cut(plan: CompactionPlan, fresh: Freshness) -> PublishedCut | None:
+    """The cut and what belongs to it; None where the plan promises none."""
     if plan.cut_ms is None or plan.event_time_field is None:
-        return {}
-    return {
-        CUT_KEY: str(plan.cut_ms),
-        EVENT_TIME_FIELD_KEY: plan.event_time_field,
-        WATERMARK_KEY: str(plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms),
-        LATE_RECORDS_KEY: str(fresh.late_records),
-    }
+        return None
+    watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
+    return PublishedCut(plan.cut_ms, watermark_ms, fresh.late_records, plan.event_time_field)
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:

@@ -1,16 +1,13 @@
 """What the completed compactions on the active timeline say of themselves: freshness over time, and what it took."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eventide_core.action.freshness import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY
-from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import Clock, Storage
-from eventide_core.service.compaction_commit import FALLBACKS_KEY, LINK_MODE_KEY, LINKS_KEY
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
+from eventide_core.table.publication import Publication
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,17 @@ class PastCompaction:
 
 def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tuple[PastCompaction, ...]:
     """The compactions of eventide on the active timeline, by completion. Raises CorruptTimelineError."""
-    commits = [(i, state.commits[i.requested_time]) for i in state.timeline.writes]
-    ours = [(instant, commit) for instant, commit in commits if LINK_MODE_KEY in commit.extra_metadata]
+    ours = state.publications
     if not ours:
         return ()
     written_ms = {e.path.rpartition("/")[2]: e.modified_ms for e in storage.list(state.config.timeline_path)}
     # As an instant says when it completed by the wall of whoever wrote it, unless the table has it in UTC.
     ahead_ms = 0 if state.config.has_utc_instants else clock.local_offset_ms()
-    found = (_past(instant, commit, written_ms, ahead_ms) for instant, commit in ours)
+    found = (
+        _past(instant, ours[instant.requested_time], state.commits[instant.requested_time], written_ms, ahead_ms)
+        for instant in state.timeline.writes
+        if instant.requested_time in ours
+    )
     return tuple(sorted(found, key=lambda past: (past.completed_ms, past.instant)))
 
 
@@ -53,20 +53,20 @@ def pinned_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> int:
     return sum(made.get(log.path, 0) for found in state.view.latest_slices() for log in found.log_files)
 
 
-def _past(instant: Instant, commit: CommitMetadata, written_ms: Mapping[str, int], ahead_ms: int) -> PastCompaction:
-    said = commit.extra_metadata
-    links = _object(said, LINKS_KEY, instant).keys()
-    fallbacks = _object(said, FALLBACKS_KEY, instant)
+def _past(
+    instant: Instant, said: Publication, commit: CommitMetadata, written_ms: Mapping[str, int], ahead_ms: int
+) -> PastCompaction:
+    links = said.links
     return PastCompaction(
         instant=instant.requested_time,
         completed_ms=instant_epoch_ms(instant.completion_time or instant.requested_time) - ahead_ms,
         duration_ms=_duration_ms(instant, written_ms),
-        link_mode=said[LINK_MODE_KEY],
-        cut_ms=_number(said, CUT_KEY, instant),
-        watermark_ms=_number(said, WATERMARK_KEY, instant),
-        late_records=_number(said, LATE_RECORDS_KEY, instant),
+        link_mode=said.link_mode,
+        cut_ms=said.cut_ms,
+        watermark_ms=said.watermark_ms,
+        late_records=said.late_records,
         slices=sum(stat.log_version is None for stat in commit.stats),
-        fallbacks={reason: count for reason, count in fallbacks.items() if isinstance(count, int)},
+        fallbacks=said.fallbacks,
         linked_bytes={stat.path: stat.file_size_bytes for stat in commit.stats if stat.path in links},
     )
 
@@ -77,20 +77,3 @@ def _duration_ms(instant: Instant, written_ms: Mapping[str, int]) -> int | None:
     if begun is None or ended is None or ended < begun:  # gone, or copied from elsewhere in another order
         return None
     return ended - begun
-
-
-def _number(said: Mapping[str, str], key: str, instant: Instant) -> int | None:
-    text = said.get(key)
-    if text is None:
-        return None
-    if not text.removeprefix("-").isdecimal():
-        raise CorruptTimelineError(f"the compaction at {instant.requested_time} says {key}={text[:80]!r}, no number")
-    return int(text)
-
-
-def _object(said: Mapping[str, str], key: str, instant: Instant) -> dict[str, object]:
-    try:
-        return {str(name): value for name, value in json.loads(said.get(key) or "{}").items()}
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    raise CorruptTimelineError(f"the compaction at {instant.requested_time} says {key}={said[key][:80]!r}, no object")

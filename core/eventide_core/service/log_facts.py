@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.ports import Engine, LogContent, LogSummary
-from eventide_core.service.compaction_commit import waiting_of
+from eventide_core.service.needed_files import LEFT_OVER_VERSION
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import LOG_COMPACT, WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.publication import Publication
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
@@ -57,8 +58,8 @@ class LogFactsReader:
                 summary.has_merged_block,
                 waiting=summary.event_times,
             )
-        known = (self._known[log.path, log.size, shape.event_time_field] for log in wanted)
-        in_base = _in_base(state, wanted)
+        known = [self._known[log.path, log.size, shape.event_time_field] for log in wanted]
+        in_base = _in_base(state, known)
         return {fact.log.path: _still_waiting(fact, in_base) for fact in known}
 
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
@@ -133,13 +134,31 @@ def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | Non
     )
 
 
-def _in_base(state: TableState, logs: Iterable[LogFile]) -> dict[str, int | None]:
-    """The logs that are in their base in part or in whole, by path; see waiting_of.
+def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | None]:
+    """The logs that are in their base in part or in whole, by path; see Publication.waiting.
 
-    The compaction that gave a log its name tells. One that has left the active timeline doesn't: then all of it counts.
+    The compaction that gave a log its name tells. The archive is asked for one that has left the active timeline only where
+    a left-over of it has something before the cut: no other was merged early.
     """
-    commits = {log.name.instant for log in logs} & state.commits.keys()
-    return {path: since for time in commits for path, since in waiting_of(state.commits[time]).items()}
+    active = state.publications
+    told = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
+    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log)]
+    cut_ms = state.cut_ms if doubtful else None
+    if cut_ms is not None:
+        archived = {fact.log.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
+        for time in sorted(archived):
+            commit = state.archive.commit(time)
+            said = None if commit is None else Publication.of(time, commit)
+            told += [] if said is None else [said]
+    return {path: since for said in told for path, since in said.waiting.items()}
+
+
+def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
+    """Whether an archived compaction of eventide gave the log its name, as far as names tell."""
+    time = log.name.instant
+    if time not in state.compactions or not state.timeline.is_archived(time):
+        return False
+    return state.config.slices_by_completion_time or log.name.version == LEFT_OVER_VERSION
 
 
 def _still_waiting(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:

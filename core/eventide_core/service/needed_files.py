@@ -10,7 +10,7 @@ from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
-_LEFT_OVER_VERSION = 0  # of the logs that a compaction of eventide makes on version 6, where Hudi begins at 1
+LEFT_OVER_VERSION = 0  # of the logs that a compaction of eventide makes on version 6, where Hudi begins at 1
 
 
 def savepoints_of(files: TableFiles, state: TableState) -> Mapping[str, SavepointMetadata]:
@@ -63,7 +63,7 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
         log = LogFileName.parse(file.name)
         if log is None or log.instant not in gone:
             continue
-        if state.config.slices_by_completion_time or log.version == _LEFT_OVER_VERSION:
+        if state.config.slices_by_completion_time or log.version == LEFT_OVER_VERSION:
             found.append(file.path)
     return tuple(found)
 

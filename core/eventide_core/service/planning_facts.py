@@ -6,7 +6,6 @@ from eventide_core import config as keys
 from eventide_core.action.link_choice import LinkChoiceFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
-from eventide_core.service.compaction_commit import LINK_MODE_KEY
 from eventide_core.service.table import TableState
 from eventide_core.table.bucket import bucket_of_file_id
 from eventide_core.table.file_slice import FileSlice
@@ -63,11 +62,7 @@ def is_base_file_index(slices: Sequence[FileSlice], options: Options) -> bool:
 
 def backdated_compactions(state: TableState) -> frozenset[str]:
     """The requested times of the active compactions whose instant lies below their left-overs."""
-    return frozenset(
-        time
-        for time, metadata in state.commits.items()
-        if metadata.extra_metadata.get(LINK_MODE_KEY) == LinkMode.PREFIX
-    )
+    return frozenset(time for time, said in state.publications.items() if said.link_mode is LinkMode.PREFIX)
 
 
 def unused_instant(state: TableState, clock: Clock) -> str:

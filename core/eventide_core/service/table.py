@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
-from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY
 from eventide_core.errors import (
     CorruptTimelineError,
     MissingFileError,
@@ -23,6 +22,7 @@ from eventide_core.table.internal_schema import (
     SchemaVersion,
     require_stable_names,
 )
+from eventide_core.table.publication import Publication
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
@@ -202,31 +202,31 @@ class TableState:
         By completion, not by instant: a back-dated compaction may be the later one. Raises CorruptTimelineError.
         """
         last = self._last_cut()
-        if last is None:
-            return None
-        text = last.extra_metadata[CUT_KEY]
-        if not text.removeprefix("-").isdecimal():
-            raise CorruptTimelineError(
-                f"a completed compaction says {CUT_KEY}={text!r}, which is no number of milliseconds"
-            )
-        return int(text)
+        return None if last is None else last.cut_ms
 
     @property
     def cut_field(self) -> str | None:
         """The field whose event times the published cut is in terms of."""
         last = self._last_cut()
-        return None if last is None else last.extra_metadata.get(EVENT_TIME_FIELD_KEY)
+        return None if last is None else last.event_time_field
 
-    def _last_cut(self) -> CommitMetadata | None:
-        published = [i for i in self.timeline.writes if CUT_KEY in self.commits[i.requested_time].extra_metadata]
+    @property
+    def publications(self) -> dict[str, Publication]:
+        """What the compactions of eventide on the active timeline published, by requested time."""
+        found = ((time, Publication.of(time, commit)) for time, commit in self.commits.items())
+        return {time: said for time, said in found if said is not None}
+
+    def _last_cut(self) -> Publication | None:
+        active = self.publications
+        published = [i for i in self.timeline.writes if i.requested_time in active and active[i.requested_time].has_cut]
         if not published or self.config.slices_by_completion_time:
             # On version 6 no archived one is later than an active one, and to find one takes reading the whole archive.
             archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
             published += [instant for instant in archived if instant is not None]
         for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
-            metadata = self.commit(last)
-            if CUT_KEY in metadata.extra_metadata:  # not where Hudi has completed a plan of ours
-                return metadata
+            said = Publication.of(last.requested_time, self.commit(last))
+            if said is not None and said.has_cut:  # not where Hudi has completed a plan of ours
+                return said
         return None
 
 

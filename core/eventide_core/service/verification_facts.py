@@ -4,7 +4,6 @@ In this order, since others work on the table: timeline, listing, timeline once 
 between is nobody's orphan.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,10 +11,9 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.action.verification.facts import BlockFacts, LogScan, TableFacts
 from eventide_core.config import Options
-from eventide_core.errors import EventideError, StorageError
+from eventide_core.errors import CorruptTimelineError, EventideError, StorageError
 from eventide_core.ports import ContentAudit, Engine, Storage
 from eventide_core.service.attempt import Attempt, Problem
-from eventide_core.service.compaction_commit import LINKS_KEY
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.liveness import Liveness
@@ -28,6 +26,7 @@ from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.publication import Publication
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
@@ -358,10 +357,11 @@ def _left_overs(
     found: dict[str, str] = {}
     for instant in timeline.writes:
         metadata = commits.get(instant.requested_time)
+        said = None if metadata is None else Publication.of(instant.requested_time, metadata)
+        if said is None:
+            continue
         try:
-            links = json.loads(metadata.extra_metadata.get(LINKS_KEY, "{}") if metadata is not None else "{}")
-            found.update({str(path): path_in(path.rpartition("/")[0], str(name)) for path, name in links.items()})
-        except (ValueError, AttributeError):
-            path = f"{config.timeline_path}/{instant.file_name}"
-            unreadable[path] = f"says {LINKS_KEY} in a form that cannot be read"
+            found.update({path: path_in(path.rpartition("/")[0], name) for path, name in said.links.items()})
+        except CorruptTimelineError as error:
+            unreadable[f"{config.timeline_path}/{instant.file_name}"] = str(error)
     return found

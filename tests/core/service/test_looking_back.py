@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from eventide_core.action.freshness import CUT_KEY, EVENT_TIME_FIELD_KEY
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
-from eventide_core.ports import ArchivedAction
+from eventide_core.ports import ArchivedAction, LogSummary
+from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_slice import LogFile
 from eventide_core.table.file_system_view import FileSystemView
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import LinkMode
+from eventide_core.table.publication import Publication, PublishedCut
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
@@ -32,7 +40,8 @@ def _says(**extra: str) -> CommitMetadata:
 
 
 def _cut(milliseconds: int) -> CommitMetadata:
-    return CommitMetadata({}, {CUT_KEY: str(milliseconds), EVENT_TIME_FIELD_KEY: "ts"}, "COMPACT")
+    cut = PublishedCut(milliseconds, milliseconds, 0, "ts")
+    return CommitMetadata({}, Publication.write("", link_mode=LinkMode.COPY, cut=cut).texts, "COMPACT")
 
 
 @dataclass(slots=True)
@@ -41,6 +50,7 @@ class Archive:
 
     held: Mapping[Instant, CommitMetadata | None] = field(default_factory=dict[Instant, CommitMetadata | None])
     asked: list[str] = field(default_factory=list[str])
+    read: list[str] = field(default_factory=list[str])
 
     def refresh(self) -> None:
         raise AssertionError("a state stays as it is")
@@ -59,6 +69,7 @@ class Archive:
         raise AssertionError(f"a state stays as it is, without {actions}")
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
+        self.read.append(requested_time)
         return next((m for i, m in self.held.items() if i.requested_time == requested_time), None)
 
 
@@ -141,3 +152,69 @@ def test_a_write_whose_metadata_the_archive_lost_is_named() -> None:
     archive = Archive({_write(1, 2): None})
     with pytest.raises(CorruptTimelineError, match=_t(1)):
         _state({_write(7, 8): _says()}, archive).commit(_write(1, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Logs that all hold event times from `least_ms` to 300."""
+
+    least_ms: int
+
+    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
+        assert shape.event_time_field == "ts"
+        times = EventTimeRange(self.least_ms, 300)
+        return LogSummary(
+            log.path,
+            times,
+            frozenset({_t(1)}),
+            0,
+            has_rollback_block=False,
+            has_torn_block=False,
+            has_merged_block=False,
+        )
+
+
+class InLine:
+    def map(self, function: Any, items: Sequence[Any], *, on_done: object = None) -> list[Any]:
+        assert on_done is None
+        return [function(item) for item in items]
+
+
+def _waiting(log_version: int, archive: Archive, *, version: int, least_ms: int = 50) -> EventTimeRange:
+    """What waits in a log that a compaction at 3, archived since, gave its name; the last cut is 200."""
+    active = {_write(7, None if version == 6 else 8): _cut(200)}
+    state = _state(active, archive, version=version, compactions=(3, 7))
+    name = LogFileName("f", _t(3), log_version, "0-0-1")
+    log = LogFile(name, f"a/{name}", 100)
+    content: Any = Content(least_ms)
+    shape = RecordShape("{}", MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+    return LogFactsReader(content, InLine()).read(state, shape, [log], are_stats_proof=False)[log.path].waiting
+
+
+def _merged_early(log_version: int, *, version: int) -> Archive:
+    """A compaction at 3 that took of such a log what lies before 120."""
+    path = f"a/{LogFileName('f', _t(3), log_version, '0-0-1')}"
+    said = Publication.write(_t(3), link_mode=LinkMode.COPY, waiting={path: 120})
+    return Archive({_write(3, None if version == 6 else 4): CommitMetadata({}, said.texts, "COMPACT")})
+
+
+@pytest.mark.parametrize(("version", "log_version"), [(6, 0), (8, 1), (9, 2)])
+def test_what_an_archived_compaction_merged_early_does_not_wait(version: int, log_version: int) -> None:
+    archive = _merged_early(log_version, version=version)
+    assert _waiting(log_version, archive, version=version) == EventTimeRange(120, 300)
+
+
+def test_the_archive_is_not_asked_of_a_left_over_with_nothing_before_the_cut() -> None:
+    archive = _merged_early(1, version=9)
+    assert _waiting(1, archive, version=9, least_ms=200) == EventTimeRange(200, 300)
+    assert archive.read == []
+
+
+def test_on_version_6_the_archive_is_not_asked_of_a_log_that_a_writer_added_to_the_slice() -> None:
+    archive = _merged_early(0, version=6)
+    assert _waiting(1, archive, version=6) == EventTimeRange(50, 300)
+    assert archive.read == []
+
+
+def test_where_the_archive_lost_the_commit_all_of_the_left_over_waits() -> None:
+    assert _waiting(1, Archive(), version=9) == EventTimeRange(50, 300)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from eventide_core.action.freshness import CUT_KEY, WATERMARK_KEY
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Said, Unchecked
+from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
 
@@ -21,8 +21,11 @@ def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
     for time, plan in sorted(facts.compactions.items()):
         for op in plan.operations:
             yield from _one_operation(facts, plan, op)
-        said, planned = facts.commits[time].extra_metadata.get(CUT_KEY), plan.cut_ms
-        if said != (None if planned is None else str(planned)):
+        try:
+            said, planned = facts.publications[time].cut_ms, plan.cut_ms
+        except CorruptTimelineError:
+            continue  # the check of freshness tells
+        if said != planned:
             problem = f"publishes the cut {said}, and its plan {planned}"
             yield Finding(_commit_path(facts, time), problem, f"`eventide rollback TABLE {time}`, and compact again")
 
@@ -73,15 +76,18 @@ def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
     if facts.freshness_problem is not None:
         yield Unchecked(facts.freshness_problem)
     by_end = sorted(
-        (i for i in facts.timeline.writes if CUT_KEY in facts.extra_metadata(i.requested_time)),
+        (i for i in facts.timeline.writes if _has_cut(facts, i.requested_time)),
         key=lambda i: i.completion_time or i.requested_time,
     )
     highest: int | None = None
     for instant in by_end:
-        extra = facts.commits[instant.requested_time].extra_metadata
         place = _commit_path(facts, instant.requested_time)
         cure = f"`eventide rollback TABLE {instant.requested_time}`, and compact again"
-        cut, watermark = _number(extra[CUT_KEY]), _number(extra.get(WATERMARK_KEY, ""))
+        said = facts.publications[instant.requested_time]
+        try:
+            cut, watermark = said.cut_ms, said.watermark_ms
+        except CorruptTimelineError:
+            cut = watermark = None
         if cut is None or watermark is None:
             yield Finding(place, "publishes a cut or a watermark that is no number of milliseconds", cure)
             continue
@@ -136,8 +142,9 @@ def _commit_path(facts: TableFacts, time: str) -> str:
     return f"{facts.timeline_path}/{time if found is None else found.file_name}"
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.removeprefix("-").isdecimal() else None
+def _has_cut(facts: TableFacts, time: str) -> bool:
+    said = facts.publications.get(time)
+    return said is not None and said.has_cut
 
 
 COMPACTIONS = Check(

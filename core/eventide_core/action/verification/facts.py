@@ -12,6 +12,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_fil
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.publication import Publication
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.timeline import Timeline
 
@@ -142,14 +143,14 @@ class TableFacts:
         return {
             time: plan
             for time, plan in self.plans.items()
-            if isinstance(plan, CompactionPlan)
-            and time in self.commits
-            and any(key.startswith("eventide.") for key in self.commits[time].extra_metadata)
+            if isinstance(plan, CompactionPlan) and time in self.commits and time in self.publications
         }
 
-    def extra_metadata(self, time: str) -> Mapping[str, str]:
-        """What the completed write of that requested time says besides its files."""
-        return self.commits[time].extra_metadata if time in self.commits else {}
+    @cached_property
+    def publications(self) -> Mapping[str, Publication]:
+        """What compactions of eventide published, by requested time."""
+        found = ((time, Publication.of(time, commit)) for time, commit in self.commits.items())
+        return {time: said for time, said in found if said is not None}
 
     def slice_at(self, group: FileGroup, instant: str) -> FileSlice | None:
         """The slice of that base instant."""

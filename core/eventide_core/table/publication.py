@@ -1,0 +1,152 @@
+"""What a compaction of eventide publishes of itself, in its commit's extraMetadata: the one reader and writer of it.
+
+    hoodie.ro.event.time.cut         epoch milliseconds; this one and the next three where the compaction publishes a cut
+    hoodie.ro.event.time.field       the field whose event times they are
+    hoodie.ro.event.time.watermark   epoch milliseconds, as the commit found it: late records may have lowered it since
+    hoodie.ro.late.records           a count, as the commit found it
+    eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
+    eventide.symlink.operations      JSON: the path of each left-over's file in the new slice -> the name of the log it is of
+    eventide.fallbacks               JSON: reason -> how many slices were compacted in full for it
+    eventide.waiting.event.times     JSON: see Publication.waiting; absent where an exact cut took nothing early
+
+Nothing is parsed before it is asked for, so what is damaged says so only where it matters. A commit of a plan that another
+engine ran has none of these keys.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.plans import LinkMode
+
+_CUT_KEY = "hoodie.ro.event.time.cut"
+_EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"
+_WATERMARK_KEY = "hoodie.ro.event.time.watermark"
+_LATE_RECORDS_KEY = "hoodie.ro.late.records"
+_LINK_MODE_KEY = "eventide.link.mode"
+_LINKS_KEY = "eventide.symlink.operations"
+_FALLBACKS_KEY = "eventide.fallbacks"
+_WAITING_KEY = "eventide.waiting.event.times"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCut:
+    """The cut of a compaction and what belongs to it. Epoch milliseconds."""
+
+    cut_ms: int
+    watermark_ms: int
+    late_records: int
+    event_time_field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What the compaction at `instant`, a requested time, says: `texts` as they stand in extraMetadata.
+
+    Every property raises CorruptTimelineError where its text is not what it must be.
+    """
+
+    instant: str
+    texts: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, instant: str, commit: CommitMetadata) -> "Publication | None":
+        """What a completed write published; None where no compaction of eventide made it."""
+        return cls(instant, commit.extra_metadata) if _LINK_MODE_KEY in commit.extra_metadata else None
+
+    @classmethod
+    def write(
+        cls,
+        instant: str,
+        *,
+        link_mode: LinkMode,
+        cut: PublishedCut | None = None,
+        links: Mapping[str, str] | None = None,
+        fallbacks: Mapping[str, int] | None = None,
+        waiting: Mapping[str, int | None] | None = None,
+    ) -> "Publication":
+        """What a compaction is to publish. Without a cut it says nothing of freshness: the cut before it stays true."""
+        texts = {
+            _LINK_MODE_KEY: str(link_mode),
+            _LINKS_KEY: json.dumps(links or {}, sort_keys=True),
+            _FALLBACKS_KEY: json.dumps(fallbacks or {}, sort_keys=True),
+        }
+        if cut is not None:
+            texts[_CUT_KEY] = str(cut.cut_ms)
+            texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
+            texts[_WATERMARK_KEY] = str(cut.watermark_ms)
+            texts[_LATE_RECORDS_KEY] = str(cut.late_records)
+        if waiting:
+            texts[_WAITING_KEY] = json.dumps(waiting, sort_keys=True)
+        return cls(instant, texts)
+
+    @property
+    def has_cut(self) -> bool:
+        return _CUT_KEY in self.texts
+
+    @property
+    def cut_ms(self) -> int | None:
+        return self._number(_CUT_KEY)
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """The watermark when the compaction was committed."""
+        return self._number(_WATERMARK_KEY)
+
+    @property
+    def late_records(self) -> int | None:
+        return self._number(_LATE_RECORDS_KEY)
+
+    @property
+    def event_time_field(self) -> str | None:
+        return self.texts.get(_EVENT_TIME_FIELD_KEY)
+
+    @property
+    def link_mode(self) -> LinkMode:
+        text = self.texts[_LINK_MODE_KEY]
+        if text not in list(LinkMode):
+            raise self._corrupt(_LINK_MODE_KEY, f"none of {', '.join(LinkMode)}")
+        return LinkMode(text)
+
+    @property
+    def links(self) -> Mapping[str, str]:
+        """Of each left-over's file that the compaction made, by path, the name of the log that it is of."""
+        return {path: str(name) for path, name in self._object(_LINKS_KEY).items()}
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """How many slices were compacted in full, by reason."""
+        return {reason: count for reason, count in self._object(_FALLBACKS_KEY).items() if isinstance(count, int)}
+
+    @property
+    def waiting(self) -> Mapping[str, int | None]:
+        """Of each log of the new slice that is in the base, all or part of it: the least event time of the rest, by path.
+
+        None where there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.
+        """
+        found = self._object(_WAITING_KEY)
+        if not all(since is None or isinstance(since, int) for since in found.values()):
+            raise self._corrupt(_WAITING_KEY, "no event times")
+        return found
+
+    def _number(self, key: str) -> int | None:
+        text = self.texts.get(key)
+        if text is None:
+            return None
+        if not text.removeprefix("-").isdecimal():
+            raise self._corrupt(key, "no number")
+        return int(text)
+
+    def _object(self, key: str) -> dict[str, Any]:
+        try:
+            return {str(name): value for name, value in json.loads(self.texts.get(key) or "{}").items()}
+        except (ValueError, AttributeError, RecursionError):
+            raise self._corrupt(key, "no object") from None
+
+    def _corrupt(self, key: str, what: str) -> CorruptTimelineError:
+        return CorruptTimelineError(
+            f"the compaction at {self.instant} says {key}={self.texts[key][:80]!r}, {what}; roll it back and compact again"
+        )
