@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.service.schedule_compaction import DraftPlan
+from eventide_core.service.draft_plan import DraftPlan
 from eventide_core.table.instant import instant_time
 from eventide_core.table.plans import LeftOver, PlannedOperation
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
+from eventide.compaction_request import GivenWords, compaction_request
 from eventide.metrics import publish_metrics
 from eventide.plan import Plan
 from eventide.progress import NoProgress
@@ -14,19 +15,14 @@ from eventide.report import Report, SliceCoverage, coverage, gather, render, wri
 from eventide.show import TableDescription, describe
 from eventide.table_service import TableService
 from eventide.writer import create_table, incoming_records
-from eventide_core import config as keys
-from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.action.verification.result import Verification
-from eventide_core.config import LinkChoice, Options
-from eventide_core.errors import ConfigError, NothingToDoError
+from eventide_core.errors import NothingToDoError
 from eventide_core.ports import Engine, Progress
 from eventide_core.service.clean import CleanResult
 from eventide_core.service.run_compaction import CompactionResult
 from eventide_core.service.table import TableState
-from eventide_core.table.event_time import parse_threshold
-from eventide_core.table.plans import Cut
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.slice_read import QueryPlan
 from eventide_core.table.write_shape import WriteOperation
@@ -129,14 +125,18 @@ class Table:
         data_latency_seconds: int | None = None,
         cut: str | None = None,
         link_mode: str | None = None,
+        align: str | None = None,
+        time_zone: str | None = None,
     ) -> Plan:
         """What a compaction would do; writes nothing. `print(plan.explain())` tells it to a person.
 
         `before` is T: ISO-8601 with a zone, or epoch milliseconds; data at T itself is not included. Instead
         `data_latency_seconds` takes T as the time now less that. Without either, the options say: their strategy what
-        is compacted, their trigger whether a compaction is due (`plan.idle`).
+        is compacted, their trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h, floors T to the
+        start of a day or an hour in `time_zone` (UTC).
         """
-        request = self._request(before, data_latency_seconds, cut, link_mode)
+        given = GivenWords(before, data_latency_seconds, cut, link_mode, align, time_zone)
+        request = compaction_request(self.options, given)
         return Plan(request, self._application.scheduler.plan(request))
 
     def schedule(self, plan: Plan) -> Plan:
@@ -196,7 +196,9 @@ class Table:
 
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
         """The table service, by the strategy, the trigger and T or the data's latency that the options name."""
-        return TableService(self._application, self._request(None, None, cut, link_mode))
+        return TableService(
+            self._application, compaction_request(self.options, GivenWords(cut=cut, link_mode=link_mode))
+        )
 
     def savepoint(self, instant: str, *, comments: str = "") -> SavepointMetadata:
         """Keeps the table as of the completed write at an instant: nothing of it is cleaned until that is deleted."""
@@ -284,32 +286,6 @@ class Table:
 
     def _on(self, engine: "SparkSession | Engine") -> Application:
         return assemble(self.uri, self.options, engine=_engine(engine), storage=self._application.storage)
-
-    def _request(
-        self, before: str | int | None, data_latency_seconds: int | None, cut: str | None, link_mode: str | None
-    ) -> CompactionRequest:
-        given: dict[str, str] = {}
-        if before is not None or data_latency_seconds is not None:
-            given = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""}
-        if before is not None:
-            given[keys.THRESHOLD] = str(before)
-        if data_latency_seconds is not None:
-            given[keys.DATA_LATENCY] = str(data_latency_seconds)
-        if cut is not None:
-            given[keys.CUT] = cut
-        if link_mode is not None:
-            given[keys.LINK_MODE] = link_mode
-        options = Options({**self.options, **given})
-        threshold = options.text(keys.THRESHOLD)
-        if threshold is not None and options.text(keys.DATA_LATENCY) is not None:
-            raise ConfigError("give either T or the data's latency, not both")
-        return CompactionRequest(
-            threshold_ms=None if threshold is None else parse_threshold(threshold),
-            data_latency_seconds=options.integer(keys.DATA_LATENCY, 0) if options.text(keys.DATA_LATENCY) else None,
-            link_choice=options.choice(keys.LINK_MODE, LinkChoice.AUTO),
-            is_for_t=before is not None or data_latency_seconds is not None,
-            cut=options.choice(keys.CUT, Cut.FILE),
-        )
 
 
 def _engine(engine: "SparkSession | Engine") -> Engine:

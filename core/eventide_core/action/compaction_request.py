@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, threshold_of_latency
+from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, ThresholdBelowCutError
 from eventide_core.table.plans import Cut
 
 
@@ -13,7 +14,7 @@ class CompactionRequest:
     """T itself, or T as the time now less the latency of the data; neither for a strategy that knows no event time.
 
     `is_for_t`: the user has asked for T by name, not by an option. Then no trigger is asked whether it is due, and the
-    strategy has to know event time.
+    strategy has to know event time. `alignment` floors T to the start of a day, an hour or the like.
     """
 
     threshold_ms: int | None
@@ -21,8 +22,25 @@ class CompactionRequest:
     link_choice: LinkChoice
     is_for_t: bool = True
     cut: Cut = Cut.FILE
+    alignment: Alignment | None = None
 
-    def threshold_at(self, now_ms: int) -> int:
+    def threshold_at(self, now_ms: int, published_ms: int | None) -> int:
+        """T, aligned, but not below the cut that is published already: between two boundaries that is what stays to reach.
+
+        Raises ThresholdBelowCutError where what was asked for lies before the published cut.
+        """
+        asked_ms = self._asked_at(now_ms)
+        if published_ms is not None and asked_ms < published_ms:
+            raise ThresholdBelowCutError(
+                f"T {asked_ms} lies before the published cut {published_ms}: the cut falls only by rollback or restore; "
+                "give a T at or after it"
+            )
+        if self.alignment is None:
+            return asked_ms
+        aligned_ms = self.alignment.floor(asked_ms)
+        return aligned_ms if published_ms is None else max(aligned_ms, published_ms)
+
+    def _asked_at(self, now_ms: int) -> int:
         if self.threshold_ms is not None:
             return self.threshold_ms
         if self.data_latency_seconds is not None:

@@ -40,13 +40,13 @@ from eventide_core.service.compaction_files import (
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.planned_slices import is_as_planned
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
-from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation, require_ours
+from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
 
 CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
@@ -140,7 +140,7 @@ class CompactionRunner:
             self.metadata.check(state.config, RowChange.NONE)
             self._check_pending(state, plan)
             check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
-            changed = [op for op in plan.operations if not _is_as_planned(state, plan, op)]
+            changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
             if changed:
                 if pending.state is State.INFLIGHT:
                     names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
@@ -231,7 +231,7 @@ class CompactionRunner:
                 # On version 6 a write that began after step 2 has seen the plan and appends to the new slice.
                 check_pending_writes(state.timeline, plan.instant)
             for op in plan.operations:
-                if not _is_as_planned(state, plan, op):
+                if not is_as_planned(state, plan, op):
                     raise PlanMismatchError(
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
@@ -293,30 +293,3 @@ class CompactionRunner:
 def _pending_bound(plan: CompactionPlan, table_version: int) -> str:
     """Pending writes requested before this time stand in the plan's way: on version 6 any."""
     return plan.instant if table_version >= 8 else "9"
-
-
-def _is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
-    """Whether the slice that the plan took is still what it was: same base, and the same logs below the new slice."""
-    found = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
-    if found is None:
-        return False
-    present = {(log.path, log.size) for log in found.log_files if not _is_in_new_slice(state, plan.instant, log)}
-    expected = {(log.path, log.size) for log in op.compacted}
-    if plan.link_mode is not LinkMode.PREFIX:
-        expected |= {(left.log.path, left.log.size) for left in op.remaining}
-        return present == expected
-    above = {(log.path, log.size) for log in found.log_files}
-    return present == expected and all((left.log.path, left.log.size) in above for left in op.remaining)
-
-
-def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:
-    base = file_slice.base_file
-    return file_slice.base_instant == op.base_instant and (base.path if base else None) == op.base_path
-
-
-def _is_in_new_slice(state: TableState, instant: str, log: LogFile) -> bool:
-    """Whether the log belongs, or will belong, to the slice that begins at the plan's instant."""
-    if not state.config.slices_by_completion_time:
-        return log.name.instant == instant
-    completion = state.timeline.completion_time(log.name.instant)
-    return completion is not None and completion >= instant

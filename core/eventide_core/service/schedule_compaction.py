@@ -20,7 +20,7 @@ from eventide_core.action.compaction_trigger import (
     due,
     trigger_rule,
 )
-from eventide_core.action.freshness import Freshness, freshness, publishable_cut
+from eventide_core.action.freshness import freshness, publishable_cut
 from eventide_core.action.link_choice import choose_link
 from eventide_core.action.slice_selection import (
     ExactCut,
@@ -34,8 +34,9 @@ from eventide_core.action.slice_selection import (
 from eventide_core.action.slice_split import judge_split
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import LinkChoice, Options, ParquetCodec
-from eventide_core.errors import BusyError, RefusedError, ThresholdBelowCutError
+from eventide_core.errors import BusyError, RefusedError
 from eventide_core.ports import Capability, Clock, LogContent, RowChange, TableLock
+from eventide_core.service.draft_plan import DraftPlan
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
@@ -57,33 +58,6 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
 MAX_LEFT_OVERS_DEFAULT = 30
-
-
-@dataclass(frozen=True, slots=True)
-class DraftPlan:
-    """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
-
-    `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already.
-    """
-
-    plan: CompactionPlan
-    strategy: str
-    due: Due | None
-    predicted: Freshness
-    untouched_slices: int
-    notes: tuple[str, ...]
-    published_ms: int | None
-
-    @property
-    def idle(self) -> str | None:
-        """Why nothing is to be done now; None where the plan is to be made."""
-        if self.due is not None and not self.due.is_due:
-            return f"{self.due.trigger} is not due: {self.due.reason}"
-        if not self.plan.operations and self.plan.cut_ms is None:
-            return f"{self.strategy} finds nothing to compact"
-        if self.due is not None and not self.plan.operations and self.plan.cut_ms == self.published_ms:
-            return f"everything before {self.published_ms} is compacted, and the cut is published"
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +140,8 @@ class CompactionScheduler:
         if not strategy.is_by_event_time:
             request.check_strategy(str(strategy))
             return self._whole_slices(state, strategy, now, is_due, notes)
-        threshold_ms = request.threshold_at(self.clock.now_ms())
         published_ms = state.cut_ms
-        if published_ms is not None and threshold_ms < published_ms:
-            raise ThresholdBelowCutError(
-                f"T {threshold_ms} lies before the published cut {published_ms}: the cut falls only by rollback or restore; "
-                "give a T at or after it"
-            )
+        threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
         slices = [s for s in state.view.latest_slices() if s.log_files]
@@ -216,7 +185,9 @@ class CompactionScheduler:
         plan = plan_compaction(selections, link, terms)
         left = _left_waiting(facts, selections)
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
-        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(selections), notes, published_ms)
+        untouched = len(slices) - len(selections)
+        is_aligned = request.alignment is not None
+        return DraftPlan(plan, str(strategy), is_due, predicted, untouched, notes, published_ms, is_aligned)
 
     def _whole_slices(
         self, state: TableState, strategy: ChosenStrategy, now: str, is_due: Due | None, notes: tuple[str, ...]

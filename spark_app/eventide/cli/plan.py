@@ -30,6 +30,10 @@ _COMPACTION_OPTIONS = (
         type=click.Choice([str(mode) for mode in LinkChoice]),
         help="How left-over logs stay visible.  [default: auto]",
     ),
+    click.option("--align", metavar="DURATION", help="Floor T to the start of a day (1d), an hour (1h) or the like."),
+    click.option(
+        "--time-zone", metavar="ZONE", help="Where days and hours of --align begin: Europe/Berlin.  [default: UTC]"
+    ),
     event_time_option,
 )
 
@@ -55,6 +59,8 @@ def plan_for(table: Table, words: dict[str, Any]) -> Plan:
         data_latency_seconds=words["data_latency"],
         cut=words["cut"],
         link_mode=words["link_mode"],
+        align=words["align"],
+        time_zone=words["time_zone"],
     )
 
 

@@ -15,7 +15,7 @@ from eventide.cli.plan import compaction_options
 from eventide.cli.settings import Settings, common_options
 from eventide.moment import moment
 from eventide.table_service import Round
-from eventide_core.config import DATA_LATENCY, EVENT_TIME_FIELD
+from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -38,6 +38,8 @@ def serve(
     data_latency: int | None,
     cut: str | None,
     link_mode: str | None,
+    align: str | None,
+    time_zone: str | None,
     event_time: str | None,
 ) -> None:
     """Serve a table, round after round.
@@ -48,6 +50,7 @@ def serve(
     """
     settings = settings.having(EVENT_TIME_FIELD, event_time)
     settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))
+    settings = settings.having(ALIGN, align).having(ALIGN_ZONE, time_zone)
     with settings.table(table, on_spark_by_default=True) as opened, _told_to_end() as ending:
         service = opened.service(cut=cut, link_mode=link_mode)
         number, exit_code = 0, 0

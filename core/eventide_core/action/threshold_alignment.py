@@ -1,0 +1,54 @@
+"""T floored to the start of a day, an hour or a part of one, in a time zone: for snapshots of whole days and hours.
+
+1. T is taken as the clock on the wall shows it there, and floored to a multiple of the length since midnight.
+2. Where clocks are put forward over a boundary, it is the moment of the change.
+3. Where they are put back and the wall shows a boundary twice, both are boundaries up to lengths of an hour; of a longer
+   length it is the first alone: a day begins once.
+
+Lengths divide an hour or a day without a rest, so that each day has the same boundaries.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from eventide_core.config import ALIGN
+from eventide_core.errors import ConfigError
+
+_HOUR, _DAY = 3600, 86_400
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The length from boundary to boundary, and the zone whose midnight they are counted from."""
+
+    seconds: int
+    zone: tzinfo = UTC
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a length that fits neither an hour nor a day."""
+        fits_hour = self.seconds > 0 and _HOUR % self.seconds == 0
+        fits_day = self.seconds > 0 and self.seconds % _HOUR == 0 and _DAY % self.seconds == 0
+        if not (fits_hour or fits_day):
+            raise ConfigError(
+                f"option {ALIGN}: {self.seconds} seconds divide neither an hour nor a day: give 15m, 1h, 6h, 1d or the like"
+            )
+
+    def floor(self, epoch_ms: int) -> int:
+        """The last boundary at or before a time. Raises ConfigError for one beyond the years that calendars have."""
+        try:
+            local = (_EPOCH + epoch_ms * _MS).astimezone(self.zone)
+            midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+            second = local.hour * 3600 + local.minute * 60 + local.second
+            boundary = midnight + timedelta(seconds=second - second % self.seconds)  # as the wall shows it
+            first, again = (_epoch_ms(boundary.replace(fold=fold)) for fold in (0, 1))
+        except OverflowError:
+            raise ConfigError(f"T {epoch_ms} lies beyond all calendars, so {ALIGN} cannot align it") from None
+        if again > first:  # shown twice
+            return again if self.seconds <= _HOUR and again <= epoch_ms else first
+        return first if first <= epoch_ms else again
+
+
+def _epoch_ms(moment: datetime) -> int:
+    return (moment.astimezone(UTC) - _EPOCH) // _MS

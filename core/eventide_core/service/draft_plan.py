@@ -1,0 +1,37 @@
+"""What a compaction would do, before anything is written."""
+
+from dataclasses import dataclass
+
+from eventide_core.action.compaction_trigger import Due
+from eventide_core.action.freshness import Freshness
+from eventide_core.table.plans import CompactionPlan
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPlan:
+    """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
+
+    `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
+    `is_aligned` says that T was floored to a boundary, before which there may be nothing new.
+    """
+
+    plan: CompactionPlan
+    strategy: str
+    due: Due | None
+    predicted: Freshness
+    untouched_slices: int
+    notes: tuple[str, ...]
+    published_ms: int | None
+    is_aligned: bool = False
+
+    @property
+    def idle(self) -> str | None:
+        """Why nothing is to be done now; None where the plan is to be made."""
+        if self.due is not None and not self.due.is_due:
+            return f"{self.due.trigger} is not due: {self.due.reason}"
+        if not self.plan.operations and self.plan.cut_ms is None:
+            return f"{self.strategy} finds nothing to compact"
+        may_wait = self.due is not None or self.is_aligned
+        if may_wait and not self.plan.operations and self.plan.cut_ms == self.published_ms:
+            return f"everything before {self.published_ms} is compacted, and the cut is published"
+        return None

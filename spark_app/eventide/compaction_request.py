@@ -1,0 +1,77 @@
+"""What a user asks of a compaction, by words that go before options."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
+from eventide_core import config as keys
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.threshold_alignment import Alignment
+from eventide_core.config import LinkChoice, Options
+from eventide_core.errors import ConfigError
+from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.plans import Cut
+
+
+@dataclass(frozen=True, slots=True)
+class GivenWords:
+    """What was said of this compaction; what was not, None, the options say."""
+
+    before: str | int | None = None
+    data_latency_seconds: int | None = None
+    cut: str | None = None
+    link_mode: str | None = None
+    align: str | None = None
+    time_zone: str | None = None
+
+    @property
+    def is_for_t(self) -> bool:
+        return self.before is not None or self.data_latency_seconds is not None
+
+
+def compaction_request(values: Mapping[str, str], words: GivenWords) -> CompactionRequest:
+    """The request that these options and words make. Raises ConfigError, InvalidThresholdError."""
+    said: dict[str, object] = {
+        keys.THRESHOLD: words.before,
+        keys.DATA_LATENCY: words.data_latency_seconds,
+        keys.CUT: words.cut,
+        keys.LINK_MODE: words.link_mode,
+        keys.ALIGN: words.align,
+        keys.ALIGN_ZONE: words.time_zone,
+    }
+    # Of T and the data's latency, which exclude each other, a word takes the place of either option.
+    hidden = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""} if words.is_for_t else {}
+    given = {key: str(value) for key, value in said.items() if value is not None}
+    options = Options({**values, **hidden, **given})
+    threshold = options.text(keys.THRESHOLD)
+    if threshold is not None and options.text(keys.DATA_LATENCY) is not None:
+        raise ConfigError("give either T or the data's latency, not both")
+    return CompactionRequest(
+        threshold_ms=None if threshold is None else parse_threshold(threshold),
+        data_latency_seconds=options.integer(keys.DATA_LATENCY, 0) if options.text(keys.DATA_LATENCY) else None,
+        link_choice=options.choice(keys.LINK_MODE, LinkChoice.AUTO),
+        is_for_t=words.is_for_t,
+        cut=options.choice(keys.CUT, Cut.FILE),
+        alignment=_alignment(options),
+    )
+
+
+def _alignment(options: Options) -> Alignment | None:
+    zone = options.text(keys.ALIGN_ZONE)
+    if options.text(keys.ALIGN) is None:
+        if zone is not None:
+            raise ConfigError(
+                f"option {keys.ALIGN_ZONE}={zone!r} says where days begin: give {keys.ALIGN}, such as 1d, too"
+            )
+        return None
+    seconds = options.duration(keys.ALIGN, 0)
+    if zone is None:
+        return Alignment(seconds, UTC)
+    try:
+        return Alignment(seconds, ZoneInfo(zone))
+    except (OSError, ValueError):  # no such zone, or no name of one
+        raise ConfigError(
+            f"option {keys.ALIGN_ZONE}={zone!r} is no time zone that is known here: give a name such as Europe/Berlin; "
+            "where the machine has none, `pip install tzdata` brings them"
+        ) from None
