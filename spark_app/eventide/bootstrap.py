@@ -25,7 +25,7 @@ from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock
+from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
 from eventide_core.service.append import Append
 from eventide_core.service.archive import Archiver
 from eventide_core.service.clean import Cleaner
@@ -82,7 +82,7 @@ class Application:
     metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
     bases: BaseContent
-    metrics: MetricsSink | None
+    metrics: MetricsSink | Unreported | None
     engine: Engine
     clock: Clock
     options: Options

@@ -1,12 +1,13 @@
 """Measures a table and tells the sink that the options name."""
 
 import logging
+from functools import cache
 
 from eventide.bootstrap import Application
 from eventide.show import describe
 from eventide_core.action.backlog import backlog
-from eventide_core.errors import EventideError
-from eventide_core.service.compaction_history import compaction_history, pinned_bytes
+from eventide_core.ports import MetricsSink, Unreported
+from eventide_core.service.compaction_history import compaction_history, kept_bytes
 from eventide_core.service.metrics import table_metrics
 
 _LOG = logging.getLogger(__name__)
@@ -15,18 +16,31 @@ _LOG = logging.getLogger(__name__)
 def publish_metrics(application: Application) -> None:
     """The table's metrics as they are now; nothing where they are off.
 
-    What fails here is logged and fails nothing else: what was measured has happened.
+    What fails here is logged and fails nothing else: what was measured has happened. Why nobody is told, where metrics are
+    on, is logged once in a process.
     """
-    if application.metrics is None:
-        return
-    try:
-        table = describe(application)
-        state = table.state
-        history = compaction_history(state, application.storage, application.clock)
-        fresh = None if table.problems else application.freshness.now(state)
-        now_ms = application.clock.now_ms()
-        logs = backlog(table.file_slices, table.facts)
-        metrics = table_metrics(fresh, logs, pinned_bytes(state, history), history, now_ms)
-        application.metrics.write(state.config.name, now_ms, metrics)
-    except EventideError as error:
-        _LOG.warning("no metrics were written: %s", error)
+    match application.metrics:
+        case None:
+            pass
+        case Unreported(why):
+            _tell_once(why)
+        case sink:
+            try:
+                _measure(application, sink)
+            except Exception as error:  # be it a mistake of a library's or our own: a commit stands behind it
+                _LOG.warning("no metrics were written: %s", error)
+
+
+def _measure(application: Application, sink: MetricsSink) -> None:
+    table = describe(application)
+    state = table.state
+    history = compaction_history(state, application.storage, application.clock)
+    fresh = None if table.problems else application.freshness.now(state)
+    now_ms = application.clock.now_ms()
+    logs = backlog(table.file_slices, table.facts)
+    sink.write(state.config.name, now_ms, table_metrics(fresh, logs, kept_bytes(state, history), history, now_ms))
+
+
+@cache
+def _tell_once(why: str) -> None:
+    _LOG.warning("metrics are on, and go nowhere: %s", why)

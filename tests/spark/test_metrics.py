@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from eventide import Table
+from eventide import Table, metrics
+from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
 from eventide_core.table.plans import FallbackReason
 from support import golden
 from support.command_line import run, run_json
+from support.small_table import make, rows
 
 T_MS = 1_700_002_200_000
 SAMPLE = re.compile(r'([a-z_]+)\{table="((?:[^"\\]|\\.)*)"(?:,reason="([a-z-]+)")?\} (-?[0-9.e+]+)')
@@ -23,7 +25,7 @@ def table(tmp_path: Path) -> Path:
     return golden.unpack("v9_no_deletes", tmp_path)
 
 
-def options(file: Path, reporter: str) -> tuple[str, ...]:
+def to_file(file: Path, reporter: str = "PROMETHEUS_TEXTFILE") -> tuple[str, ...]:
     keys = {"on": "true", "reporter.type": reporter, "reporter.file.path": str(file)}
     return tuple(word for key, value in keys.items() for word in ("--option", f"hoodie.metrics.{key}={value}"))
 
@@ -46,7 +48,7 @@ def samples(file: Path) -> dict[str, Any]:
 
 def test_a_compaction_tells_what_it_reached_and_what_waits(table: Path, tmp_path: Path) -> None:
     file = tmp_path / "trips.prom"
-    words = ("--option", "hoodie.payload.event.time.field=event_ts", *options(file, "PROMETHEUS_TEXTFILE"))
+    words = ("--option", "hoodie.payload.event.time.field=event_ts", *to_file(file))
     run_json("compact", table, "--before", T_MS, "--engine", "local", *words)
     told = samples(file)
     logs = [log for found in Table.open(str(table)).state().view.latest_slices() for log in found.log_files]
@@ -65,26 +67,76 @@ def test_a_compaction_tells_what_it_reached_and_what_waits(table: Path, tmp_path
 def test_freshness_adds_a_line_each_time(table: Path, tmp_path: Path) -> None:
     file = tmp_path / "trips.jsonl"
     for _ in range(2):
-        run_json("freshness", table, *options(file, "json_lines"))
+        run_json("freshness", table, *to_file(file, "json_lines"))
     first, second = (json.loads(line) for line in file.read_text().splitlines())
     assert first["table"] == second["table"]
     assert first["eventide_file_slices_with_log_files"] == 4
     assert "eventide_ro_event_time_watermark_timestamp_seconds" not in first  # there is none yet
 
 
+def test_carried_tombstones_are_counted_as_long_as_a_slice_has_them(tmp_path: Path) -> None:
+    file = tmp_path / "trips.prom"
+    keys = {"on": "true", "reporter.type": "PROMETHEUS_TEXTFILE", "reporter.file.path": str(file)}
+    made = make(tmp_path / "t", 9)
+    table = Table.open(made.uri, {**made.options, **{f"hoodie.metrics.{key}": value for key, value in keys.items()}})
+    table.upsert(rows(("k0", -9, "base"), ("k2", -9, "base")))
+    table.delete(rows(("k2", -3, "gone")))
+    table.upsert(rows(("k0", 9, "stays"), ("k2", -5, "older than the delete")))
+    result = table.compact(table.plan_compaction(data_latency_seconds=1800, cut="exact"))
+    carried = result.metrics["carried_tombstones"], samples(file)["eventide_last_compaction_carried_tombstones"]
+    assert carried == (1, 1)
+    logs = {path.name: path.stat().st_size for path in (tmp_path / "t").rglob(".*.log.*")}
+    links = table.state().commits[result.instant].extra_metadata["eventide.symlink.operations"]
+    made_by_it = {stat.path.rpartition("/")[2] for stat in table.state().commits[result.instant].stats} & logs.keys()
+    (tombstones,) = made_by_it - {path.rpartition("/")[2] for path in json.loads(links)}
+    assert samples(file)["eventide_carried_tombstones_bytes"] == logs[tombstones] > 0
+    table.compact(table.plan_compaction(before=4_000_000_000_000))
+    assert samples(file)["eventide_carried_tombstones_bytes"] == 0
+
+
 def test_a_round_of_the_service_tells_too(table: Path, tmp_path: Path) -> None:
     file = tmp_path / "trips.prom"
-    words = ("--rounds", "1", "--data-latency", "30m", "--engine", "local", *options(file, "PROMETHEUS_TEXTFILE"))
+    words = ("--rounds", "1", "--data-latency", "30m", "--engine", "local", *to_file(file))
     assert run("serve", table, *words).exit_code == 0
     assert samples(file)["eventide_log_files"] == 0
 
 
 def test_metrics_that_cannot_be_written_fail_nothing(table: Path, tmp_path: Path) -> None:
-    words = options(tmp_path / "nowhere" / "trips.prom", "PROMETHEUS_TEXTFILE")
+    words = to_file(tmp_path / "nowhere" / "trips.prom")
     assert run("freshness", table, *words).exit_code == 0
 
 
-@pytest.mark.parametrize("reporter", ["GRAPHITE", "PROMETHEUS_TEXTFILE"])
-def test_a_reporter_of_hudis_and_one_without_a_file_are_wrong_usage(reporter: str, table: Path) -> None:
-    words = ("--option", "hoodie.metrics.on=true", "--option", f"hoodie.metrics.reporter.type={reporter}")
-    assert run("freshness", table, *words).exit_code == 2
+@pytest.mark.parametrize("words", [("hoodie.metrics.reporter.type=PROMETHEUS_TEXTFILE",), ("hoodie.metrics.on=yes",)])
+def test_a_reporter_without_its_file_and_a_bad_value_are_wrong_usage(words: tuple[str, ...], table: Path) -> None:
+    options = [part for word in ("hoodie.metrics.on=true", *words) for part in ("--option", word)]
+    assert run("freshness", table, *options).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("hoodie.metrics.reporter.type=GRAPHITE",), ("hoodie.metrics.reporter.class=com.example.Own",)],
+    ids=["nothing said", "a reporter of Hudi's", "a class"],
+)
+def test_options_shared_with_hudi_are_told_of_once_and_fail_nothing(
+    words: tuple[str, ...], table: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics._tell_once.cache_clear()  # pyright: ignore[reportPrivateUsage]  # other tests may have said the same
+    options = [part for word in ("hoodie.metrics.on=true", *words) for part in ("--option", word)]
+    for _ in range(2):
+        assert run("freshness", table, *options).exit_code == 0
+    assert run("show", table, *options).exit_code == 0
+    (told,) = caplog.messages
+    assert "give eventide another hoodie.metrics.reporter.type" in told
+
+
+def test_a_completed_compaction_is_told_although_its_reporter_breaks(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaks(*_: object) -> None:
+        raise RuntimeError("a mistake of a library's")
+
+    monkeypatch.setattr(PrometheusTextfile, "write", breaks)
+    words = ("--option", "hoodie.payload.event.time.field=event_ts", *to_file(tmp_path / "trips.prom"))
+    told = run_json("compact", table, "--before", T_MS, "--engine", "local", *words)
+    assert told["watermark_ms"] == T_MS
+    assert "a mistake of a library's" in caplog.text

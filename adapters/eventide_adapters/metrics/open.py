@@ -1,28 +1,156 @@
-"""Which sink the options ask for, by Hudi's keys for metrics where it has one."""
+"""Which sink the options ask for, by Hudi's keys for metrics where it has one.
+
+A file of options may be shared with stock Hudi. So a reporter that Hudi has and eventide has not, or whose library isn't
+installed, is no wrong usage: nobody is told, and why is said.
+"""
 
 from enum import StrEnum
+from functools import cache
+from importlib.util import find_spec
+from secrets import token_hex
+from typing import Final, assert_never
 
 from eventide_adapters.metrics.json_lines import JsonLines
 from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
-from eventide_core.config import METRICS_FILE, METRICS_ON, METRICS_PREFIX, METRICS_REPORTER, Options
+from eventide_core.config import (
+    METRICS_CLASS,
+    METRICS_FILE,
+    METRICS_ON,
+    METRICS_PREFIX,
+    METRICS_REPORTER,
+    OTLP_ENDPOINT,
+    PROMETHEUS_PORT,
+    PUSHGATEWAY_DELETE,
+    PUSHGATEWAY_HOST,
+    PUSHGATEWAY_JOB,
+    PUSHGATEWAY_LABELS,
+    PUSHGATEWAY_PORT,
+    PUSHGATEWAY_RANDOM_JOB,
+    Options,
+)
 from eventide_core.errors import ConfigError
-from eventide_core.ports import MetricsSink
+from eventide_core.ports import MetricsSink, Unreported
 
-PREFIX_DEFAULT = "eventide"
+PREFIX_DEFAULT: Final = "eventide"
+PROMETHEUS_PORT_DEFAULT: Final = 9090  # Hudi's defaults
+PUSHGATEWAY_HOST_DEFAULT: Final = "localhost"
+PUSHGATEWAY_PORT_DEFAULT: Final = 9091
+_PORT_MAX: Final = 65_535
+_HUDI_REPORTERS: Final = ("graphite", "inmemory", "jmx", "datadog", "console", "cloudwatch", "m3", "slf4j")
 
 
 class Reporter(StrEnum):
+    PROMETHEUS = "prometheus"
+    PROMETHEUS_PUSHGATEWAY = "prometheus_pushgateway"
+    OPENTELEMETRY = "opentelemetry"
     PROMETHEUS_TEXTFILE = "prometheus_textfile"
     JSON_LINES = "json_lines"
 
 
-def open_sink(options: Options) -> MetricsSink | None:
-    """The sink; None where metrics are off, as they are by default. Raises ConfigError, for Hudi's own reporters too."""
+_LIBRARIES: Final = {
+    Reporter.PROMETHEUS: ("prometheus_client",),
+    Reporter.PROMETHEUS_PUSHGATEWAY: ("prometheus_client",),
+    Reporter.OPENTELEMETRY: ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
+}
+
+
+def open_sink(options: Options) -> MetricsSink | Unreported | None:
+    """The sink; None where metrics are off, as they are by default. Raises ConfigError for a value that cannot be read."""
     if not options.flag(METRICS_ON):
         return None
+    reporter = _reporter(options)
+    if isinstance(reporter, Unreported):
+        return reporter
+    prefix = options.text(METRICS_PREFIX) or PREFIX_DEFAULT
+    # Imported where they are asked for: their libraries may not be there.
+    match reporter:
+        case Reporter.PROMETHEUS_TEXTFILE:
+            return PrometheusTextfile(_file(options), prefix)
+        case Reporter.JSON_LINES:
+            return JsonLines(_file(options), prefix)
+        case Reporter.PROMETHEUS:
+            from eventide_adapters.metrics.prometheus_http import PrometheusHttp
+
+            return PrometheusHttp(
+                _port(PROMETHEUS_PORT, options.integer(PROMETHEUS_PORT, PROMETHEUS_PORT_DEFAULT)), prefix
+            )
+        case Reporter.PROMETHEUS_PUSHGATEWAY:
+            from eventide_adapters.metrics.prometheus_push import PushGateway
+
+            return PushGateway(
+                host=options.text(PUSHGATEWAY_HOST) or PUSHGATEWAY_HOST_DEFAULT,
+                port=_port(PUSHGATEWAY_PORT, options.integer(PUSHGATEWAY_PORT, PUSHGATEWAY_PORT_DEFAULT)),
+                job=_job(options),
+                labels=_labels(options),
+                is_deleted_at_exit=options.flag(PUSHGATEWAY_DELETE),
+                prefix=prefix,
+            )
+        case Reporter.OPENTELEMETRY:
+            from eventide_adapters.metrics.open_telemetry import OpenTelemetry
+
+            return OpenTelemetry(options.text(OTLP_ENDPOINT), prefix)
+        case _:
+            assert_never(reporter)
+
+
+def _reporter(options: Options) -> Reporter | Unreported:
+    named = options.text(METRICS_REPORTER)
+    own_class = options.text(METRICS_CLASS)
+    is_ours = named is not None and named.lower() in list(Reporter)
+    if own_class is not None and not is_ours:
+        return Unreported(f"{METRICS_CLASS}={own_class} is a class of Java's; {_cure()}")
+    if named is not None and named.lower() in _HUDI_REPORTERS:
+        return Unreported(f"{METRICS_REPORTER}={named} is a reporter of Hudi's alone; {_cure()}")
+    if named is None and options.text(METRICS_FILE) is None:
+        return Unreported(f"nothing says where metrics go; {_cure()}")
     reporter = options.choice(METRICS_REPORTER, Reporter.PROMETHEUS_TEXTFILE)
+    missing = [name for name in _LIBRARIES.get(reporter, ()) if not _is_installed(name)]
+    if missing:
+        return Unreported(f"{METRICS_REPORTER}={named} needs {missing[0]}: run `pip install 'eventide[metrics]'`")
+    return reporter
+
+
+def _cure() -> str:
+    return f"give eventide another {METRICS_REPORTER} ({', '.join(r.name for r in Reporter)}), or {METRICS_ON}=false"
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a package above it
+        return False
+
+
+def _file(options: Options) -> str:
     path = options.text(METRICS_FILE)
     if path is None:
         raise ConfigError(f"{METRICS_ON} is true, and nothing says where metrics go: give the file as {METRICS_FILE}")
-    prefix = options.text(METRICS_PREFIX) or PREFIX_DEFAULT
-    return PrometheusTextfile(path, prefix) if reporter is Reporter.PROMETHEUS_TEXTFILE else JsonLines(path, prefix)
+    return path
+
+
+def _port(key: str, port: int) -> int:
+    if not 0 < port <= _PORT_MAX:
+        raise ConfigError(f"option {key}={port} is no port: give one of 1 to {_PORT_MAX}")
+    return port
+
+
+def _job(options: Options) -> str:
+    job = options.text(PUSHGATEWAY_JOB) or PREFIX_DEFAULT
+    return f"{job}-{_suffix()}" if options.flag(PUSHGATEWAY_RANDOM_JOB) else job
+
+
+@cache
+def _suffix() -> str:
+    """One for the whole process, so that its pushes replace each other."""
+    return token_hex(4)
+
+
+def _labels(options: Options) -> tuple[tuple[str, str], ...]:
+    """`key:value,key:value`, as Hudi has it."""
+    text = options.text(PUSHGATEWAY_LABELS)
+    if text is None:
+        return ()
+    pairs = [pair.partition(":") for pair in text.split(",")]
+    if not all(key.strip().isidentifier() and colon for key, colon, _ in pairs):
+        raise ConfigError(f"option {PUSHGATEWAY_LABELS}={text!r} is not of the form key:value,key:value")
+    return tuple((key.strip(), value.strip()) for key, _, value in pairs)

@@ -8,12 +8,12 @@ The file has the values of the last moment alone, each time whole: it is written
 takes files whose names end in `.prom`, so one for each table.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import getpid
 from pathlib import Path
 
+from eventide_adapters.metrics.sample_name import sample_name
 from eventide_core.errors import StorageError
 from eventide_core.table.metric import Metric
 
@@ -40,7 +40,7 @@ class PrometheusTextfile:
         lines: list[str] = []
         told: set[str] = set()
         for metric in metrics:
-            name = re.sub(r"[^a-zA-Z0-9_:]", "_", f"{self.prefix}_{metric.name}")
+            name = sample_name(self.prefix, metric)
             if name not in told:
                 told.add(name)
                 lines += [f"# HELP {name} {metric.about}", f"# TYPE {name} gauge"]

@@ -14,7 +14,7 @@ from eventide_core.ports.metadata_table import (
     RowChange,
     WrittenRows,
 )
-from eventide_core.ports.metrics import MetricsSink
+from eventide_core.ports.metrics import MetricsSink, Unreported
 from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
 from eventide_core.ports.running import Clock, Engine, Progress
 from eventide_core.ports.storage import Capability, FileInfo, OutputFile, Storage
@@ -51,5 +51,6 @@ __all__ = [
     "SliceReader",
     "Storage",
     "TableLock",
+    "Unreported",
     "WrittenRows",
 ]

@@ -1,6 +1,7 @@
 """Where the metrics of a table go."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from eventide_core.table.metric import Metric
@@ -12,3 +13,10 @@ class MetricsSink(Protocol):
     def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:
         """Brings all of them, or none, to whoever looks. Raises StorageError."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unreported:
+    """Stands for a sink where metrics are on and nobody can be told: `why`, and what to do."""
+
+    why: str

@@ -1,6 +1,7 @@
 """What a completed compaction writes on the timeline."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
@@ -107,7 +108,8 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
 def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, ...]:
     stats: list[WriteStat] = []
     if op.carried_name is not None and result.carried_size is not None:
-        stats.append(_link_stat(op, op.carried_name, result.carried_size))
+        carried = _link_stat(op, op.carried_name, result.carried_size)
+        stats.append(replace(carried, num_deletes=result.carried_tombstones))
     stats += [_link_stat(op, left.linked_name, left.log.size) for left in op.remaining if left.linked_name is not None]
     return tuple(stats)
 

@@ -16,7 +16,8 @@ class PastCompaction:
 
     `cut_ms`, `watermark_ms` and `late_records` are what it published, None where it published no cut. `duration_ms` is
     from the plan being begun to the commit, as the timeline's files were written; None where they don't tell.
-    `fallbacks` are slices compacted in full, by reason; `linked_bytes` the left-over files it made, by path.
+    `fallbacks` are slices compacted in full, by reason; `linked_bytes` the left-over files it made, by path, and
+    `carried_bytes` the log files with the `carried_tombstones`.
     """
 
     instant: str
@@ -29,6 +30,16 @@ class PastCompaction:
     slices: int
     fallbacks: Mapping[str, int]
     linked_bytes: Mapping[str, int]
+    carried_tombstones: int
+    carried_bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBytes:
+    """What partial compactions made that slices in use still have, and cleaning can't free: left-overs, tombstones."""
+
+    linked: int
+    carried: int
 
 
 def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tuple[PastCompaction, ...]:
@@ -47,10 +58,12 @@ def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tup
     return tuple(sorted(found, key=lambda past: (past.completed_ms, past.instant)))
 
 
-def pinned_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> int:
-    """The bytes of left-over files, linked or copied, that slices in use still have: cleaning can't free them."""
-    made = {path: size for past in history for path, size in past.linked_bytes.items()}
-    return sum(made.get(log.path, 0) for found in state.view.latest_slices() for log in found.log_files)
+def kept_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> KeptBytes:
+    """The bytes of left-over files, linked or copied, and of carried tombstones in the latest slices."""
+    linked = {path: size for past in history for path, size in past.linked_bytes.items()}
+    carried = {path: size for past in history for path, size in past.carried_bytes.items()}
+    logs = [log.path for found in state.view.latest_slices() for log in found.log_files]
+    return KeptBytes(sum(linked.get(path, 0) for path in logs), sum(carried.get(path, 0) for path in logs))
 
 
 def _past(
@@ -68,6 +81,12 @@ def _past(
         slices=sum(stat.log_version is None for stat in commit.stats),
         fallbacks=said.fallbacks,
         linked_bytes={stat.path: stat.file_size_bytes for stat in commit.stats if stat.path in links},
+        carried_tombstones=sum(stat.num_deletes for stat in commit.stats if stat.log_version is not None),
+        carried_bytes={
+            stat.path: stat.file_size_bytes
+            for stat in commit.stats
+            if stat.log_version is not None and stat.path not in links
+        },
     )
 
 

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from eventide_core.action.backlog import Backlog
 from eventide_core.action.freshness import Freshness
-from eventide_core.service.compaction_history import PastCompaction
+from eventide_core.service.compaction_history import KeptBytes, PastCompaction
 from eventide_core.table.metric import Metric
 from eventide_core.table.plans import FallbackReason
 
 
 def table_metrics(
-    fresh: Freshness | None, logs: Backlog, pinned_bytes: int, history: Sequence[PastCompaction], now_ms: int
+    fresh: Freshness | None, logs: Backlog, kept: KeptBytes, history: Sequence[PastCompaction], now_ms: int
 ) -> tuple[Metric, ...]:
     """The metrics at `now_ms`. `fresh` is None where event times are not known; `history` by completion."""
-    return (*_of_freshness(fresh, now_ms), *_of_backlog(logs, pinned_bytes), *_of_compactions(history))
+    measured = Metric("measured_timestamp_seconds", "When all of these were measured.", now_ms / 1000)
+    return (measured, *_of_freshness(fresh, now_ms), *_of_backlog(logs, kept), *_of_compactions(history))
 
 
 def _of_freshness(fresh: Freshness | None, now_ms: int) -> Iterator[Metric]:
@@ -40,7 +41,7 @@ def _of_freshness(fresh: Freshness | None, now_ms: int) -> Iterator[Metric]:
     )
 
 
-def _of_backlog(logs: Backlog, pinned_bytes: int) -> Iterator[Metric]:
+def _of_backlog(logs: Backlog, kept: KeptBytes) -> Iterator[Metric]:
     if logs.min_event_time_ms is not None:
         yield Metric(
             "log_files_min_event_time_timestamp_seconds",
@@ -50,7 +51,8 @@ def _of_backlog(logs: Backlog, pinned_bytes: int) -> Iterator[Metric]:
     yield Metric("file_slices_with_log_files", "File slices that have log files.", logs.file_slices)
     yield Metric("log_files", "Log files of the latest file slices.", logs.log_files)
     yield Metric("log_files_size_bytes", "The size of these log files.", logs.bytes)
-    yield Metric("pinned_bytes", "Left-over files, linked or copied, that slices in use have.", pinned_bytes)
+    yield Metric("pinned_bytes", "Left-over files, linked or copied, that slices in use have.", kept.linked)
+    yield Metric("carried_tombstones_bytes", "Log files of carried tombstones that slices in use have.", kept.carried)
 
 
 def _of_compactions(history: Sequence[PastCompaction]) -> Iterator[Metric]:
@@ -63,6 +65,9 @@ def _of_compactions(history: Sequence[PastCompaction]) -> Iterator[Metric]:
     if last.duration_ms is not None:
         yield Metric("last_compaction_duration_seconds", "How long it took.", last.duration_ms / 1000)
     yield Metric("last_compaction_file_slices", "How many file slices it compacted.", last.slices)
+    yield Metric(
+        "last_compaction_carried_tombstones", "Deletes that it carried for left-overs.", last.carried_tombstones
+    )
     # Of each reason there is, so that a series does not end where a reason did not occur.
     for reason in sorted({*FallbackReason, *last.fallbacks}):
         yield Metric(

@@ -283,6 +283,7 @@ class CompactionRunner:
             "records_deleted": sum(stat.num_deletes for stat in bases),
             "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
             "log_files_linked": len(links),
+            "carried_tombstones": sum(stat.num_deletes for stat in links),
             "bytes_written": sum(stat.file_size_bytes for stat in bases),
             "bytes_linked": sum(stat.file_size_bytes for stat in links),
         }

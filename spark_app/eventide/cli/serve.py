@@ -53,6 +53,7 @@ def serve(
     settings = settings.having(ALIGN, align).having(ALIGN_ZONE, time_zone)
     with settings.table(table, on_spark_by_default=True) as opened, _told_to_end() as ending:
         service = opened.service(cut=cut, link_mode=link_mode)
+        opened.publish_metrics()  # a scraper finds its endpoint before the first round ends
         number, exit_code = 0, 0
         while not ending.is_set() and number != rounds:
             due = time.monotonic() + every

@@ -14,7 +14,7 @@ from eventide.report.coverage import CoverageReader, SliceCoverage
 from eventide.show import TableDescription, describe
 from eventide_core.action.backlog import Backlog, backlog
 from eventide_core.action.freshness import Freshness, freshness
-from eventide_core.service.compaction_history import PastCompaction, compaction_history, pinned_bytes
+from eventide_core.service.compaction_history import PastCompaction, compaction_history, kept_bytes
 
 SLICES_SHOWN = 60  # a page that a browser lays out at once, and a person still scrolls through
 
@@ -81,7 +81,7 @@ def gather(application: Application) -> Report:
         freshness=None if table.problems else _whole(table, partitions),
         partitions=partitions,
         backlog=backlog(table.file_slices, table.facts),
-        pinned_bytes=pinned_bytes(state, history),
+        pinned_bytes=kept_bytes(state, history).linked,
         slices=tuple(reader.of(found) for found in shown),
         slices_left_out=len(logs) - len(shown),
         late=tuple(late),

@@ -1,0 +1,57 @@
+"""OpenTelemetry: gauges, exported by OTLP over HTTP each time the table is measured.
+
+Where to, with which headers, certificates and time limits, the variables of OpenTelemetry say (`OTEL_EXPORTER_OTLP_*`,
+`OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`); only the endpoint is also an option.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult, MetricsData
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+from eventide_adapters.metrics.sample_name import sample_name
+from eventide_core.errors import StorageError
+from eventide_core.table.metric import Metric
+
+SERVICE_NAME: Final = "eventide"
+_UNITS: Final = {"seconds": "s", "bytes": "By"}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTelemetry:
+    """ports.MetricsSink over OTLP. `endpoint` is the whole URL for metrics; None leaves it to the variables."""
+
+    endpoint: str | None
+    prefix: str
+
+    def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
+        # The library takes the time itself. Exported by hand, since its periodic reader tells nobody of a failure.
+        exporter = OTLPMetricExporter(endpoint=self.endpoint)
+        try:
+            data = self._data(table, metrics)
+            if exporter.export(data) is not MetricExportResult.SUCCESS:
+                raise StorageError(
+                    "the receiver of OpenTelemetry did not take metrics: the library's own message says why"
+                )
+        finally:
+            exporter.shutdown()
+
+    def _data(self, table: str, metrics: Sequence[Metric]) -> MetricsData:
+        reader = InMemoryMetricReader()
+        resource = Resource({"service.name": SERVICE_NAME}).merge(OTELResourceDetector().detect())
+        provider = MeterProvider([reader], resource, shutdown_on_exit=False)
+        meter = provider.get_meter(SERVICE_NAME)
+        for metric in metrics:
+            name = sample_name(self.prefix, metric)
+            unit = _UNITS.get(name.rpartition("_")[2], "1")
+            reason = {} if metric.reason is None else {"reason": metric.reason}
+            # A name that was made already is the same gauge again.
+            meter.create_gauge(name, unit, metric.about).set(metric.value, {"table": table, **reason})
+        data = reader.get_metrics_data()
+        provider.shutdown()
+        assert data is not None
+        return data

@@ -1,0 +1,44 @@
+"""Prometheus' HTTP endpoint: it lives as long as the process, and has what was measured last of each of its tables.
+
+Of use to a process that stays, as `eventide serve` does. The same in Hudi: one server a port, for all tables of a process.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prometheus_client import start_http_server
+
+from eventide_adapters.metrics.prometheus_samples import LatestSamples
+from eventide_core.errors import StorageError
+from eventide_core.table.metric import Metric
+
+_endpoints: dict[int, LatestSamples] = {}
+_opening = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusHttp:
+    """ports.MetricsSink over an endpoint of this process at `port`, on every address of the machine."""
+
+    port: int
+    prefix: str
+
+    def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
+        # A scrape has a time of its own.
+        self._endpoint().put(self.prefix, table, metrics)
+
+    def _endpoint(self) -> LatestSamples:
+        """Listens from the first call on. Raises StorageError where something else has the port."""
+        with _opening:
+            found = _endpoints.get(self.port)
+            if found is None:
+                found = LatestSamples()
+                try:
+                    start_http_server(self.port, registry=found.registry())
+                except OSError as error:
+                    raise StorageError(
+                        f"no endpoint for metrics at port {self.port}: {error.strerror or error}"
+                    ) from error
+                _endpoints[self.port] = found
+            return found

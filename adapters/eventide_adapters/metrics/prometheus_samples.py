@@ -1,0 +1,41 @@
+"""The last measured values of one or more tables, as Prometheus' library collects them."""
+
+from collections.abc import Iterator, Sequence
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from eventide_adapters.metrics.sample_name import sample_name
+from eventide_core.table.metric import Metric
+
+
+class LatestSamples(Collector):
+    """Of each table what was measured last: a gauge a name, with the labels `table` and, where there is one, `reason`.
+
+    A scrape on another thread sees all values of one moment, or all of the one before.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[str, str], tuple[Metric, ...]] = {}
+
+    def put(self, prefix: str, table: str, metrics: Sequence[Metric]) -> None:
+        self._tables = {**self._tables, (prefix, table): tuple(metrics)}
+
+    def registry(self) -> CollectorRegistry:
+        """One that collects these alone."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        return registry
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        found: dict[str, GaugeMetricFamily] = {}
+        for (prefix, table), metrics in self._tables.items():
+            for metric in metrics:
+                name = sample_name(prefix, metric)
+                labels = ("table",) if metric.reason is None else ("table", "reason")
+                values = (table,) if metric.reason is None else (table, metric.reason)
+                found.setdefault(name, GaugeMetricFamily(name, metric.about, labels=labels)).add_metric(
+                    values, metric.value
+                )
+        yield from found.values()
