@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -90,18 +91,23 @@ def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Itera
 
 def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Positions, Positions, int]:
     """Where the whole records from `position` on begin and end, `count` at most, and where the next one's length stands."""
-    starts: list[int] = []
-    size = len(content)
-    while len(starts) < count and position + 4 <= size:
-        (length,) = _read_length(content, position)
-        if length < 0:
-            raise RecordDecodeError(f"{place}: a record has a length of {length}")
-        if position + 4 + length > size:
-            break
-        starts.append(position + 4)
-        position += 4 + length
-    begins = np.array(starts, np.int64)
-    return begins, np.append(begins[1:] - 4, position) if starts else begins, position
+    bounds = [position]
+    read, note, size = _read_length, bounds.append, len(content)
+    # Nothing in this loop but what must be done record by record; a length that leads out ends it, or is seen afterwards.
+    with suppress(struct.error):
+        for _ in range(count):
+            position += 4 + read(content, position)[0]
+            note(position)
+    ends = np.array(bounds[1:], np.int64)
+    begins = np.array(bounds[:-1], np.int64) + 4
+    is_backward = ends < begins
+    broken = np.flatnonzero(is_backward | (ends > size))
+    if len(broken):
+        first = int(broken[0])
+        if is_backward[first]:
+            raise RecordDecodeError(f"{place}: a record has a length of {ends[first] - begins[first]}")
+        begins, ends = begins[:first], ends[:first]
+    return begins, ends, bounds[len(ends)]
 
 
 def _checked_count(head: bytes, size: int, place: str) -> int:

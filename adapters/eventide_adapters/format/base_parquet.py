@@ -17,6 +17,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,27 +25,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro_schema import RECORD_KEY, AvroField, arrow_schema, with_meta_fields
+from eventide_adapters.format.avro_schema import RECORD_KEY, AvroField
 from eventide_adapters.format.bloom_filter import (
-    DEFAULT_PARAMETERS,
     FOOTER_KEY,
     SIMPLE,
     TYPE_FOOTER_KEY,
+    BloomFilter,
     BloomFilterBuilder,
-    BloomParameters,
 )
 from eventide_adapters.format.column_resolution import check_columns, resolve_columns
-from eventide_core.config import PARQUET_CODEC
-from eventide_core.errors import ConfigError, CorruptBaseFileError, EventideError, RecordDecodeError
+from eventide_adapters.format.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
+from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
 _ROW_GROUP_BYTES_MAX: Final = 120 * 1024 * 1024  # hoodie.parquet.block.size, here of Arrow memory
-_ROW_GROUP_ROWS_MAX: Final = 1 << 20
-# Java's deflate default; zstd beyond 1 costs half as much time again for a hundredth of the size.
-_LEVELS: Final[Mapping[str, int | None]] = {"gzip": 6, "zstd": 1, "snappy": None, "uncompressed": None}
 
 
 def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
@@ -73,36 +70,33 @@ def read_footer(storage: Storage, path: str) -> dict[str, str]:
         return {key.decode(): value.decode() for key, value in pairs.items()}
 
 
-def codec_of(storage: Storage, path: str) -> str:
-    """The compression of the file's columns; gzip, Hudi's default, where it is one that eventide does not write."""
-    with open_base(storage, path) as file:
-        if file.metadata.num_row_groups == 0:
-            return "gzip"
-        codec = str(file.metadata.row_group(0).column(0).compression).lower()
-        return codec if codec in _LEVELS else "gzip"
+@dataclass(frozen=True, slots=True)
+class BaseFooter:
+    """What a base file's footer tells a writer of the next one.
+
+    `codec` is the compression of its columns; gzip, Hudi's default, where it is one that eventide does not write.
+    """
+
+    pairs: Mapping[str, str]
+    row_count: int
+    codec: str
+
+    @classmethod
+    def read(cls, storage: Storage, path: str) -> BaseFooter:
+        """Raises MissingFileError, CorruptBaseFileError."""
+        with open_base(storage, path) as file:
+            metadata, codec = file.metadata, "gzip"
+            if metadata.num_row_groups:
+                written = str(metadata.row_group(0).column(0).compression).lower()
+                codec = written if written in LEVELS else codec
+            pairs = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
+            return cls(pairs, metadata.num_rows, codec)
 
 
-def bloom_parameters(footer: Mapping[str, str], path: str) -> BloomParameters:
-    """The layout of the bloom filter in a footer; Hudi's default where there is none."""
-    text = footer.get(FOOTER_KEY)
-    if text is None:
-        return DEFAULT_PARAMETERS
-    return BloomParameters.parse(footer.get(TYPE_FOOTER_KEY, SIMPLE), text, path)
-
-
-def parquet_writer(sink: Any, schema: str, codec: str) -> pq.ParquetWriter:
-    """A writer of records with meta columns, by the table's Avro schema. Raises ConfigError for an unknown codec."""
-    name = codec.lower()
-    if name not in _LEVELS:
-        raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(_LEVELS)}")
-    compression: Any = "none" if name == "uncompressed" else name
-    columns = arrow_schema(with_meta_fields(schema))
-    return pq.ParquetWriter(sink, columns, compression=compression, compression_level=_LEVELS[name], store_schema=False)
-
-
-def avro_footer(schema: str) -> dict[str, str]:
-    """What a footer says of the Avro schema."""
-    return {"parquet.avro.schema": with_meta_fields(schema), "writer.model.name": "avro"}
+def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
+    """The bloom filter in a footer, None where there is none. Raises CorruptBaseFileError."""
+    text = footer.pairs.get(FOOTER_KEY)
+    return None if text is None else BloomFilter(footer.pairs.get(TYPE_FOOTER_KEY, SIMPLE), text, path)
 
 
 class BaseFileWriter:
@@ -111,20 +105,19 @@ class BaseFileWriter:
     Without `close` the end of the `with` block leaves the output unfinished.
     """
 
-    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomParameters | None) -> None:
+    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
         """`schema` is the table's Avro schema; `bloom` is None where the files hold no record keys to be found by.
 
         Raises ConfigError for an unknown codec.
         """
         self._schema = schema
         self._sink = _Sink(output)
-        self._bloom_parameters = bloom
-        self._bloom = None if bloom is None else BloomFilterBuilder(bloom)
+        self._bloom = bloom
         self._keys: tuple[str, str] | None = None
         self._pending: list[pa.Table] = []
         self.row_count = 0
         sink: Any = self._sink  # an IOBase, which Arrow takes as well as the IO that its stubs ask for
-        self._writer = parquet_writer(sink, schema, codec)
+        self._writer = ParquetOutput(sink, schema, codec)
 
     def __enter__(self) -> Self:
         return self
@@ -132,19 +125,20 @@ class BaseFileWriter:
     def __exit__(self, *_: object) -> None:
         # Arrow's writer ends with a footer whenever it is closed, and complains when it is not.
         self._sink.discard()
-        self._writer.close()
+        self._writer.abandon()
 
-    def write(self, records: pa.Table) -> None:
-        """Adds records, which have all columns of the table."""
+    def write(self, records: pa.Table, *, are_keys_known: bool = False) -> None:
+        """Adds records, which have all columns of the table. `are_keys_known`: the bloom filter had them already."""
         if self._bloom is not None:
             keys = records.column(RECORD_KEY)
-            self._bloom.add(keys)
+            if not are_keys_known:
+                self._bloom.add(keys)
             self._widen_key_range(keys)
         self.row_count += len(records)
         self._pending.append(records)
         if (
             sum(table.nbytes for table in self._pending) >= _ROW_GROUP_BYTES_MAX
-            or sum(len(table) for table in self._pending) >= _ROW_GROUP_ROWS_MAX
+            or sum(len(table) for table in self._pending) >= ROW_GROUP_ROWS_MAX
         ):
             self._flush()
 
@@ -152,21 +146,20 @@ class BaseFileWriter:
         """Writes the footer, Hudi's keys and those of `footer`; the file's size in bytes."""
         self._flush()
         pairs: dict[str, str] = {}
-        if self._bloom is not None and self._bloom_parameters is not None:
+        if self._bloom is not None:
             pairs[FOOTER_KEY] = self._bloom.text()
-            if self._bloom_parameters.type_code != SIMPLE:
-                pairs[TYPE_FOOTER_KEY] = self._bloom_parameters.type_code
+            if self._bloom.type_code != SIMPLE:
+                pairs[TYPE_FOOTER_KEY] = self._bloom.type_code
         if self._keys is not None:
             pairs[MIN_KEY_FOOTER], pairs[MAX_KEY_FOOTER] = self._keys
-        self._writer.add_key_value_metadata({**pairs, **avro_footer(self._schema), **footer})
-        self._writer.close()
+        self._writer.close({**pairs, **avro_footer(self._schema), **footer})
         return self._sink.tell()
 
     def _flush(self) -> None:
         table = pa.concat_tables(self._pending) if self._pending else None
         self._pending = []
         if table is not None and len(table):
-            self._writer.write_table(table, row_group_size=_ROW_GROUP_ROWS_MAX)
+            self._writer.write(table)
 
     def _widen_key_range(self, keys: pa.ChunkedArray[Any]) -> None:
         for chunk in keys.chunks:

@@ -17,14 +17,15 @@ import base64
 import binascii
 import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from eventide_adapters.format.murmur_hash import Words, murmur_rounds
 from eventide_core.errors import CorruptBaseFileError
 
 FOOTER_KEY = "org.apache.hudi.bloomfilter"
@@ -36,9 +37,6 @@ _HEAD = struct.Struct(">iibi")
 _DYNAMIC_HEAD = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
-_HASHES_AT_ONCE = 1 << 16  # keys hashed in one go: some megabytes of scratch memory
-
-Words = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,39 +83,31 @@ class BloomFilter:
 
     def __init__(self, type_code: str, text: str, path: str) -> None:
         """Raises CorruptBaseFileError naming `path`."""
-        self._parameters = BloomParameters.parse(type_code, text, path)
+        self.parameters = BloomParameters.parse(type_code, text, path)
         data = base64.b64decode(text)
-        row_bytes = -(-self._parameters.bit_count // 8)
-        position, count = 0, 1
+        row_bytes = -(-self.parameters.bit_count // 8)
+        position, current, count = 0, 0, 1
         if type_code == DYNAMIC:
             position = _HEAD.size + _DYNAMIC_HEAD.size
-            count = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)[2]
+            _, current, count = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)
         if count < 1 or len(data) < position + count * (_HEAD.size + row_bytes):
             raise CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} ends before its last row")
-        self._rows: list[npt.NDArray[np.uint8]] = []
+        self.rows: list[npt.NDArray[np.uint8]] = []
         for _ in range(count):
             position += _HEAD.size
             packed = np.frombuffer(data, np.uint8, row_bytes, position)
-            self._rows.append(np.unpackbits(packed, bitorder="little"))
+            self.rows.append(np.unpackbits(packed, count=self.parameters.bit_count, bitorder="little"))
             position += row_bytes
+        self.key_count = None if type_code == SIMPLE else current + (count - 1) * self.parameters.row_entries
+        """How many keys were added to it; a SIMPLE filter doesn't say."""
 
     def may_contain(self, keys: pa.Array[Any]) -> npt.NDArray[np.bool_]:
         """Of each key (strings, none null or empty) whether it may be there."""
-        found = np.zeros(len(keys), np.bool_)
-        any_keys: Any = keys
-        lengths = pc.binary_length(any_keys).to_numpy(zero_copy_only=False)
-        for length in np.unique(lengths):
-            group = np.nonzero(lengths == length)[0]
-            words, tail = _words(keys.take(group), int(length))
-            hits = np.ones((len(self._rows), len(group)), np.bool_)
-            hashed = np.zeros(len(group), np.uint32)
-            for _ in range(self._parameters.hash_count):
-                hashed = _murmur(words, tail, int(length), hashed)
-                bits = np.abs(hashed.view(np.int32).astype(np.int64)) % self._parameters.bit_count
-                for row, filled in enumerate(self._rows):
-                    hits[row] &= filled[bits].astype(np.bool_)
-            found[group] = hits.any(axis=0)
-        return found
+        hits = np.ones((len(self.rows), len(keys)), np.bool_)
+        for places, bits in _bits_of(keys, self.parameters):
+            for row, filled in enumerate(self.rows):
+                hits[row, places] &= filled[bits].astype(np.bool_)
+        return np.asarray(hits.any(axis=0), np.bool_)
 
 
 class BloomFilterBuilder:
@@ -128,12 +118,24 @@ class BloomFilterBuilder:
         self._rows = [self._empty_row()]
         self._added = 0
 
+    @classmethod
+    def going_on(cls, earlier: BloomFilter) -> Self:
+        """Has the keys of an earlier filter, whose `key_count` is known."""
+        assert earlier.key_count is not None
+        builder = cls(earlier.parameters)
+        builder._rows = [row.astype(np.bool_) for row in earlier.rows]
+        builder._added = earlier.key_count
+        return builder
+
+    @property
+    def type_code(self) -> str:
+        return self._parameters.type_code
+
     def add(self, keys: pa.Array[Any] | pa.ChunkedArray[Any]) -> None:
         """Adds keys (strings, none null or empty) in the order of the file's records."""
-        chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
-        for chunk in chunks:
-            for offset in range(0, len(chunk), _HASHES_AT_ONCE):
-                self._add_chunk(chunk.slice(offset, _HASHES_AT_ONCE))
+        for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
+            if len(chunk):
+                self._add_chunk(chunk)
 
     def text(self) -> str:
         """The filter as it stands in a footer."""
@@ -147,23 +149,13 @@ class BloomFilterBuilder:
         return base64.b64encode(b"".join(rows)).decode()
 
     def _add_chunk(self, keys: pa.Array[Any]) -> None:
-        if len(keys) == 0:
-            return
         rows = self._rows_of(np.arange(self._added, self._added + len(keys)))
         while len(self._rows) <= rows.max():
             self._rows.append(self._empty_row())
-        any_keys: Any = keys  # the stubs know no array that may be of any type
-        lengths = pc.binary_length(any_keys).to_numpy(zero_copy_only=False)
-        for length in np.unique(lengths):
-            group = np.nonzero(lengths == length)[0]
-            words, tail = _words(keys.take(group), int(length))
-            hashed = np.zeros(len(group), np.uint32)
-            group_rows = rows[group]
-            for _ in range(self._parameters.hash_count):
-                hashed = _murmur(words, tail, int(length), hashed)
-                bits = np.abs(hashed.view(np.int32).astype(np.int64)) % self._parameters.bit_count
-                for row in np.unique(group_rows):
-                    self._rows[row][bits[group_rows == row]] = True
+        of_row = [(filled, rows == number) for number, filled in enumerate(self._rows) if (rows == number).any()]
+        for places, bits in _bits_of(keys, self._parameters):
+            for filled, is_chosen in of_row:
+                filled[bits if len(of_row) == 1 else bits[is_chosen[places]]] = True
         self._added += len(keys)
 
     def _rows_of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -180,33 +172,12 @@ class BloomFilterBuilder:
         return np.zeros(self._parameters.bit_count, np.bool_)
 
 
-def _words(keys: pa.Array[Any], length: int) -> tuple[list[Words], Words]:
-    """Keys of one length as columns of little-endian words, and what the bytes after the last whole word make."""
-    data: Any = keys.buffers()[2]
-    assert keys.offset == 0
-    matrix = np.frombuffer(data, np.uint8, count=len(keys) * length).reshape(-1, length)
-    whole = length // 4
-    columns = [np.ascontiguousarray(matrix[:, 4 * i : 4 * i + 4]).view("<u4").reshape(-1) for i in range(whole)]
-    tail = np.zeros(len(keys), np.uint32)
-    for i in range(1, length % 4 + 1):
-        # Java's bytes have a sign, which spreads over the bits above.
-        tail ^= matrix[:, length - i].view(np.int8).astype(np.int32).view(np.uint32) << np.uint32(8 * (i - 1))
-    return columns, tail
-
-
-def _murmur(words: list[Words], tail: Words, length: int, seed: Words) -> Words:
-    factor = np.uint32(0x5BD1E995)
-    hashed = seed ^ np.uint32(length)
-    for word in words:
-        mixed = word * factor
-        mixed ^= mixed >> np.uint32(24)
-        mixed *= factor
-        hashed *= factor
-        hashed ^= mixed
-    if length % 4:
-        hashed ^= tail
-        hashed *= factor
-    hashed ^= hashed >> np.uint32(13)
-    hashed *= factor
-    hashed ^= hashed >> np.uint32(15)
-    return hashed
+def _bits_of(keys: pa.Array[Any], parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
+    """Positions of some keys, and a bit of each; all keys as often as there are hashes."""
+    bit_count = np.uint32(parameters.bit_count)
+    for places, hashed in murmur_rounds(keys, parameters.hash_count):
+        # The amount of the least number is right, too, once it has no sign. Division is done in steps of many numbers at
+        # once, the remainder is not.
+        amounts = np.abs(hashed.view(np.int32)).view(np.uint32)
+        amounts -= amounts // bit_count * bit_count
+        yield places, amounts

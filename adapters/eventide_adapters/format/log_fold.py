@@ -33,14 +33,15 @@ from eventide_core.table.record_shape import RecordShape
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 HELD_BYTES: Final = 256 * 1024 * 1024
+_WINNERS_SHARE_MIN: Final = 0.5  # where fewer of the records have won, the others leave the memory
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedLogs:
     """The winner of each key in the logs; all arrays count keys.
 
-    `rows` holds the winning records that are no deletes, in order of the keys' first appearance, and `row_of` says which
-    of them is a key's: -1 where the winner is a delete. `orderings` has a null where there is no ordering value.
+    `rows` holds the winning records that are no deletes, and may hold others, so that they need not be copied; `row_of`
+    says which of them is a key's: -1 where the winner is a delete. `orderings` has a null where there is no ordering value.
     """
 
     keys: pa.Array[Any]
@@ -83,7 +84,9 @@ class FoldedLogs:
                 limit = max(held_bytes, 2 * size)
         log = log.followed_by(_Log.of(waiting, schema, shape))
         keys, winner = log.winners(shape.merge_rule)
-        rows, row_of = log.take_rows(winner)
+        rows, row_of = log.data, log.row[winner]
+        if _WINNERS_SHARE_MIN * len(rows) > np.count_nonzero(row_of >= 0):
+            rows, row_of = log.take_rows(winner)
         return cls(
             keys=keys,
             orderings=log.orderings.take(winner),

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro_encode import can_encode, encode_records
 from eventide_adapters.format.avro_schema import arrow_schema, record_fields, with_meta_fields
-from eventide_adapters.format.base_parquet import avro_footer, parquet_writer
 from eventide_adapters.format.event_time_properties import schema_with_event_times
+from eventide_adapters.format.parquet_output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
@@ -51,9 +51,9 @@ def encode_parquet_block(
 ) -> bytes:
     """The same as a Parquet block; `codec` is a config.ParquetCodec."""
     sink = io.BytesIO()
-    with parquet_writer(sink, schema, codec) as writer:
-        writer.write_table(records)
-        writer.add_key_value_metadata(avro_footer(schema))
+    output = ParquetOutput(sink, schema, codec)
+    output.write(records)
+    output.close(avro_footer(schema))
     return encode_block(BlockType.PARQUET_DATA, _header(instant, schema, event_times), sink.getvalue())
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,11 +63,19 @@ class SliceMerge:
 
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the logs."""
+        yield from self.met(base)
+        yield self.inserted()
+
+    def met(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """What has become of the base's rows: no other keys than the base's."""
         for batch in base:
             yield self._meet(batch)
-        inserted = np.nonzero(~self._is_met & ~self.logs.is_delete)[0]
+
+    def inserted(self) -> pa.Table:
+        """The rows of keys that the base, of which all has been met, doesn't have."""
+        inserted = np.flatnonzero(~self._is_met & ~self.logs.is_delete)
         self.inserts = len(inserted)
-        yield self.logs.rows.take(self.logs.row_of[inserted])
+        return self.logs.rows.take(self.logs.row_of[inserted])
 
     @property
     def tombstones(self) -> Tombstones:
@@ -79,11 +88,10 @@ class SliceMerge:
     def _meet(self, batch: pa.RecordBatch) -> pa.Table:
         table = pa.Table.from_batches([batch])
         found = pc.index_in(batch.column(RECORD_KEY), value_set=self.logs.keys)
-        rows = np.nonzero(found.is_valid().to_numpy(zero_copy_only=False))[0]
-        keys = found.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
-        keys, first = np.unique(keys, return_index=True)
-        is_new = ~self._is_met[keys]
-        keys, rows = keys[is_new], rows[first][is_new]
+        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+        keys = found.drop_null().to_numpy(zero_copy_only=False)
+        is_new = self._is_first(keys) & ~self._is_met[keys]
+        keys, rows = keys[is_new], rows[is_new]
         self._is_met[keys] = True
         wins = self._beats_base(keys, batch, rows)
         self._is_beaten[keys[~wins]] = True
@@ -94,14 +102,19 @@ class SliceMerge:
         is_update = source >= 0
         self.updates += int(is_update.sum())
         self.deletes += int((~is_update).sum())
-        # Base rows, then the rows that replace some of them: one take picks each row's successor.
+        # Base rows and the logs' rows, one behind the other without being copied: one take picks each row's successor.
         index = np.arange(len(batch))
-        index[rows[is_update]] = len(batch) + np.arange(is_update.sum())
-        index = np.delete(index, rows[~is_update])
-        replacing = self.logs.rows.take(source[is_update])
-        return pa.concat_tables([table, replacing]).combine_chunks().take(index)
+        index[rows] = np.where(is_update, len(batch) + source, -1)
+        return pa.concat_tables([table, self.logs.rows]).take(index[index >= 0])
 
-    def _beats_base(self, keys: Numbers, batch: pa.RecordBatch, rows: Numbers) -> Flags:
+    def _is_first(self, keys: npt.NDArray[np.int32]) -> Flags:
+        """Which of these numbers of keys come for the first time."""
+        places = np.arange(len(keys))
+        first = np.empty(len(self.logs.keys), np.int64)
+        first[keys[::-1]] = places[::-1]  # of several the last assignment stays, which is the first place
+        return np.asarray(first[keys] == places, np.bool_)
+
+    def _beats_base(self, keys: npt.NDArray[np.int32], batch: pa.RecordBatch, rows: Numbers) -> Flags:
         if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or not self.shape.ordering_fields:
             return np.ones(len(keys), np.bool_)
         fields = list(self.shape.ordering_fields)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import META_FIELDS, RECORD_KEY, arrow_schema, table_fields
 from eventide_adapters.format.base_parquet import BaseFileWriter, read_base
-from eventide_adapters.format.bloom_filter import BloomParameters
+from eventide_adapters.format.bloom_filter import BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.delete_block import encode_delete_block
 from eventide_adapters.format.event_time_blocks import by_event_time
 from eventide_adapters.format.event_time_column import event_times_ms
@@ -80,7 +80,8 @@ class RowWriter:
         name = group.base_name
         path = group.path_of(name)
         self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
-        bloom = BloomParameters.for_entries(shape.layout.bloom_entries, shape.layout.bloom_false_positives)
+        layout = BloomParameters.for_entries(shape.layout.bloom_entries, shape.layout.bloom_false_positives)
+        bloom = BloomFilterBuilder(layout)
         output, before = self.storage.open_output(path), 0
         try:
             with BaseFileWriter(output, shape.records.schema, codec=shape.layout.codec, bloom=bloom) as writer:

@@ -21,16 +21,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_parquet import (
     BaseFileWriter,
-    bloom_parameters,
-    codec_of,
+    BaseFooter,
+    earlier_bloom,
     read_footer,
 )
+from eventide_adapters.format.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.delete_block import encode_delete_block
 from eventide_adapters.format.event_time_properties import event_times_in_header
 from eventide_adapters.format.log_blocks import counting_blocks
@@ -76,13 +78,14 @@ class ArrowSliceMerger:
         )
         merge = SliceMerge(logs, task.shape)
         base = iter(()) if task.base_path is None else read_keyed_base(self.storage, task.base_path, fields, task.shape)
-        footer = {} if task.base_path is None else read_footer(self.storage, task.base_path)
-        bloom = None if task.shape.key_fields else bloom_parameters(footer, task.base_path or task.new_base_path)
+        footer = None if task.base_path is None else BaseFooter.read(self.storage, task.base_path)
+        bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(logs.is_delete)))
         output = self.storage.open_output(task.new_base_path)
         try:
-            with BaseFileWriter(output, task.shape.schema, codec=_codec(self.storage, task), bloom=bloom) as writer:
-                for table in merge.batches(base):
-                    writer.write(_as_written(table, task))
+            with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
+                for table in merge.met(base):
+                    writer.write(_as_written(table, task), are_keys_known=are_keys_known)
+                writer.write(_as_written(merge.inserted(), task))
                 carried = contradicted(self.storage, task, merge.tombstones)
                 result = MergeResult(
                     new_base_path=task.new_base_path,
@@ -147,10 +150,27 @@ class EarlyRecords:
             self.waiting_from_ms[path] = least_ms if known is None else min(known, least_ms)
 
 
-def _codec(storage: Storage, task: MergeTask) -> str:
+def _codec(footer: BaseFooter | None, task: MergeTask) -> str:
     if task.codec != ParquetCodec.AS_BEFORE:
         return task.codec
-    return "gzip" if task.base_path is None else codec_of(storage, task.base_path)
+    return "gzip" if footer is None else footer.codec
+
+
+def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[BloomFilterBuilder | None, bool]:
+    """The filter to be filled, None where the table has no keys to be found by, and whether it has the base's keys.
+
+    The base's own filter goes on, until a tenth of its keys are of rows that are no more: each of those is as likely to be
+    taken for a row as one of a row is found.
+    """
+    if task.shape.key_fields:
+        return None, False
+    earlier = None if footer is None else earlier_bloom(footer, task.base_path or "")
+    if footer is None or earlier is None:
+        return BloomFilterBuilder(DEFAULT_PARAMETERS), False
+    gone = -1 if earlier.key_count is None else earlier.key_count - footer.row_count
+    if gone >= 0 and 10 * (gone + deletes) <= footer.row_count:
+        return BloomFilterBuilder.going_on(earlier), True
+    return BloomFilterBuilder(earlier.parameters), False
 
 
 def link_left_overs(storage: Storage, task: MergeTask) -> None:

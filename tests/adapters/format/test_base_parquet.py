@@ -12,11 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.avro_schema import arrow_schema, record_fields, table_fields, with_meta_fields
+from eventide_adapters.format.avro_schema import (
+    META_FIELDS,
+    arrow_schema,
+    record_fields,
+    table_fields,
+    with_meta_fields,
+)
 from eventide_adapters.format.base_parquet import (
     BaseFileWriter,
-    bloom_parameters,
-    codec_of,
+    BaseFooter,
+    earlier_bloom,
     read_base,
     read_footer,
 )
@@ -75,7 +81,7 @@ def write(
     schema: str = SCHEMA,
 ) -> int:
     output = storage.open_output(PATH)
-    writer = BaseFileWriter(output, schema, codec=codec, bloom=bloom)
+    writer = BaseFileWriter(output, schema, codec=codec, bloom=BloomFilterBuilder(bloom))
     for table in tables:
         writer.write(table)
     size = writer.close({"eventide.note": "ours"})
@@ -101,7 +107,7 @@ def test_what_was_written_is_read_again(storage: MemoryStorage, codec: str) -> N
 
 def test_an_unknown_codec_is_refused(storage: MemoryStorage) -> None:
     with pytest.raises(ConfigError, match=r"hoodie\.parquet\.compression\.codec='lzo'"):
-        BaseFileWriter(storage.open_output(PATH), SCHEMA, codec="lzo", bloom=BLOOM)
+        BaseFileWriter(storage.open_output(PATH), SCHEMA, codec="lzo", bloom=None)
 
 
 def test_columns_have_the_parquet_types_of_hudis_writers(storage: MemoryStorage) -> None:
@@ -133,19 +139,46 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
         "writer.model.name": "avro",
         "eventide.note": "ours",
     }
-    assert bloom_parameters(footer, PATH) == BLOOM
+    found = earlier_bloom(BaseFooter.read(storage, PATH), PATH)
+    assert found is not None
+    assert (found.parameters, found.key_count) == (BLOOM, 3)
 
 
 def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStorage) -> None:
     simple = BloomParameters.for_entries(100, 0.001, "SIMPLE")
     write(storage, [rows(["k"])], bloom=simple)
-    footer = read_footer(storage, PATH)
-    assert "hoodie_bloom_filter_type_code" not in footer
-    assert bloom_parameters(footer, PATH).type_code == "SIMPLE"
+    footer = BaseFooter.read(storage, PATH)
+    assert "hoodie_bloom_filter_type_code" not in footer.pairs
+    found = earlier_bloom(footer, PATH)
+    assert found is not None
+    assert (found.parameters.type_code, found.key_count) == ("SIMPLE", None)
 
 
-def test_without_a_filter_the_default_layout_is_taken() -> None:
-    assert bloom_parameters({}, PATH) == DEFAULT_PARAMETERS
+def test_a_column_whose_values_hardly_repeat_has_no_dictionary(storage: MemoryStorage) -> None:
+    price = {"name": "price", "type": ["null", "double"], "default": None}
+    item = {"type": "record", "name": "item", "fields": [{"name": "sku", "type": ["null", "string"]}, price]}
+    schema = avro(
+        id="string", city="string", items={"type": "array", "items": item}, tags={"type": "map", "values": "long"}
+    )
+    listed = [
+        {
+            "_hoodie_commit_time": "1",
+            "_hoodie_record_key": str(number),
+            "id": str(number),
+            "city": f"city {number % 50}",
+            "items": [{"sku": f"sku {number % 9}", "price": float(number)}],
+            "tags": [("a", number), ("b", 0 if number % 3 else 1)],
+        }
+        for number in range(3000)
+    ]
+    write(storage, [pa.Table.from_pylist(listed, schema=arrow_schema(with_meta_fields(schema)))], schema=schema)
+    group = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    plain = {column.path_in_schema for column in columns if not column.has_dictionary_page}
+    assert plain == {"_hoodie_record_key", "id", "items.list.element.price"}
+    assert sorted(read_all(storage, schema), key=lambda row: int(row["id"])) == [
+        {**dict.fromkeys(row), **row} | {name: None for name in META_FIELDS if name not in row} for row in listed
+    ]
 
 
 def test_a_file_without_records_is_whole_and_has_no_key_range(storage: MemoryStorage) -> None:
@@ -209,7 +242,7 @@ def test_every_codec_of_parquet_is_read_and_one_that_we_write_is_kept(
     storage.put(PATH, sink.getvalue())
     assert [row["id"] for row in read_all(storage)] == ["a", "b"]
     kept = {"none": "uncompressed", "brotli": "gzip", "lz4": "gzip"}
-    assert codec_of(storage, PATH) == kept.get(codec, codec)
+    assert BaseFooter.read(storage, PATH).codec == kept.get(codec, codec)
 
 
 @pytest.mark.parametrize("element", ["array", "element", "bag"])

@@ -10,6 +10,7 @@ import pytest
 
 from eventide_adapters.format.bloom_filter import (
     DEFAULT_PARAMETERS,
+    BloomFilter,
     BloomFilterBuilder,
     BloomParameters,
 )
@@ -43,6 +44,18 @@ def test_a_filter_has_the_bytes_that_hudi_writes(layout: str, batch_rows: int) -
     for start in range(0, len(keys), batch_rows):
         builder.add(keys.slice(start, batch_rows))
     assert builder.text() == written
+
+
+@pytest.mark.parametrize("earlier", [0, 1, 10, 15, 40])
+def test_a_filter_that_goes_on_is_the_one_that_had_all_keys_from_the_start(earlier: int) -> None:
+    keys, whole = pa.array(KEYS), BloomFilterBuilder(BloomParameters.for_entries(10, 0.001))
+    whole.add(keys.slice(0, earlier))
+    found = BloomFilter(whole.type_code, whole.text(), "part=a/base.parquet")
+    assert found.key_count == earlier
+    going_on = BloomFilterBuilder.going_on(found)
+    going_on.add(keys.slice(earlier))
+    whole.add(keys.slice(earlier))
+    assert going_on.text() == whole.text()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -7,9 +7,12 @@ import pickle
 from dataclasses import replace
 from typing import Any, Literal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventide_adapters.format.base_parquet import BaseFileWriter, BaseFooter, earlier_bloom
+from eventide_adapters.format.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.slice_merger import ArrowSliceMerger
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
@@ -87,6 +90,32 @@ def test_the_new_base_holds_the_merged_rows_under_its_own_name(storage: MemorySt
     assert (result.log_records, result.log_blocks) == (4, 2)
     assert result.base_size == len(storage.read(NEW_BASE))
     assert result.new_base_path == NEW_BASE
+
+
+@pytest.mark.parametrize("deleted", [4, 5])
+def test_the_bloom_filter_goes_on_until_a_tenth_of_its_keys_are_of_no_row(storage: MemoryStorage, deleted: int) -> None:
+    """What it says of a deleted key is that it may be there, as before."""
+    rows = pq.read_table(io.BytesIO(base_file([row(f"k{number}", 10, "base", D0, "old") for number in range(40)])))
+    storage.delete(BASE)
+    output = storage.open_output(BASE)
+    writer = BaseFileWriter(output, SCHEMA, codec="zstd", bloom=BloomFilterBuilder(DEFAULT_PARAMETERS))
+    writer.write(rows)
+    writer.close({})
+    assert output.commit()
+    gone = [f"k{number}" for number in range(deleted)]
+    log = delete_block(D1, [(key, 30) for key in gone]) + data_block(D1, [row("new", 20, "first", D1, "f-0")])
+    storage.put(LOGS[0], log)
+    ArrowSliceMerger(storage)(task(merged=((LOGS[0], len(log)),), left_overs=(), carried_path=None))
+
+    footer = BaseFooter.read(storage, NEW_BASE)
+    written = [each["_hoodie_record_key"] for each in new_rows(storage)]
+    assert written == [*(f"k{number}" for number in range(deleted, 40)), "new"]
+    bloom = earlier_bloom(footer, NEW_BASE)
+    assert bloom is not None
+    assert bloom.may_contain(pa.array(written)).all()
+    assert bloom.may_contain(pa.array(gone)).all() == (deleted == 4)
+    assert bloom.key_count == (41 if deleted == 4 else 36)
+    assert footer.pairs["hoodie_min_record_key"] == min(written)
 
 
 def test_left_overs_are_copied_whole_and_the_marker_is_empty(storage: MemoryStorage) -> None:

@@ -1,0 +1,73 @@
+"""Hadoop's Murmur2 over many keys at once, hashed again and again with the hash before as the seed.
+
+What a key's bytes contribute does not depend on the seed: it is mixed once and serves every round. Keys go in chunks that
+keep it in the processor's cache, those of one length together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Words = npt.NDArray[np.uint32]
+Numbers = npt.NDArray[np.int64]
+
+_FACTOR: Final = np.uint32(0x5BD1E995)
+_KEYS_AT_ONCE: Final = 1 << 14
+
+
+def murmur_rounds(keys: pa.Array[Any], rounds: int) -> Iterator[tuple[Numbers, Words]]:
+    """Hashes of strings, none of them null: positions of some keys, and their hashes after one more round.
+
+    Each key comes `rounds` times, first with the seed 0. The arrays are good until the next ones are asked for.
+    """
+    if len(keys) == 0:
+        return
+    _, bounds, data = (memoryview(b"" if buffer is None else buffer) for buffer in keys.buffers())
+    offsets = np.frombuffer(bounds, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    content = np.frombuffer(data, np.uint8)
+    for first in range(0, len(keys), _KEYS_AT_ONCE):
+        starts = offsets[first : first + _KEYS_AT_ONCE + 1].astype(np.int64)
+        lengths = np.diff(starts)
+        for length in np.unique(lengths).tolist():
+            group = np.flatnonzero(lengths == length)
+            if len(group) == len(lengths):
+                matrix = content[starts[0] : starts[-1]].reshape(-1, length)
+            else:
+                matrix = content[starts[group, None] + np.arange(length)]
+            for hashed in _rounds(matrix, rounds):
+                yield first + group, hashed
+
+
+def _rounds(matrix: npt.NDArray[np.uint8], rounds: int) -> Iterator[Words]:
+    count, length = matrix.shape
+    whole = length // 4
+    words = np.empty((whole, count), np.uint32)
+    for place in range(whole):
+        words[place] = np.ascontiguousarray(matrix[:, 4 * place : 4 * place + 4]).view("<u4").reshape(-1)
+    words *= _FACTOR
+    words ^= words >> np.uint32(24)
+    words *= _FACTOR
+    tail = np.zeros(count, np.uint32)
+    for place in range(1, length % 4 + 1):
+        # Java's bytes have a sign, which spreads over the bits above.
+        tail ^= matrix[:, length - place].view(np.int8).astype(np.int32).view(np.uint32) << np.uint32(8 * (place - 1))
+    hashed, shifted = np.zeros(count, np.uint32), np.empty(count, np.uint32)
+    for _ in range(rounds):
+        hashed ^= np.uint32(length)
+        for word in words:
+            hashed *= _FACTOR
+            hashed ^= word
+        if length % 4:
+            hashed ^= tail
+            hashed *= _FACTOR
+        for shift in (13, 15):
+            np.right_shift(hashed, np.uint32(shift), out=shifted)
+            hashed ^= shifted
+            if shift == 13:
+                hashed *= _FACTOR
+        yield hashed
