@@ -76,6 +76,24 @@ class CleanedHistoryError(EventideError, LookupError):
     exit_code = 2
 
 
+class WatermarkNotFoundError(EventideError, LookupError):
+    """A query asks for the view as of a watermark that no compaction has published.
+
+    Ask for one that the message names, or compact up to that time first.
+    """
+
+    exit_code = 2
+
+
+class TagNotFoundError(EventideError, LookupError):
+    """No savepoint bears the tag.
+
+    `eventide tag TABLE` lists the tags there are.
+    """
+
+    exit_code = 2
+
+
 class CorruptTimelineError(EventideError, ValueError):
     """A file of the timeline cannot be decoded.
 

@@ -7,7 +7,8 @@
     a task or a driver that dies before the commit leaves nothing at all
 
 Options are those of `Table.open`, beside Hudi's for the query (`hoodie.datasource.query.type`, `as.of.instant`,
-`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`) and for the write (`hoodie.datasource.write.operation`).
+`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`), eventide's (`as.of.watermark`, `as.of.tag`), and for the
+write `hoodie.datasource.write.operation`.
 """
 
 from __future__ import annotations
@@ -98,12 +99,21 @@ class EventideSource(DataSource):
         """The rows of the query that the options ask for."""
         options = Options(self.options)
         table = Table.open(self._path(), self.options)
-        as_of = options.text(keys.AS_OF)
-        match options.choice(keys.QUERY_TYPE, QueryType.SNAPSHOT):
+        as_of, tag, watermark = (
+            options.text(keys.AS_OF),
+            options.text(keys.AS_OF_TAG),
+            options.text(keys.AS_OF_WATERMARK),
+        )
+        kind = options.choice(keys.QUERY_TYPE, QueryType.SNAPSHOT)
+        if sum(word is not None for word in (as_of, tag, watermark)) > 1:
+            raise ConfigError(f"give one of {keys.AS_OF}, {keys.AS_OF_WATERMARK} and {keys.AS_OF_TAG}")
+        if watermark is not None and kind is not QueryType.READ_OPTIMIZED:
+            raise ConfigError(f"{keys.AS_OF_WATERMARK} goes with {keys.QUERY_TYPE}=read_optimized, not with {kind}")
+        match kind:
             case QueryType.SNAPSHOT:
-                return table.snapshot() if as_of is None else table.as_of(as_of)
+                return table.snapshot(tag=tag) if as_of is None else table.as_of(as_of)
             case QueryType.READ_OPTIMIZED:
-                return table.read_optimized()
+                return table.read_optimized(as_of_watermark=watermark, tag=tag)
             case QueryType.INCREMENTAL:
                 begin = options.text(keys.BEGIN)
                 if begin is None:

@@ -10,10 +10,11 @@ from eventide.compaction_request import GivenWords, compaction_request
 from eventide.metrics import publish_metrics
 from eventide.plan import Plan
 from eventide.progress import NoProgress
-from eventide.reader import Rows
 from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
 from eventide.show import TableDescription, describe
+from eventide.table_queries import TableQueries
 from eventide.table_service import TableService
+from eventide.table_tags import TableTags
 from eventide.writer import create_table, incoming_records
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.pending_write import WriteResult
@@ -23,8 +24,6 @@ from eventide_core.ports import Engine, Progress
 from eventide_core.service.clean import CleanResult
 from eventide_core.service.run_compaction import CompactionResult
 from eventide_core.service.table import TableState
-from eventide_core.table.savepoint_metadata import SavepointMetadata
-from eventide_core.table.slice_read import QueryPlan
 from eventide_core.table.write_shape import WriteOperation
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(TableQueries, TableTags):
     """A Hudi merge-on-read table. Every method looks at the table anew."""
 
     uri: str
@@ -200,35 +199,9 @@ class Table:
             self._application, compaction_request(self.options, GivenWords(cut=cut, link_mode=link_mode))
         )
 
-    def savepoint(self, instant: str, *, comments: str = "") -> SavepointMetadata:
-        """Keeps the table as of the completed write at an instant: nothing of it is cleaned until that is deleted."""
-        return self._application.savepoints.save(instant, comments=comments)
-
-    def delete_savepoint(self, instant: str) -> None:
-        self._application.savepoints.delete(instant)
-
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes every write after a savepoint; returns their instants, newest first."""
         return self._application.restorer.restore(savepoint)
-
-    def snapshot(self) -> Rows:
-        """Every row as of now."""
-        return self._rows(self._application.queries.snapshot())
-
-    def read_optimized(self) -> Rows:
-        """The rows of base files alone: fast, and as fresh as `freshness()` says."""
-        return self._rows(self._application.queries.read_optimized())
-
-    def as_of(self, instant: str) -> Rows:
-        """Every row as of an instant, inclusive."""
-        return self._rows(self._application.queries.as_of(instant))
-
-    def incremental(self, begin: str, end: str | None = None) -> Rows:
-        """The latest state of the rows that commits in (begin, end] changed.
-
-        Times are completion times on table version 8 and later, and instants on version 6, as Hudi has it.
-        """
-        return self._rows(self._application.queries.incremental(begin, end))
 
     def freshness(self) -> Freshness:
         """How fresh the read-optimized table is now."""
@@ -276,9 +249,6 @@ class Table:
     def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
         """Which event times each file of each slice holds; logs that the plan merges are told apart."""
         return coverage(self._application, merged=frozenset() if plan is None else plan.merged_logs)
-
-    def _rows(self, plan: QueryPlan) -> Rows:
-        return Rows(plan, self._application.reader, self._application.engine)
 
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
         incoming = incoming_records(self._application, operation, records)

@@ -98,7 +98,7 @@ def test_hudi_goes_on_after_a_clean_a_restore_and_an_archival(name: str, tmp_pat
     do(judge, [compact(path, options), write(path, options, "kept")])
     saved = table.state().timeline.writes[-1].requested_time
     kept = snapshots(judge, path)
-    table.savepoint(saved)
+    table.savepoint(saved, tag="before/what-is-undone", comments="kept")
     do(judge, [write(path, options, "undone"), compact(path, options)])
     everything = snapshots(judge, path)
     assert everything != kept
@@ -114,6 +114,9 @@ def test_hudi_goes_on_after_a_clean_a_restore_and_an_archival(name: str, tmp_pat
     do(judge, [call_on(twin, "rollback_to_savepoint", SETTINGS, instant_time=saved)])
     assert data_files(path) == data_files(twin)
     assert snapshots(judge, path) == snapshots(judge, twin) == kept
+    for place in (path, twin):
+        (tag,) = opened(place, options).tags()
+        assert (tag.name, tag.instant, tag.savepoint.remarks) == ("before/what-is-undone", saved, "kept")
 
     # Each ends the savepoint on the other's table, and goes on.
     opened(twin, options).delete_savepoint(saved)

@@ -46,6 +46,25 @@ def test_hudis_query_type_option_chooses_the_query(tmp_path: Path) -> None:
     assert document["rows"] == len(told.read("read_optimized")) != len(told.read("snapshot"))
 
 
+def test_a_view_as_of_a_watermark_stays_the_same_under_its_tag(tmp_path: Path) -> None:
+    table, before = golden.unpack("v9_no_deletes", tmp_path), ("--before", 1_700_002_204_000)
+    compacted = run_json("compact", table, *before, "--cut", "exact", "--engine", "local")
+    as_of = ("--query", "read_optimized", "--as-of-watermark", compacted["watermark_ms"])
+    shown = run_json("read", table, *as_of)
+    assert shown == run_json("read", table, "--query", "read_optimized")
+    kept = run_json("tag", table, "day/1", "--as-of-watermark", compacted["watermark_ms"], "--comment", "the books")
+    assert (kept["tag"], kept["instant"]) == ("day/1", compacted["instant"])
+    later = run_json("compact", table, "--before", 1_700_900_000_000, "--cut", "exact", "--engine", "local")
+    assert run_json("savepoint", table, later["instant"], "--tag", "now")["tag"] == "now"
+    assert [(t["tag"], t["comment"]) for t in run_json("tag", table)["tags"]] == [("day/1", "the books"), ("now", "")]
+    assert shown == run_json("read", table, *as_of) == run_json("read", table, *as_of[:2], "--tag", "day/1")
+    assert shown["rows"] < run_json("read", table, "--tag", "now")["rows"]
+    assert run_json("tag", table, "day/1", "--delete")["instant"] == compacted["instant"]
+    gone = run("read", table, "--tag", "day/1")
+    assert gone.exit_code == 2
+    assert "there is now" in gone.stderr
+
+
 def test_columns_come_in_the_order_asked_for_and_rows_by_filter_and_limit(tmp_path: Path) -> None:
     table = golden.unpack("v9_no_deletes", tmp_path)
     document = run_json("read", table, "--columns", "val,id", "--filter", "part = 'b' and amount > 3")
@@ -123,6 +142,12 @@ def _cell(name: str, value: str) -> Any:
     ("words", "said"),
     [
         (["--query", "read_optimized", "--as-of", "20261121"], "--as-of"),
+        (["--as-of-watermark", "5"], "read_optimized"),
+        (["--query", "read_optimized", "--as-of-watermark", "yesterday"], "'yesterday'"),
+        (["--query", "read_optimized", "--as-of-watermark", "5"], "can be read: none"),
+        (["--query", "incremental", "--begin", "1", "--tag", "day"], "--tag"),
+        (["--as-of", "20261121", "--tag", "day"], "one of"),
+        (["--tag", "day"], "there is none"),
         (["--query", "incremental"], "--begin"),
         (["--begin", "20261121"], "incremental"),
         (["--query", "incremental", "--begin", "soon"], "'soon'"),

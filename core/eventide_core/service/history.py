@@ -1,5 +1,7 @@
 """Whether the table as of an instant can still be told: cleaning removes old slices."""
 
+from collections.abc import Callable
+
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.service.table import TableState
 from eventide_core.table.file_name import BaseFileName
@@ -13,19 +15,29 @@ _NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first 
 def check_history(state: TableState, instant: str) -> None:
     """Raises CleanedHistoryError where a file group's slice as of `instant` is gone, or a part of it.
 
-    1. The first base file above the instant, if there is one, says in its write stat which slice it was made of.
+    A savepoint keeps all of them.
+    """
+    if state.timeline.has_savepoint(instant):
+        return
+    check_history_when(state, lambda time: time <= instant, instant)
+
+
+def check_history_when(state: TableState, is_shown: Callable[[str], bool], moment: str) -> None:
+    """The same as of the moment when the writes of these requested times had been shown.
+
+    1. The first base file above the moment, if there is one, says in its write stat which slice it was made of.
     2. If that is the first of its file group, nothing was there before. Else the slice below must be that very one, with its
        base file: what has been cleaned away, and all below it, is gone. What has been left of such a slice, for a link leads
        to it, goes by the instant of the first log there is.
     3. A file group without any file was cleaned whole after it was replaced.
     """
     for group, replaced_at in state.replaced_at.items():
-        if replaced_at > instant and group not in state.view.slices:
-            raise _gone(group, instant)
+        if not is_shown(replaced_at) and group not in state.view.slices:
+            raise _gone(group, moment)
     for group, slices in state.view.slices.items():
         for below, above in zip((None, *slices), slices, strict=False):
-            if above.base_instant > instant and above.base_file is not None:
-                _check_slice(state, group, instant, below, above)
+            if not is_shown(above.base_instant) and above.base_file is not None:
+                _check_slice(state, group, moment, below, above)
                 break
 
 

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
-from eventide_core.errors import CleanedHistoryError, UnsupportedTableError
+from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
 from eventide_core.service.history import check_history
+from eventide_core.service.savepoint import find_tag
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
+from eventide_core.service.watermark_views import base_files_of, view_as_of_watermark
+from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.instant import Instant
 from eventide_core.table.slice_read import QueryPlan
@@ -25,6 +28,34 @@ class QueryService:
         """The rows of base files alone: fast, and as fresh as the last compaction."""
         state = TableState.load_committed(self.files)
         return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
+
+    def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
+        """The rows of base files alone, as the compaction left them that answers T (action/watermark_view.py).
+
+        With the columns that the table had then. Raises WatermarkNotFoundError, CleanedHistoryError.
+        """
+        state = TableState.load_committed(self.files)
+        view = view_as_of_watermark(state, threshold_ms)
+        slices = plan_slices(base_files_of(state, view), state.blocks())
+        return QueryPlan(slices, state.shape(None, as_of=view.compaction.requested_time))
+
+    def tagged(self, name: str) -> QueryPlan:
+        """Every row as of the commit that bears the tag. Raises TagNotFoundError."""
+        return self.as_of(find_tag(self.files, TableState.load_committed(self.files), name).instant)
+
+    def tagged_read_optimized(self, name: str) -> QueryPlan:
+        """The rows of the base files that the savepoint with this tag keeps. Raises TagNotFoundError, MissingFileError."""
+        state = TableState.load_committed(self.files)
+        tag = find_tag(self.files, state, name)
+        kept = {path for path in tag.savepoint.paths if BaseFileName.parse(path.rpartition("/")[2]) is not None}
+        bases = [file for file in state.listing if file.path in kept]
+        if len(bases) < len(kept):
+            missing = min(kept - {file.path for file in bases})
+            raise MissingFileError(f"{missing} is missing: the tag {name} keeps it; restore the file from a copy")
+        by_completion = state.config.slices_by_completion_time
+        view = FileSystemView.build(state.timeline, bases, slices_by_completion_time=by_completion, replaced_at={})
+        slices = plan_slices(view.latest_base_files(), state.blocks())
+        return QueryPlan(slices, state.shape(None, as_of=tag.instant))
 
     def as_of(self, instant: str) -> QueryPlan:
         """Every row as of an instant, inclusive (requested time), with the columns that the table had then.

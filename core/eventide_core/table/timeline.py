@@ -79,6 +79,10 @@ class Timeline:
         """The instant of that requested time, in its latest state."""
         return self._by_time.get(requested_time)
 
+    def has_savepoint(self, requested_time: str) -> bool:
+        """Whether a savepoint keeps the table as of the write of that requested time."""
+        return any(i.action is Action.SAVEPOINT and i.requested_time == requested_time for i in self.completed)
+
     def is_completed(self, requested_time: str) -> bool:
         """Whether the instant has completed; true also for what lies before the timeline's start (archived)."""
         instant = self._by_time.get(requested_time)

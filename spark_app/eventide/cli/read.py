@@ -16,6 +16,7 @@ from eventide.cli.settings import Settings, common_options
 from eventide.filter_expression import parse_filter
 from eventide.reader import Rows
 from eventide_core.config import QUERY_TYPE, Options
+from eventide_core.table.event_time import parse_threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,10 @@ class Query(StrEnum):
 @click.argument("table")
 @click.option("--query", type=click.Choice([str(query) for query in Query]), help="Which query.  [default: snapshot]")
 @click.option("--as-of", metavar="INSTANT", help="A snapshot as of this instant, it included.")
+@click.option(
+    "--as-of-watermark", metavar="T", help="A read-optimized query as of the first compaction with this watermark."
+)
+@click.option("--tag", metavar="NAME", help="A snapshot or read-optimized query of the table that NAME keeps.")
 @click.option(
     "--begin", metavar="INSTANT", help="An incremental query's begin, not included; `earliest` for the first."
 )
@@ -50,6 +55,8 @@ def read(
     table: str,
     query: str | None,
     as_of: str | None,
+    as_of_watermark: str | None,
+    tag: str | None,
     begin: str | None,
     end: str | None,
     columns: str | None,
@@ -65,12 +72,21 @@ def read(
     """
     kind = Options(settings.options).choice(QUERY_TYPE, Query.SNAPSHOT) if query is None else Query(query)
     _check_instants(kind, as_of, begin, end)
+    _check_kept(kind, as_of, as_of_watermark, tag)
     if to is not None:
         format_of(to)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     console = settings.console
     with settings.session() as spark:
-        rows = _rows(Table.open(table, settings.options), kind, as_of, begin, end)
+        opened = Table.open(table, settings.options)
+        match kind:
+            case Query.SNAPSHOT:
+                rows = opened.snapshot(tag=tag) if as_of is None else opened.as_of(as_of)
+            case Query.READ_OPTIMIZED:
+                rows = opened.read_optimized(as_of_watermark=as_of_watermark, tag=tag)
+            case Query.INCREMENTAL:
+                assert begin is not None
+                rows = opened.incremental(begin, end)
         if names is None and to is None and not console.is_json:
             names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
         batches = _limited(_batches(rows, spark, names, condition), limit)
@@ -96,15 +112,15 @@ def _check_instants(kind: Query, as_of: str | None, begin: str | None, end: str 
         raise click.UsageError(f"--begin and --end go with --query incremental, not with {kind}")
 
 
-def _rows(table: Table, kind: Query, as_of: str | None, begin: str | None, end: str | None) -> Rows:
-    match kind:
-        case Query.SNAPSHOT:
-            return table.snapshot() if as_of is None else table.as_of(as_of)
-        case Query.READ_OPTIMIZED:
-            return table.read_optimized()
-        case Query.INCREMENTAL:
-            assert begin is not None
-            return table.incremental(begin, end)
+def _check_kept(kind: Query, as_of: str | None, as_of_watermark: str | None, tag: str | None) -> None:
+    if as_of_watermark is not None:
+        if kind is not Query.READ_OPTIMIZED:
+            raise click.UsageError(f"--as-of-watermark goes with --query read_optimized, not with {kind}")
+        parse_threshold(as_of_watermark)  # before Spark starts
+    if tag is not None and kind is Query.INCREMENTAL:
+        raise click.UsageError("--tag goes with --query snapshot or read_optimized")
+    if sum(word is not None for word in (as_of, as_of_watermark, tag)) > 1:
+        raise click.UsageError("give one of --as-of, --as-of-watermark and --tag")
 
 
 def _batches(

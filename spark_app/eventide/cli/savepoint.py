@@ -8,19 +8,23 @@ from eventide.cli.settings import Settings, common_options
 @click.command()
 @click.argument("table")
 @click.argument("instant")
+@click.option("--tag", metavar="NAME", help="A name for it, which `read --tag` takes.")
 @click.option("--delete", is_flag=True, help="Keep it no longer.")
 @common_options
-def savepoint(settings: Settings, table: str, instant: str, delete: bool) -> None:
+def savepoint(settings: Settings, table: str, instant: str, tag: str | None, delete: bool) -> None:
     """Keep the table as of a commit.
 
     Nothing of TABLE as of the completed write at INSTANT is cleaned, rolled back or archived, until it is deleted.
     """
+    if delete and tag is not None:
+        raise click.UsageError("--delete names the savepoint by its instant; `tag --delete` by its tag")
     with settings.table(table) as opened:
         if delete:
             opened.delete_savepoint(instant)
         else:
-            opened.savepoint(instant)
-    settings.console.result({"instant": instant}, f"savepoint {instant} {'deleted' if delete else 'kept'}")
+            opened.savepoint(instant, tag=tag)
+    how = "deleted" if delete else "kept" if tag is None else f"kept as {tag}"
+    settings.console.result({"instant": instant, "tag": tag}, f"savepoint {instant} {how}")
 
 
 @click.command()

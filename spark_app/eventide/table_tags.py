@@ -1,0 +1,50 @@
+"""What is kept of a table: savepoints, and the names by which people know them."""
+
+from eventide.bootstrap import Application
+from eventide_core.errors import ConfigError
+from eventide_core.service.savepoint import Tag
+from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+
+class TableTags:
+    """The savepoints and tags of `eventide.Table`."""
+
+    __slots__ = ()
+
+    _application: Application
+
+    def savepoint(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
+        """Keeps the table as of the completed write at an instant: nothing of it is cleaned until that is deleted.
+
+        `tag` is a name for it. Hudi keeps it among the comments.
+        """
+        return self._application.savepoints.save(instant, comments=comments, tag=tag)
+
+    def delete_savepoint(self, instant: str) -> None:
+        self._application.savepoints.delete(instant)
+
+    def tag(
+        self,
+        name: str,
+        *,
+        instant: str | None = None,
+        as_of_watermark: str | int | None = None,
+        comments: str = "",
+    ) -> Tag:
+        """Keeps the table under a name: as of an instant, as of the compaction that answers a watermark, or as it is now.
+
+        `snapshot(tag=name)` and `read_optimized(tag=name)` read it.
+        """
+        if instant is not None and as_of_watermark is not None:
+            raise ConfigError("give either an instant or a watermark, not both")
+        before_ms = None if as_of_watermark is None else parse_threshold(str(as_of_watermark))
+        return self._application.savepoints.save_tag(name, instant=instant, before_ms=before_ms, comments=comments)
+
+    def tags(self) -> tuple[Tag, ...]:
+        """The tags there are, by name."""
+        return self._application.savepoints.tags()
+
+    def delete_tag(self, name: str) -> str:
+        """Keeps it no longer; the instant that it was."""
+        return self._application.savepoints.delete_tag(name)

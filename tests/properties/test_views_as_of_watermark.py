@@ -1,0 +1,188 @@
+"""The read-optimized table as of a watermark or a tag: what it shows, how long it stays, what is said when it is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide import Table
+from eventide.progress import NoProgress
+from eventide.testing.crash_enumeration import Bench
+from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, delete, put
+from eventide.testing.oracle import Order
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.errors import (
+    CleanedHistoryError,
+    ConfigError,
+    RefusedError,
+    TagNotFoundError,
+    WatermarkNotFoundError,
+)
+from eventide_core.table.plans import Cut, LinkMode
+
+EAGER = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.cleaner.fileversions.retained": "1",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+
+
+class Kept:
+    """A table in memory, and its read-optimized views."""
+
+    def __init__(self, version: int, cut: Cut = Cut.EXACT) -> None:
+        self.bench = Bench(f"views {version}")
+        self.bench.options = {**self.bench.options, **EAGER}
+        self.story = Story.begin(Layout(version, Order.EVENT_TIME), self.bench.storage, self.bench.clock)
+        self.cut = cut
+
+    @property
+    def table(self) -> Table:
+        return Table(self.bench.storage.root, self.bench.options, self.bench.process())
+
+    def commit(self, *changes: Commit) -> Kept:
+        for change in changes:
+            self.story.commit(change)
+        return self
+
+    def compact(self, ms: int, link: LinkChoice = LinkChoice.AUTO) -> str:
+        """The instant of a compaction of everything before that event time."""
+        self.bench.clock.sleep(10)
+        process = self.bench.process()
+        request = CompactionRequest(EPOCH_MS + ms, None, link, cut=self.cut)
+        plan = process.scheduler.schedule(request).plan
+        process.runner.execute(plan.instant, NoProgress())
+        self.bench.clock.sleep(10)
+        return plan.instant
+
+    def clean(self) -> None:
+        self.bench.process().cleaner.clean()
+
+    def seen(self, ms: int) -> set[tuple[str, str]]:
+        return _shown(self.table.read_optimized(as_of_watermark=EPOCH_MS + ms).to_arrow(["key", "word"]).to_pylist())
+
+    def tagged(self, name: str) -> set[tuple[str, str]]:
+        return _shown(self.table.read_optimized(tag=name).to_arrow(["key", "word"]).to_pylist())
+
+
+def _shown(rows: list[dict[str, str]]) -> set[tuple[str, str]]:
+    return {(row["key"], row["word"]) for row in rows}
+
+
+FIRST_DAY = {("a", "one"), ("b", "one"), ("c", "base")}
+SECOND_DAY = {("a", "two"), ("b", "one"), ("c", "late"), ("d", "two")}
+
+
+@pytest.fixture(params=[6, 9])
+def days(request: pytest.FixtureRequest) -> Kept:
+    """Two days of 100 milliseconds, each compacted; what is late for the first one comes between."""
+    version: int = request.param
+    kept = Kept(version).commit((put("a", 1, "base"), put("b", 1, "base"), put("c", 1, "base")))
+    kept.commit((put("a", 10, "one"), put("b", 20, "one")), (put("a", 110, "two"), put("d", 120, "two", partition="b")))
+    kept.compact(100)
+    kept.commit((put("c", 50, "late"),))
+    kept.compact(200)
+    return kept
+
+
+def test_a_view_shows_what_lay_before_the_watermark_and_had_been_committed_then(days: Kept) -> None:
+    days.commit((put("a", 210, "three"),))
+    # The base file that the first write of a partition makes holds what that write brought, whatever any cut says.
+    assert days.seen(100) == FIRST_DAY | {("d", "two")}
+    assert days.seen(200) == SECOND_DAY
+    assert days.seen(150) == SECOND_DAY
+
+
+def test_a_watermark_that_was_never_published_names_those_that_can_be_read(days: Kept) -> None:
+    with pytest.raises(WatermarkNotFoundError, match=rf"{EPOCH_MS + 100} \(at .*{EPOCH_MS + 200} \(at "):
+        days.seen(201)
+
+
+def test_a_view_that_was_repaired_shows_the_same_until_it_is_cleaned(days: Kept) -> None:
+    days.commit((put("b", 130, "late again"),))
+    days.compact(200)
+    assert days.seen(200) == SECOND_DAY
+    days.clean()
+    assert days.seen(200) == SECOND_DAY - {("b", "one")} | {("b", "late again")}
+
+
+def test_a_view_that_was_cleaned_is_not_taken_for_a_later_one(days: Kept) -> None:
+    days.clean()
+    with pytest.raises(
+        CleanedHistoryError, match=rf"as of watermark {EPOCH_MS + 100} .* can be read: {EPOCH_MS + 200} "
+    ):
+        days.seen(100)
+    assert [view.cut_ms for view in days.table.watermarks()] == [EPOCH_MS + 200]
+
+
+def test_a_view_that_was_cleaned_is_missed_also_when_its_compaction_is_archived(days: Kept) -> None:
+    for ms in range(300, 900, 100):
+        days.commit((put("a", ms + 10, "on time"),))
+        days.compact(ms)
+        days.clean()
+    assert days.bench.process().archiver.archive()
+    for ms in (100, 200, 700):
+        with pytest.raises(CleanedHistoryError, match=f"as of watermark {EPOCH_MS + ms} "):
+            days.seen(ms)
+    assert ("a", "two") not in days.seen(800)
+
+
+def test_a_tag_keeps_a_view_through_clean_and_archival(days: Kept) -> None:
+    tag = days.table.tag("day/1", as_of_watermark=EPOCH_MS + 100, comments="for the books")
+    shown = days.tagged("day/1")
+    assert shown == days.seen(100)
+    for ms in range(300, 700, 100):
+        days.commit((put("a", ms + 10, "on time"), delete("b", ms + 20)))
+        days.compact(ms)
+        days.clean()
+        days.bench.process().archiver.archive()
+    assert days.tagged("day/1") == shown
+    assert days.seen(100) == shown
+    assert [(t.name, t.instant, t.savepoint.remarks) for t in days.table.tags()] == [
+        ("day/1", tag.instant, "for the books")
+    ]
+    assert _shown(days.table.snapshot(tag="day/1").to_arrow(["key", "word"]).to_pylist()) == shown - {("a", "one")} | {
+        ("a", "two")
+    }
+    assert days.table.delete_tag("day/1") == tag.instant
+    days.clean()
+    with pytest.raises(TagNotFoundError, match="there is none"):
+        days.tagged("day/1")
+    with pytest.raises(CleanedHistoryError):
+        days.seen(100)
+
+
+def test_a_tag_names_one_commit_and_a_commit_has_one_tag(days: Kept) -> None:
+    now = days.table.tag("now")
+    assert days.table.tag("now", instant=now.instant).instant == now.instant
+    first = days.table.watermarks()[0].compaction.requested_time
+    with pytest.raises(RefusedError, match=f"the tag now is that of {now.instant}"):
+        days.table.savepoint(first, tag="now")
+    with pytest.raises(RefusedError, match="under the tag now already"):
+        days.table.savepoint(now.instant, tag="then")
+    days.table.savepoint(first)
+    with pytest.raises(RefusedError, match="without a tag already"):
+        days.table.savepoint(first, tag="first")
+    for name in ("", "two\nlines", "-x", "x" * 200):
+        with pytest.raises(ConfigError, match="letters"):
+            days.table.tag(name)
+
+
+def test_a_view_of_a_back_dated_compaction_has_what_was_requested_after_its_instant_and_completed_before_it() -> None:
+    """The write that is left over in one slice made the base file of another one."""
+    kept = Kept(9, Cut.FILE).commit((put("a", 1, "base"),), (put("a", 10, "one"),))
+    kept.commit((put("a", 110, "two"), put("d", 20, "two", partition="b")))
+    compaction = kept.compact(100, LinkChoice.PREFIX)
+    state = kept.bench.process().state()
+    assert state.publications[compaction].link_mode is LinkMode.PREFIX
+    assert compaction < state.timeline.writes[-1].requested_time
+    shown = {("a", "one"), ("d", "two")}
+    assert _shown(kept.table.read_optimized().to_arrow(["key", "word"]).to_pylist()) == shown
+    assert kept.seen(100) == shown
+    kept.table.tag("then", as_of_watermark=EPOCH_MS + 100)
+    kept.commit((put("a", 210, "three"), put("d", 220, "three", partition="b")))
+    kept.compact(300)
+    kept.clean()
+    assert kept.seen(100) == kept.tagged("then") == shown
