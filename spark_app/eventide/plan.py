@@ -82,7 +82,7 @@ class Plan:
         lines = [
             f"compaction at {plan.instant}, {promised}",
             f"{field}links: {plan.link_mode} ({plan.link_reason})",
-            f"{len(plan.operations)} slices to compact, {self.draft.untouched_slices} with logs left alone",
+            f"{len(plan.operations)} slices to compact, {self.draft.untouched_slices} others with logs left alone",
             f"{plan.bytes_read} bytes to read, {plan.bytes_copied} to copy",
         ]
         for op in plan.operations:

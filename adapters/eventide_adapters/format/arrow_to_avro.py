@@ -49,7 +49,8 @@ def _avro_type(kind: ArrowType, place: str) -> Any:
     types = pa.types
     if types.is_date32(kind):
         return {"type": "int", "logicalType": "date"}
-    if types.is_timestamp(kind) and kind.unit in ("ms", "us"):
+    if types.is_timestamp(kind):
+        # As Spark has them; of nanoseconds only whole microseconds fit, and a write says so of others.
         unit = "millis" if kind.unit == "ms" else "micros"
         prefix = "timestamp" if kind.tz else "local-timestamp"
         return {"type": "long", "logicalType": f"{prefix}-{unit}"}

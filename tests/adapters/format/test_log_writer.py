@@ -7,7 +7,7 @@ import json
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import fastavro
 import pyarrow as pa
@@ -134,7 +134,13 @@ def test_the_schema_of_a_table_names_record_and_fields_as_hudi_does() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [pa.duration("s"), pa.timestamp("ns"), pa.uint64(), pa.null()])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_are_in_microseconds_as_spark_has_them(unit: Literal["s", "us", "ns"]) -> None:
+    (field,) = json.loads(avro_schema_of("t", pa.schema([pa.field("at", pa.timestamp(unit, "UTC"))])))["fields"]
+    assert field["type"] == ["null", {"type": "long", "logicalType": "timestamp-micros"}]
+
+
+@pytest.mark.parametrize("kind", [pa.duration("s"), pa.time64("us"), pa.uint64(), pa.null()])
 def test_a_column_that_has_no_place_in_a_hudi_table_is_refused_by_its_name(kind: pa.DataType) -> None:
     with pytest.raises(UnsupportedTableError, match=r"column hoodie\.t\.t_record\.odd"):
         avro_schema_of("t", pa.schema([pa.field("odd", kind)]))

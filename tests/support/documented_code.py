@@ -1,0 +1,111 @@
+"""The code of the documentation, run as it stands.
+
+A page is read from top to bottom; of its fenced blocks
+1. `python` runs in this process, every block of a page in one namespace;
+2. `sh` are commands, and `console` commands after `$ ` with what they print: dots stand for anything, and how wide a
+   printed table is doesn't count;
+3. `cron`, and `yaml` with `command` or `args` in it, name commands of eventide, which run too;
+4. any block below a line that is only a file's name in backticks and a colon is that file.
+
+What has no language is text. Paths of the examples lie in a folder of the test; a store's address is that of a server of the
+tests. Commands run by `documented_commands`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support.documented_commands import Commands
+
+_FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"^`([\w.-]+)`:$")
+# A path of an example, but not what follows a bucket or another folder.
+_EXAMPLE_FOLDER = re.compile(r"(?<![\w/.-])/(lake|var)(?=/)")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block; `file` where it is the content of one."""
+
+    line: int
+    language: str
+    text: str
+    file: str | None
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The fenced blocks of a page, from its top."""
+    for found in _FENCE.finditer(page):
+        above = page[: found.start()].rstrip().rpartition("\n")[2]
+        named = _NAMED.fullmatch(above)
+        indent = len(found[1])
+        text = "".join(line[indent:] for line in found[3].splitlines(keepends=True))
+        yield Block(page.count("\n", 0, found.start()) + 1, found[2], text, named[1] if named else None)
+
+
+@dataclass(slots=True)
+class DocumentedPage:
+    """Runs one page in `folder`. `addresses` take the place of others; `before` and `after` are called around each block."""
+
+    path: Path
+    folder: Path
+    commands: Commands
+    namespace: dict[str, Any]
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    before: Callable[[], None] = lambda: None
+    after: Callable[[], None] = lambda: None
+
+    def run(self) -> int:
+        """How many blocks were run or written."""
+        count = 0
+        for block in blocks(self._here(self.path.read_text(encoding="utf-8"))):
+            self.before()
+            count += self._run(block)
+            self.after()
+        return count
+
+    def _here(self, text: str) -> str:
+        for documented, real in self.addresses.items():
+            text = text.replace(documented, real)
+        return _EXAMPLE_FOLDER.sub(rf"{self.folder}/\1", text)
+
+    def _run(self, block: Block) -> bool:
+        place = f"{self.path.name}:{block.line}"
+        if block.file is not None:
+            (self.folder / block.file).write_text(block.text, encoding="utf-8")
+            return True
+        match block.language:
+            case "python":
+                exec(compile("\n" * block.line + block.text, str(self.path), "exec"), self.namespace)
+            case "sh":
+                self.commands.script(block.text, place)
+            case "console":
+                self.commands.session(block.text, place)
+            case "cron":
+                for line in block.text.splitlines():
+                    self.commands.script(line.split(maxsplit=5)[5], place)
+            case "yaml":
+                for words in _commands_in(yaml.safe_load(block.text)):
+                    self.commands.run(words, place)
+            case _:
+                return False
+        return True
+
+
+def _commands_in(document: Any) -> Iterator[list[str]]:
+    """The lists of words under `command` or `args` that begin with eventide."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            if key in ("command", "args") and value[0] == "eventide":
+                yield value
+            else:
+                yield from _commands_in(value)
+    elif isinstance(document, list):
+        for value in document:
+            yield from _commands_in(value)

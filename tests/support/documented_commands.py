@@ -1,0 +1,110 @@
+"""The commands of the documentation's examples, run inside this process and held to what the page says they print.
+
+It knows no more of a shell than the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines that go
+on after a backslash, and `; echo "exit code $?"`. Installing is passed over. Spark is left out where a page does not ask
+for it, and `serve` ends after a round.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.command_line import run
+
+_PASSED_OVER = ("python", "pip", ".", "git", "./run")
+_HEREDOC = re.compile(r"cat > (\S+) <<'(\w+)'")
+_TELLS_CODE = '; echo "exit code $?"'
+_ON_SPARK_BY_DEFAULT = ("compact", "serve")
+_COMPARED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(slots=True)
+class Commands:
+    """Runs commands in `folder`, which is the working folder, with its exports in the environment of the process."""
+
+    folder: Path
+    environment: pytest.MonkeyPatch
+
+    def script(self, text: str, place: str) -> None:
+        """Commands of which each must go well."""
+        lines = iter(text.replace("\\\n", " ").splitlines())
+        for line in lines:
+            heredoc = _HEREDOC.fullmatch(line)
+            if heredoc is None:
+                self._line(line, place)
+                continue
+            content: list[str] = []
+            for inside in lines:
+                if inside == heredoc[2]:
+                    break
+                content.append(inside)
+            (self.folder / heredoc[1]).write_text("\n".join(content) + "\n", encoding="utf-8")
+
+    def session(self, text: str, place: str) -> None:
+        """Commands with what they print. What prints nothing on the page may print anything."""
+        for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+            command, _, wanted = part.partition("\n")
+            printed = self._line(command, place)
+            if wanted.strip():
+                want, got = (_even(told.replace(str(self.folder), "")) for told in (wanted, printed))
+                assert doctest.OutputChecker().check_output(want, got, _COMPARED), (
+                    f"{place}: {command}\n{want}\n!=\n{got}"
+                )
+
+    def run(self, words: Sequence[str], place: str, *, may_fail: bool = False) -> tuple[str, int]:
+        """What `eventide` with these words prints, and its exit code; AssertionError where it should go well and doesn't."""
+        verb, *rest = words[1:]
+        if verb in _ON_SPARK_BY_DEFAULT and "--engine" not in rest:
+            rest += ["--engine", "local"]
+        if verb == "serve" and "--rounds" not in rest:
+            rest += ["--rounds", "1"]
+        answer = run(verb, *rest)
+        assert may_fail or answer.exit_code == 0, f"{place}: {shlex.join(words)}\n{answer.stdout}{answer.stderr}"
+        return answer.stdout, answer.exit_code
+
+    def _line(self, line: str, place: str) -> str:
+        """What one command prints."""
+        command = line.removesuffix(_TELLS_CODE)
+        words = shlex.split(command, comments=True)
+        if not words or words[0] in _PASSED_OVER:
+            return ""
+        match words:
+            case ["export", *settings]:
+                for setting in settings:
+                    name, _, value = setting.partition("=")
+                    self.environment.setenv(name, value)
+                return ""
+            case ["pytest", *rest]:
+                return self._pytest(rest, place)
+            case ["eventide", *_]:
+                printed, code = self.run(words, place, may_fail=command != line)
+                return printed if command == line else f"{printed}exit code {code}\n"
+            case _:
+                raise AssertionError(f"{place}: nobody runs {line!r}")
+
+    def _pytest(self, words: Sequence[str], place: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{place}: {done.stdout[-3000:]}{done.stderr[-1000:]}"
+        return done.stdout
+
+
+def _even(printed: str) -> str:
+    """The same however wide its tables are."""
+    return re.sub("─+", "─", printed)

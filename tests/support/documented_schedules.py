@@ -1,0 +1,64 @@
+"""As much of Airflow as the pages' examples need: it keeps the commands of a DAG, so that they can be run."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+import pytest
+
+# Later than anything in the examples.
+_DATE = "2099-01-01"
+_TEMPLATE = re.compile(r"\{\{.*?\}\}")
+
+
+@dataclass(slots=True)
+class Airflow:
+    """Takes Airflow's place among the modules."""
+
+    waiting: list[str] = field(default_factory=list)
+
+    def install(self, environment: pytest.MonkeyPatch) -> None:
+        waiting = self.waiting
+
+        class BashOperator:
+            def __init__(self, *, task_id: str, bash_command: str) -> None:
+                assert task_id.isidentifier()
+                waiting.append(_TEMPLATE.sub(_DATE, bash_command))
+
+            def __rshift__(self, after: Any) -> Any:
+                return after
+
+        class Dag:
+            def __init__(self, dag_id: str, **settings: Any) -> None:
+                assert dag_id.isidentifier()
+                assert {"schedule", "start_date"} <= set(settings)
+
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(
+                self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+            ) -> None:
+                return None
+
+        for name, members in (
+            ("airflow", {}),
+            ("airflow.sdk", {"DAG": Dag}),
+            ("airflow.providers", {}),
+            ("airflow.providers.standard", {}),
+            ("airflow.providers.standard.operators", {}),
+            ("airflow.providers.standard.operators.bash", {"BashOperator": BashOperator}),
+        ):
+            module = ModuleType(name)
+            vars(module).update(members)
+            environment.setitem(sys.modules, name, module)
+
+    def taken(self) -> Iterator[str]:
+        """The commands of the DAGs that were made since, in order."""
+        while self.waiting:
+            yield self.waiting.pop(0)
