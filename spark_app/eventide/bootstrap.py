@@ -33,6 +33,7 @@ from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.liveness import Liveness
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
+from eventide_core.service.offending_records import OffendingRecordsReader
 from eventide_core.service.read import QueryService
 from eventide_core.service.restore import Restorer
 from eventide_core.service.rollback import Rollback
@@ -77,6 +78,7 @@ class Application:
     append: Append
     batches: BatchWriter
     queries: QueryService
+    offending: OffendingRecordsReader
     freshness: FreshnessReader
     verifier: Verifier
     metadata: MetadataTableUpkeep
@@ -137,6 +139,7 @@ def assemble(
         append=append,
         batches=BatchWriter(files, append),
         queries=QueryService(files),
+        offending=OffendingRecordsReader(files, content, typed),
         freshness=freshness,
         verifier=Verifier(
             files,

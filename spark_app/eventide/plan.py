@@ -1,10 +1,14 @@
 """A compaction plan as a user sees it: told in words, or as JSON."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.moment import moment
 from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.offending_logs import OffendingLog
 from eventide_core.service.draft_plan import DraftPlan
+from eventide_core.service.offending_records import OffendingRecords
 from eventide_core.table.instant import instant_time
 from eventide_core.table.plans import LeftOver, PlannedOperation
 
@@ -18,6 +22,10 @@ class Plan:
 
     request: CompactionRequest
     draft: DraftPlan
+    _name_offending: Callable[[Sequence[OffendingLog]], tuple[OffendingRecords, ...]] = field(repr=False)
+    _named: list[tuple[OffendingRecords, ...]] = field(
+        default_factory=list[tuple[OffendingRecords, ...]], init=False, repr=False, compare=False
+    )
 
     @property
     def instant(self) -> str:
@@ -40,6 +48,13 @@ class Plan:
     def merged_logs(self) -> frozenset[str]:
         """The paths of the logs that it retires."""
         return frozenset(log.path for op in self.operations for log in op.compacted)
+
+    @property
+    def offending(self) -> tuple[OffendingRecords, ...]:
+        """Keys with records of the future, and the logs that can't be retired for them. Looked up when first asked for."""
+        if not self._named:
+            self._named.append(self._name_offending(self.draft.offending))
+        return self._named[0]
 
     @property
     def predicted_watermark_ms(self) -> int | None:
@@ -71,6 +86,7 @@ class Plan:
                 "copied": plan.bytes_copied,
             },
             "predicted_watermark_ms": self.predicted_watermark_ms,
+            "offending": [offending_json(found) for found in self.offending],
             "notes": list(self.draft.notes),
         }
 
@@ -96,6 +112,8 @@ class Plan:
             ]
             if op.carried_name is not None:
                 lines.append(f"    - carries tombstones in {op.carried_name}")
+        for found in self.offending:
+            lines += _told(found)
         lines += [f"note: {note}" for note in self.draft.notes]
         if self.draft.due is not None:
             lines.append(f"{self.draft.due.trigger}: {self.draft.due.reason}")
@@ -125,6 +143,25 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
         "fallback": None if op.fallback is None else str(op.fallback),
         "reason": op.reason,
     }
+
+
+def offending_json(found: OffendingRecords) -> dict[str, Any]:
+    """A log with records of the future as plain values."""
+    return {
+        "partition": found.log.partition,
+        "file_id": found.log.file_id,
+        "log": found.log.log.path,
+        "held_back": found.log.held_back,
+        "records": [{"key": one.key, "event_time_ms": one.event_time_ms} for one in found.keys],
+        "problem": found.problem,
+    }
+
+
+def _told(found: OffendingRecords) -> list[str]:
+    held_back = f", {found.log.held_back} logs above it wait for that" if found.log.held_back else ""
+    lines = [f"from the future: {found.log.log.path} reaches {moment(found.log.latest_ms)}{held_back}"]
+    lines += [f"    - key {one.key!r} has event time {moment(one.event_time_ms)}" for one in found.keys]
+    return lines if found.problem is None else [*lines, f"    - {found.problem}"]
 
 
 def _link(name: str | None) -> str:

@@ -136,14 +136,15 @@ class Table(TableQueries, TableTags):
         """
         given = GivenWords(before, data_latency_seconds, cut, link_mode, align, time_zone)
         request = compaction_request(self.options, given)
-        return Plan(request, self._application.scheduler.plan(request))
+        return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
 
     def schedule(self, plan: Plan) -> Plan:
         """Puts the same plan, made anew from the table as it is, on the timeline; nothing is merged yet.
 
         Where nothing is to be done the plan it returns says so (`idle`), and nothing was written.
         """
-        return Plan(plan.request, self._application.scheduler.schedule(plan.request))
+        draft = self._application.scheduler.schedule(plan.request)
+        return Plan(plan.request, draft, self._application.offending.read)
 
     def compact(
         self,

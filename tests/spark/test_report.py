@@ -128,6 +128,32 @@ def test_bars_are_as_long_as_the_event_times_of_their_files(table: Table, tmp_pa
     assert told == seen
 
 
+def test_records_of_the_future_are_named_in_the_plan_and_on_the_page(tmp_path: Path) -> None:
+    options = {BUCKETS: 1, CLOCK_SKEW_MS: "1", "hoodie.compaction.event.time.max.left.over.logs": "3"}
+    uri = str(tmp_path / "future")
+    made = Table.create(uri, schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options)
+    made.upsert(rows(("1", "a", -9)))
+    made.upsert(rows((HOSTILE, "a", 1_000_000), ("2", "a", -8), ("3", "a", 900_000)))
+    for hour in range(-7, -3):
+        made.upsert(rows((f"on time {hour}", "a", hour)))
+    plan = made.plan_compaction(T_MS, cut="exact")
+    assert [str(op.fallback) for op in plan.operations] == ["too-many-left-overs"]
+    (found,) = plan.offending
+    assert [key.key for key in found.keys] == [HOSTILE, "3"]
+    assert found.log.held_back == 4
+    assert f"key {HOSTILE!r} has event time {moment(T_MS + 1_000_000 * HOUR_MS)}" in plan.explain()
+    assert plan.to_json()["offending"][0]["records"][1] == {"key": "3", "event_time_ms": T_MS + 900_000 * HOUR_MS}
+    made.tag(name := "day/1")
+    report = made.report(tmp_path / "page.html")
+    assert [key.key for one in report.offending for key in one.keys] == [HOSTILE, "3"]
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert {"script", "img"}.isdisjoint(page.tags)
+    assert "Records from the future" in page.text
+    assert HOSTILE.replace("\u202e", "\\u202e") in page.text
+    assert "Tags" in page.text
+    assert name in page.text
+
+
 def test_names_that_are_markup_are_text_on_the_page(table: Table, tmp_path: Path) -> None:
     table.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ from eventide_adapters.format.ordering_values import orderings_of
 from eventide_adapters.format.record_event_times import event_times_of, is_before
 from eventide_adapters.format.virtual_key import read_keyed_base
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.ports import LogSummary, Storage
+from eventide_core.ports import LogSummary, Storage, TimedKey
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.key_history import KeyHistory
@@ -81,6 +81,26 @@ class ArrowLogContent:
                 count += pc.less(event_times_of(part, shape), pa.scalar(threshold_ms)).true_count
         return count
 
+    def latest_keys(
+        self, log: LogFile, shape: RecordShape, since_ms: int, limit: int, blocks: BlockFilter
+    ) -> tuple[TimedKey, ...]:
+        columns = tuple(dict.fromkeys([*merge_columns(shape), *_event_time_columns(self.storage, shape)]))
+        reader, latest = BlockReader(self.storage, shape, columns), dict[str, int]()
+        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=False):
+            known = event_times_in_header(placed.block, shape.event_time_field)
+            if known is not None and (known.max_ms is None or known.max_ms < since_ms):
+                continue
+            for part in reader.read(placed):
+                times = event_times_of(part, shape)
+                chosen = pc.greater_equal(times, pa.scalar(since_ms))
+                keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
+                table = pa.table({"key": keys.filter(chosen), "ms": times.filter(chosen)})
+                table = table.group_by("key").aggregate([("ms", "max")]).sort_by([("ms_max", "descending")])
+                for row in table.slice(0, limit).to_pylist():
+                    latest[row["key"]] = max(row["ms_max"], latest.get(row["key"], row["ms_max"]))
+        worst = sorted(latest.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        return tuple(TimedKey(key, time) for key, time in worst)
+
     def key_histories(
         self,
         base_path: str | None,
@@ -126,11 +146,15 @@ class ArrowLogContent:
 
 
 def _event_time_reader(storage: Storage, shape: RecordShape) -> BlockReader:
+    return BlockReader(storage, shape, _event_time_columns(storage, shape))
+
+
+def _event_time_columns(storage: Storage, shape: RecordShape) -> list[str]:
     if shape.event_time_field is None:
         raise UnsupportedTableError(
             f"{storage.root}: no event-time field is known; set hoodie.payload.event.time.field to the column that has it"
         )
-    return BlockReader(storage, shape, [shape.event_time_field])
+    return [shape.event_time_field]
 
 
 class _Tally:

@@ -30,6 +30,14 @@ class LogSummary:
     has_merged_block: bool
 
 
+@dataclass(frozen=True, slots=True)
+class TimedKey:
+    """A record's or delete's key and event time."""
+
+    key: str
+    event_time_ms: int
+
+
 class LogContent(Protocol):
     """What log files hold, answered without handing out records. Picklable.
 
@@ -50,6 +58,15 @@ class LogContent(Protocol):
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
         """How many of its records have an event time before the threshold."""
+        ...
+
+    def latest_keys(
+        self, log: LogFile, shape: RecordShape, since_ms: int, limit: int, blocks: BlockFilter
+    ) -> tuple[TimedKey, ...]:
+        """At most `limit` of the keys with an event time at or after `since_ms`, the latest first, each once.
+
+        Blocks whose headers tell that they hold none are not read.
+        """
         ...
 
     def key_histories(

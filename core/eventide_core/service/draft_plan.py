@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction_trigger import Due
 from eventide_core.action.freshness import Freshness
+from eventide_core.action.offending_logs import OffendingLog
 from eventide_core.table.plans import CompactionPlan
 
 
@@ -12,7 +13,8 @@ class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
     `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
-    `is_aligned` says that T was floored to a boundary, before which there may be nothing new.
+    `is_aligned` says that T was floored to a boundary, before which there may be nothing new. `offending` are logs with
+    records of the future, which an exact cut can't retire.
     """
 
     plan: CompactionPlan
@@ -23,6 +25,7 @@ class DraftPlan:
     notes: tuple[str, ...]
     published_ms: int | None
     is_aligned: bool = False
+    offending: tuple[OffendingLog, ...] = ()
 
     @property
     def idle(self) -> str | None:

@@ -22,6 +22,7 @@ from eventide_core.action.compaction_trigger import (
 )
 from eventide_core.action.freshness import freshness, publishable_cut
 from eventide_core.action.link_choice import choose_link
+from eventide_core.action.offending_logs import offending_logs
 from eventide_core.action.slice_selection import (
     ExactCut,
     ReaderRules,
@@ -187,7 +188,8 @@ class CompactionScheduler:
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
         untouched = len(slices) - len(selections)
         is_aligned = request.alignment is not None
-        return DraftPlan(plan, str(strategy), is_due, predicted, untouched, notes, published_ms, is_aligned)
+        offending = () if exact is None else offending_logs(facts, threshold_ms, self.clock.now_ms())
+        return DraftPlan(plan, str(strategy), is_due, predicted, untouched, notes, published_ms, is_aligned, offending)
 
     def _whole_slices(
         self, state: TableState, strategy: ChosenStrategy, now: str, is_due: Due | None, notes: tuple[str, ...]

@@ -5,16 +5,21 @@ and only of the slices that are shown one by one: those that hold the watermark 
 event times waiting.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from eventide.bootstrap import Application
+from eventide.plan import offending_json
 from eventide.report.coverage import CoverageReader, SliceCoverage
 from eventide.show import TableDescription, describe
 from eventide_core.action.backlog import Backlog, backlog
 from eventide_core.action.freshness import Freshness, freshness
+from eventide_core.action.offending_logs import offending_logs
+from eventide_core.action.slice_selection import SliceFacts
 from eventide_core.service.compaction_history import PastCompaction, compaction_history, kept_bytes
+from eventide_core.service.offending_records import OffendingRecords
+from eventide_core.service.savepoint import Tag
 
 SLICES_SHOWN = 60  # a page that a browser lays out at once, and a person still scrolls through
 
@@ -25,7 +30,7 @@ class Report:
 
     `freshness` is None, and `partitions` is empty, where a log's event times are not known: `table.problems` says why.
     `slices` are those shown one by one, `slices_left_out` counts the others. `late` are the slices that hold the watermark
-    below the cut, all of them, by the earliest of their event times.
+    below the cut, all of them, by the earliest of their event times. `offending` are records that seem to be of the future.
     """
 
     table: TableDescription
@@ -38,6 +43,8 @@ class Report:
     slices_left_out: int
     late: tuple[SliceCoverage, ...]
     history: tuple[PastCompaction, ...]
+    offending: tuple[OffendingRecords, ...]
+    tags: tuple[Tag, ...]
 
     @property
     def lag_ms(self) -> int | None:
@@ -62,6 +69,8 @@ class Report:
             "slices_left_out": self.slices_left_out,
             "compactions": [asdict(past) for past in self.history],
             "pending": about["pending"],
+            "offending": [offending_json(found) for found in self.offending],
+            "tags": [{"tag": tag.name, "instant": tag.instant, "comment": tag.savepoint.remarks} for tag in self.tags],
         }
 
 
@@ -75,6 +84,7 @@ def gather(application: Application) -> Report:
     shown = [found for found, _ in sorted(logs, key=lambda pair: _urgency(pair[1]))][:SLICES_SHOWN]
     partitions = {} if table.problems else application.freshness.by_partition(state)
     history = compaction_history(state, application.storage, application.clock)
+    offending = offending_logs(_slice_facts(table), state.cut_ms, application.clock.now_ms())
     return Report(
         table=table,
         now_ms=application.clock.now_ms(),
@@ -86,6 +96,8 @@ def gather(application: Application) -> Report:
         slices_left_out=len(logs) - len(shown),
         late=tuple(late),
         history=history,
+        offending=application.offending.read(offending),
+        tags=application.savepoints.tags(),
     )
 
 
@@ -105,6 +117,12 @@ def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Fres
     """The whole table's freshness, with the late records that were counted for its partitions."""
     late_records = sum(found.late_records for found in partitions.values())
     return freshness(table.state.cut_ms, (fact.waiting for fact in table.facts.values()), late_records)
+
+
+def _slice_facts(table: TableDescription) -> Iterator[SliceFacts]:
+    """The facts of the slices' logs, as far as they are known."""
+    for found in table.file_slices:
+        yield SliceFacts(found, tuple(table.facts[log.path] for log in found.log_files if log.path in table.facts))
 
 
 def _earliest(found: SliceCoverage) -> tuple[int, str, str]:

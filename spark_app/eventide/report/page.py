@@ -1,13 +1,15 @@
 """The report as one self-contained HTML page. Whatever comes from the table goes through `words.shown`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from eventide.moment import moment
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import coverage_axis, draw_coverage
 from eventide.report.gather import Report
 from eventide.report.lines import draw_history
+from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
+from eventide.report.tables import html_table, wide
 from eventide.report.words import duration, plural, shown, size
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
@@ -15,7 +17,6 @@ from eventide_core.service.compaction_history import PastCompaction
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import ForeignPlan
 
-_ROWS_SHOWN = 200  # of a table: a page is for people, and `--output json` has the rest
 _KEY = {
     Role.BASE: "in the base file: read-optimized queries see it",
     Role.REMAINING: "in a log: snapshot queries merge it",
@@ -34,9 +35,11 @@ def render(report: Report) -> str:
         _lead(report),
         _tiles(report),
         _holds_back(report),
+        from_the_future(report),
         _pending(report),
         _coverage(report),
         _history(report),
+        tags(report),
         _partitions(report.partitions.items()),
         _backlog(report),
         _settings(report),
@@ -98,11 +101,11 @@ def _holds_back(report: Report) -> str:
     if rows:
         text = f"<p>Records before the cut lie in logs of {plural(len(report.late), 'slice')}: {_LATE_WHY}.</p>"
         columns = ("partition", "file slice", "log", "earliest event time", "behind the cut by")
-        return head + text + _table("", columns, rows)
+        return head + text + html_table("", columns, rows)
     problems = [(path, problem) for path, problem in report.table.problems.items()]
     if problems:
         text = "<p>These logs do not tell their event times, so nothing can be said of the whole table.</p>"
-        return head + text + _table("", ("log", "why"), [(shown(path), shown(why)) for path, why in problems])
+        return head + text + html_table("", ("log", "why"), [(shown(path), shown(why)) for path, why in problems])
     if fresh is None or fresh.cut_ms is None:
         return head + "<p>There is no watermark before the first compaction by event time: plan one.</p>"
     waiting = [found for found in report.slices if found.waiting_from_ms is not None]
@@ -127,7 +130,7 @@ def _pending(report: Report) -> str:
     if not pending:
         return ""
     rows = [(shown(i.requested_time), str(i.action), str(i.state), shown(_what_to_do(report, i))) for i in pending]
-    return "<h2>What is pending</h2>" + _table("", ("instant", "action", "state", "what it waits for"), rows)
+    return "<h2>What is pending</h2>" + html_table("", ("instant", "action", "state", "what it waits for"), rows)
 
 
 def _what_to_do(report: Report, instant: Instant) -> str:
@@ -163,7 +166,7 @@ def _coverage(report: Report) -> str:
     is_unknown = any(file.event_times is None for found in report.slices for file in found.files)
     unknown = '<p class="soft">A dashed bar is a file whose event times are not known.</p>' if is_unknown else ""
     drawing = draw_coverage(report.slices, axis, marks, name="coverage", title="Coverage of event time by file slice")
-    return f"{head}<p>{text}</p>{key(_KEY)}{unknown}{_wide('Coverage of event time', drawing)}"
+    return f"{head}<p>{text}</p>{key(_KEY)}{unknown}{wide('Coverage of event time', drawing)}"
 
 
 def _history(report: Report) -> str:
@@ -176,13 +179,13 @@ def _history(report: Report) -> str:
     if drawing is not None:
         drawn = (
             '<p class="soft">The line is the cut, a step each time a compaction completed; a ring is a watermark below the '
-            "cut, and the last ring the watermark now.</p>" + _wide("Freshness over time", drawing)
+            "cut, and the last ring the watermark now.</p>" + wide("Freshness over time", drawing)
         )
     columns = (
         "completed", "instant", "cut", "watermark then", "late then", "slices", "in full, by reason", "links", "took",
     )  # fmt: skip
     rows = [_history_row(past) for past in reversed(report.history)]
-    return f"{head}{drawn}{_table('Compactions on the active timeline, the latest first', columns, rows)}"
+    return f"{head}{drawn}{html_table('Compactions on the active timeline, the latest first', columns, rows)}"
 
 
 def _history_row(past: PastCompaction) -> tuple[str, ...]:
@@ -214,7 +217,7 @@ def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
     if not rows:
         return ""
     columns = ("partition", "watermark", "late records", "without event time", "earliest waiting in a log")
-    return "<h2>Freshness by partition</h2>" + _table("The ones furthest behind first", columns, rows)
+    return "<h2>Freshness by partition</h2>" + html_table("The ones furthest behind first", columns, rows)
 
 
 def _since(fresh: Freshness) -> int:
@@ -240,7 +243,7 @@ def _backlog(report: Report) -> str:
     left_out = logs.file_slices - len(rows)
     if left_out:
         about += f"; {left_out:,} slices, whose records are later, are left out below"
-    return f"<h2>Backlog</h2>{_table(about, ('partition', 'file slice', 'logs', 'bytes', 'waits from'), rows)}"
+    return f"<h2>Backlog</h2>{html_table(about, ('partition', 'file slice', 'logs', 'bytes', 'waits from'), rows)}"
 
 
 def _settings(report: Report) -> str:
@@ -258,28 +261,4 @@ def _settings(report: Report) -> str:
         ("instants on the active timeline", f"{len(report.table.state.timeline.instants):,}"),
     ]
     cells = "".join(f'<tr><th scope="row">{name}</th><td>{shown(value)}</td></tr>' for name, value in rows)
-    return f"<h2>The table</h2>{_wide('The table', f'<table><tbody>{cells}</tbody></table>')}"
-
-
-_NUMBERS = {"late records", "late then", "slices", "logs", "bytes", "without event time", "behind the cut by", "took"}
-_TEXTS = {"partition", "file slice", "log", "in full, by reason", "why", "what it waits for"}
-
-
-def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML already."""
-    kinds = ["number" if name in _NUMBERS else "text" if name in _TEXTS else "time" for name in columns]
-    heads = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in zip(columns, kinds, strict=True))
-    body = "".join(f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN])
-    if len(rows) > _ROWS_SHOWN:
-        caption = f"{caption}{'; ' if caption else ''}the first {_ROWS_SHOWN} of {len(rows):,}"
-    said = f"<caption>{shown(caption)}</caption>" if caption else ""
-    return _wide(caption or columns[0], f"<table>{said}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>")
-
-
-def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
-    return "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, kinds, strict=True))
-
-
-def _wide(label: str, content: str) -> str:
-    """What may be wider than the window scrolls by itself, by keys too."""
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{shown(label)}">{content}</div>'
+    return f"<h2>The table</h2>{wide('The table', f'<table><tbody>{cells}</tbody></table>')}"

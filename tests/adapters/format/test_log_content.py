@@ -19,7 +19,7 @@ from eventide_adapters.format.log_records import DataBlock, DeleteBlock, iter_lo
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, UnsupportedTableError
-from eventide_core.ports import Storage
+from eventide_core.ports import Storage, TimedKey
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import LogFile
@@ -29,6 +29,7 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 from support import golden
 from support.log_files import (
+    AVRO,
     DELETE,
     HFILE,
     INSTANT_TIME,
@@ -172,6 +173,26 @@ class TestSummary:
         shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
         with pytest.raises(UnsupportedTableError, match=r"hoodie\.payload\.event\.time\.field"):
             ArrowLogContent(storage).summarize(_log(storage, 1), shape)
+
+
+def test_the_latest_keys_are_named_once_each_from_the_blocks_that_count(storage: Storage) -> None:
+    log = _log(
+        storage,
+        1,
+        _rows(T1, {"id": "a", "ts": 1}, {"id": "b", "ts": 90}, {"id": "c", "ts": 70}, {"id": "n", "ts": None}),
+        delete_block(T2, [("b", ("LongWrapper", 80)), ("d", ("LongWrapper", 95)), ("e", ("IntWrapper", 0))]),
+        _rows(T3, {"id": "f", "ts": 99}),
+    )
+    content, blocks = ArrowLogContent(storage), BlockFilter(frozenset({T1, T2}), None)
+    assert content.latest_keys(log, SHAPE, 70, 2, blocks) == (TimedKey("d", 95), TimedKey("b", 90))
+    assert content.latest_keys(log, SHAPE, 91, 5, blocks) == (TimedKey("d", 95),)
+    assert content.latest_keys(log, SHAPE, 100, 5, blocks) == ()
+
+
+def test_blocks_whose_headers_tell_that_they_hold_no_such_key_are_not_read(storage: Storage) -> None:
+    schema = schema_with_event_times(written_schema(SCHEMA_TEXT), "ts", EventTimeRange(1, 69))
+    log = _log(storage, 1, block(AVRO, {INSTANT_TIME: T1, SCHEMA: schema}, b"no records"))
+    assert ArrowLogContent(storage).latest_keys(log, SHAPE, 70, 2, ALL) == ()
 
 
 def test_count_before_takes_records_and_deletes_of_counting_blocks_before_the_threshold(storage: Storage) -> None:

@@ -1,0 +1,41 @@
+"""Sections of the page that are there only where there is something to say."""
+
+from eventide.moment import moment
+from eventide.report.gather import Report
+from eventide.report.tables import html_table
+from eventide.report.words import shown
+
+
+def from_the_future(report: Report) -> str:
+    """Keys whose event times lie beyond the clock, or far beyond what came after them."""
+    if not report.offending:
+        return ""
+    rows = [
+        (
+            shown(found.log.partition or "."),
+            shown(found.log.file_id),
+            shown(found.log.log.name),
+            shown(key),
+            when,
+            f"{found.log.held_back:,}",
+        )
+        for found in report.offending
+        for key, when in [(one.key, moment(one.event_time_ms)) for one in found.keys] or [(found.problem or "none", "")]
+    ]
+    text = (
+        "<p>These records seem to be dated by a clock gone wrong. An exact cut keeps their logs, and all above them, until "
+        "the slice has more left-overs than it may and is compacted in full.</p>"
+    )
+    columns = ("partition", "file slice", "log", "key", "event time", "logs held back")
+    return "<h2>Records from the future</h2>" + text + html_table("", columns, rows)
+
+
+def tags(report: Report) -> str:
+    """The names under which states of the table are kept."""
+    if not report.tags:
+        return ""
+    rows = [
+        (shown(tag.name), shown(tag.instant), moment(tag.savepoint.saved_at_ms), shown(tag.savepoint.remarks))
+        for tag in report.tags
+    ]
+    return "<h2>Tags</h2>" + html_table("Kept until they are deleted", ("tag", "instant", "kept at", "comment"), rows)

@@ -1,0 +1,32 @@
+"""Tables on the page."""
+
+from collections.abc import Sequence
+
+from eventide.report.words import shown
+
+_ROWS_SHOWN = 200  # of a table: a page is for people, and `--output json` has the rest
+_NUMBERS = {
+    "late records", "late then", "slices", "logs", "bytes", "without event time", "behind the cut by", "took",
+    "logs held back",
+}  # fmt: skip
+_TEXTS = {"partition", "file slice", "log", "in full, by reason", "why", "what it waits for", "key", "tag", "comment"}
+
+
+def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML already."""
+    kinds = ["number" if name in _NUMBERS else "text" if name in _TEXTS else "time" for name in columns]
+    heads = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in zip(columns, kinds, strict=True))
+    body = "".join(f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN])
+    if len(rows) > _ROWS_SHOWN:
+        caption = f"{caption}{'; ' if caption else ''}the first {_ROWS_SHOWN} of {len(rows):,}"
+    said = f"<caption>{shown(caption)}</caption>" if caption else ""
+    return wide(caption or columns[0], f"<table>{said}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
+    return "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, kinds, strict=True))
+
+
+def wide(label: str, content: str) -> str:
+    """What may be wider than the window scrolls by itself, by keys too."""
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{shown(label)}">{content}</div>'
