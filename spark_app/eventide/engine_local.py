@@ -28,6 +28,8 @@ class LocalEngine:
                 on_done()
             return result
 
+        if min(self._threads, len(items)) == 1:
+            return [run(item) for item in items]
         with ThreadPoolExecutor(min(self._threads, len(items))) as pool:
             futures = [pool.submit(run, item) for item in items]
             try:

@@ -11,6 +11,7 @@ few bytes (recursive types, lists whose items take no bytes) is refused, as Hudi
 import io
 import json
 import zlib
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import fastavro
@@ -22,6 +23,7 @@ from eventide_core.errors import UnsupportedTableError
 MAGIC = b"Obj\x01"
 TIMELINE_FILE_BYTES_MAX = 256 * 1024 * 1024  # a write stat takes up to a kilobyte: 250,000 files in one commit
 _SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
+_SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
 _SYNC_LENGTH = 16
 _METADATA_SCHEMA: Schema = {"type": "map", "values": "bytes"}
 
@@ -89,9 +91,16 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
 
 def checked_schema(text: str | bytes) -> Schema:
     """The schema to read records by. Raises ValueError, or what fastavro raises, for one that Hudi never has."""
+    return _checked(text) if len(text) > _SCHEMA_REMEMBERED_MAX else _remembered(text)
+
+
+def _checked(text: str | bytes) -> Schema:
     schema = json.loads(text)
     _width_min(schema, {}, 0)
     return fastavro.parse_schema(schema)
+
+
+_remembered = lru_cache(maxsize=32)(_checked)
 
 
 def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:

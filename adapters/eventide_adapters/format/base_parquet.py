@@ -41,6 +41,7 @@ from eventide_core.ports import OutputFile, Storage
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
+_ROWS_WORTH_A_THREAD: Final = 4096
 _ROW_GROUP_BYTES_MAX: Final = 120 * 1024 * 1024  # hoodie.parquet.block.size, here of Arrow memory
 
 
@@ -55,7 +56,9 @@ def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Itera
         written = {field.name: field.type for field in file.schema_arrow}
         check_columns(written, target, place)
         names = [field.name for field in target if field.name in written]
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names):
+        # A few rows are decoded before a thread has begun to.
+        has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names, use_threads=has_many):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             try:
                 yield resolve_columns(columns, batch.num_rows, target, place)
@@ -196,7 +199,9 @@ def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through."""
     with storage.open_input(path) as stream:
         try:
-            yield pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+            # Arrow reads a Python file on a thread of its own, and what is in memory as it is.
+            source: Any = pa.BufferReader(stream.getvalue()) if isinstance(stream, io.BytesIO) else stream
+            yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         except EventideError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -6,6 +6,7 @@ name may be another container's, and a number is given again. Where the machine 
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,11 @@ _STARTED: Final = 19  # among the fields of /proc/<pid>/stat that follow the nam
 
 def this_process() -> dict[str, Any]:
     """What identifies this process; empty where the machine does not tell."""
-    pid = os.getpid()
+    return _identity(os.getpid())
+
+
+@cache  # by number: a fork is another process
+def _identity(pid: int) -> dict[str, Any]:
     place, started = _place(), _started(pid)
     if place is None or started is None:
         return {}

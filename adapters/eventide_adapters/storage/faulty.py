@@ -12,6 +12,7 @@ import posixpath
 import threading
 import uuid
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -72,6 +73,7 @@ class _Record:
 
     plan: FaultPlan
     operations: list[tuple[bool, Operation]] = field(default_factory=list)
+    counts: Counter[bool] = field(default_factory=Counter[bool])
     listings: dict[str, tuple[FileInfo, ...]] = field(default_factory=dict)
     is_dead: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,7 +81,8 @@ class _Record:
     def begin(self, operation: Operation, *, is_write: bool) -> Fault | None:
         with self.lock:
             self.require_alive()
-            number = sum(kind is is_write for kind, _ in self.operations)
+            number = self.counts[is_write]
+            self.counts[is_write] += 1
             self.operations.append((is_write, operation))
             fault = (self.plan.writes if is_write else self.plan.reads).get(number)
             self.is_dead = fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)

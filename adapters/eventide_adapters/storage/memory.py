@@ -3,6 +3,8 @@
 A directory is there as long as a file lies below it.
 """
 
+from __future__ import annotations
+
 import io
 import itertools
 import posixpath
@@ -26,12 +28,45 @@ class MemoryFile:
 
 
 @dataclass(slots=True)
+class _Folder:
+    """A directory: the names in it, and when a file below it was last written."""
+
+    names: set[str] = field(default_factory=set)
+    modified_ms: int = 0
+
+
+@dataclass(slots=True)
 class _Files:
-    """What all storages of one name share."""
+    """What all storages of one name share. `folders` are the directories, the root among them."""
 
     now_ms: Callable[[], int]
     by_path: dict[str, MemoryFile] = field(default_factory=dict)
+    folders: dict[str, _Folder] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def put(self, path: str, file: MemoryFile) -> None:
+        """A name anew, or another file under it."""
+        self.by_path[path] = file
+        while path:
+            parent, _, name = path.rpartition("/")
+            folder = self.folders.setdefault(parent, _Folder())
+            folder.names.add(name)
+            folder.modified_ms = max(folder.modified_ms, file.modified_ms)
+            path = parent
+
+    def remove(self, path: str) -> bool:
+        """Whether there was such a file. Directories that it leaves empty go with it."""
+        if self.by_path.pop(path, None) is None:
+            return False
+        while path:
+            parent, _, name = path.rpartition("/")
+            folder = self.folders[parent]
+            folder.names.remove(name)
+            if folder.names:
+                break
+            del self.folders[parent]
+            path = parent
+        return True
 
 
 _files_by_name: dict[str, _Files] = {}
@@ -52,10 +87,12 @@ class MemoryStorage:
     @classmethod
     def from_dump(
         cls, name: str, dump: Mapping[str, MemoryFile], *, now_ms: Callable[[], int] | None = None
-    ) -> "MemoryStorage":
+    ) -> MemoryStorage:
         """The storage of that name, holding what was dumped and nothing else."""
         start = max((file.modified_ms for file in dump.values()), default=0) + 1
-        _files_by_name[name] = _Files(now_ms or itertools.count(start).__next__, dict(dump))
+        files = _files_by_name[name] = _Files(now_ms or itertools.count(start).__next__)
+        for path, file in dump.items():
+            files.put(path, file)
         return cls(name)
 
     def dump(self) -> dict[str, MemoryFile]:
@@ -64,7 +101,7 @@ class MemoryStorage:
         with files.lock:
             return dict(sorted(files.by_path.items()))
 
-    def __reduce__(self) -> tuple[Callable[[str], "MemoryStorage"], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str], MemoryStorage], tuple[str]]:
         return _attach, (self._name,)
 
     @property
@@ -80,8 +117,9 @@ class MemoryStorage:
         prefix = f"{directory}/" if directory else ""
         files = self._files
         with files.lock:
-            names = {path[len(prefix) :].split("/")[0] for path in files.by_path if path.startswith(prefix)}
-            return tuple(self._info(files, prefix + name) for name in sorted(names))
+            folder = files.folders.get(directory)
+            names = () if folder is None else sorted(folder.names)
+            return tuple(self._info(files, prefix + name) for name in names)
 
     def stat(self, path: str) -> FileInfo | None:
         checked_directory(path)
@@ -152,7 +190,7 @@ class MemoryStorage:
         with files.lock:
             if _is_directory(files, path):
                 raise StorageError(f"{path!r} in {self.root} is a directory that is not empty")
-            return files.by_path.pop(path, None) is not None
+            return files.remove(path)
 
     @property
     def _files(self) -> _Files:
@@ -170,13 +208,12 @@ class MemoryStorage:
             if parent in files.by_path:
                 raise StorageError(f"{path!r} cannot lie below {parent!r} in {self.root}, which is a file")
             parent = posixpath.dirname(parent)
-        files.by_path[path] = MemoryFile(data, files.now_ms(), link_target)
+        files.put(path, MemoryFile(data, files.now_ms(), link_target))
 
     def _info(self, files: _Files, path: str) -> FileInfo:
         file = files.by_path.get(path)
         if file is None:
-            prefix = f"{path}/" if path else ""
-            newest = max((f.modified_ms for p, f in files.by_path.items() if p.startswith(prefix)), default=0)
+            newest = files.folders[path].modified_ms if path in files.folders else 0
             return FileInfo(path, 0, is_directory=True, modified_ms=newest)
         resolved = _resolve(files, path)
         size = len(files.by_path[resolved].data) if resolved is not None else 0
@@ -212,7 +249,7 @@ def _attach(name: str) -> MemoryStorage:
 
 
 def _is_directory(files: _Files, path: str) -> bool:
-    return path == "" or any(other.startswith(f"{path}/") for other in files.by_path)
+    return path == "" or path in files.folders
 
 
 def _is_taken(files: _Files, path: str) -> bool:

@@ -1,5 +1,7 @@
 """The four queries: which slices to read, and how. The rows themselves are read by an adapter, here or on executors."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
@@ -17,16 +19,46 @@ from eventide_core.table.slice_read import QueryPlan
 
 @dataclass(frozen=True, slots=True)
 class QueryService:
+    """The queries of a table as it is at each of them."""
+
     files: TableFiles
+
+    def now(self) -> Queries:
+        """All queries of the table as it is now: it is looked at once for all of them."""
+        return Queries(TableState.load_committed(self.files), self.files.storage.root)
 
     def snapshot(self) -> QueryPlan:
         """Every row as of now."""
-        state = TableState.load_committed(self.files)
+        return self.now().snapshot()
+
+    def read_optimized(self) -> QueryPlan:
+        """The rows of base files alone: fast, and as fresh as the last compaction."""
+        return self.now().read_optimized()
+
+    def as_of(self, instant: str) -> QueryPlan:
+        """See Queries."""
+        return self.now().as_of(instant)
+
+    def incremental(self, begin: str, end: str | None) -> QueryPlan:
+        """See Queries."""
+        return self.now().incremental(begin, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """The queries of a table as it was when `state` was read; `root` names it in errors."""
+
+    state: TableState
+    root: str
+
+    def snapshot(self) -> QueryPlan:
+        """Every row as of then."""
+        state = self.state
         return QueryPlan(plan_slices(state.view.latest_slices(), state.blocks()), state.shape(None))
 
     def read_optimized(self) -> QueryPlan:
         """The rows of base files alone: fast, and as fresh as the last compaction."""
-        state = TableState.load_committed(self.files)
+        state = self.state
         return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
@@ -63,7 +95,7 @@ class QueryService:
         Raises InstantNotFoundError for what is no time, CleanedHistoryError where files of that time have been cleaned.
         """
         time = parse_instant_time(instant, is_end=True)
-        state = TableState.load_committed(self.files)
+        state = self.state
         check_history(state, time)
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
 
@@ -73,10 +105,10 @@ class QueryService:
         Where cleaning has removed files of that span, the rows come from the slices as they are now; CleanedHistoryError
         where later commits have changed them. Raises UnsupportedTableError for a table without meta fields, as Hudi does.
         """
-        state = TableState.load_committed(self.files)
+        state = self.state
         if state.config.virtual_key_fields:
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: records of a table without meta fields don't say which commit wrote them, so "
+                f"{self.root}: records of a table without meta fields don't say which commit wrote them, so "
                 "there are no incremental queries; compare two time travels, or rewrite it with "
                 "hoodie.populate.meta.fields=true"
             )

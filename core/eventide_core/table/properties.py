@@ -7,6 +7,7 @@ then deletes the other. So a reader takes the first of the two that is there and
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from eventide_core.errors import MissingFileError, NotAHudiTableError
 
@@ -65,6 +66,11 @@ def names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 def parse_properties(text: str) -> dict[str, str]:
     """A text of Java's `Properties.store` as a dictionary: comments dropped, escapes undone."""
+    return dict(_parsed(text))
+
+
+@lru_cache(maxsize=16)  # a use case reads the settings again and again, and hardly ever other ones
+def _parsed(text: str) -> Mapping[str, str]:
     properties: dict[str, str] = {}
     for line in re.split(r"[\r\n]+", text):
         line = line.strip()
@@ -78,6 +84,8 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
     # Java writes what is not Latin-1 in UTF-16, so a character may take two escapes.
     halves = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or _character(match[1]), text)
     return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -6,6 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from eventide.bootstrap import Application
 from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
@@ -15,7 +18,8 @@ from eventide_core.errors import CleanedHistoryError
 from eventide_core.table.log_block import read_blocks
 from eventide_core.table.slice_read import QueryPlan, SliceRead
 
-_COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
+_COMMIT_TIME = "_hoodie_commit_time"
+_COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", _COMMIT_TIME)
 LOCK_PREFIX = ".hoodie/lock"
 MARKERS_PREFIX = ".hoodie/.temp/"
 OUTCOMES_PREFIX = ".hoodie/.aux/eventide/"
@@ -53,7 +57,7 @@ class Observer:
 
         Where only some are `promised`, to those; the rest, if it is tried, may have been cleaned.
         """
-        queries = application.queries
+        queries = application.queries.now()
         state = application.state()
         now = application.freshness.now(state)
         answered = [i for i in instants if promised is None or i in promised]
@@ -91,7 +95,10 @@ class Observer:
         base = application.storage.read(part.base_path) if part.base_path else None
         logs = tuple(application.storage.read(path) for path, _ in part.log_paths)
         counting = frozenset(i for log in logs for i in self._instants.of(log) if part.blocks.accepts(i))
-        seen = (part.partition, base, logs, counting, part.commit_times)
+        times = part.commit_times
+        if times is not None:  # others choose no row here
+            times &= counting if base is None else counting | self._instants.of_base(base)
+        seen = (part.partition, base, logs, counting, times)
         if seen not in self._known:
             reader = RowReader(replace(plan, slices=(part,)), application.reader, application.engine)
             rows: list[Row] = []
@@ -102,10 +109,11 @@ class Observer:
 
 
 class BlockInstants:
-    """The instants of the blocks in a log file, each file read once."""
+    """The instants of the blocks in a log file, and of the rows in a base file, each file read once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, frozenset[str]] = {}
+        self._of_bases: dict[bytes, frozenset[str]] = {}
 
     def __call__(self, files: Files, path: str) -> frozenset[str]:
         link = files[path].link_target
@@ -116,6 +124,12 @@ class BlockInstants:
             blocks = read_blocks(lambda at, size: log[at : at + size], len(log), "a log", is_strict=False)
             self._known[log] = frozenset(block.instant_time or "" for block in blocks)
         return self._known[log]
+
+    def of_base(self, base: bytes) -> frozenset[str]:
+        if base not in self._of_bases:
+            table = pq.ParquetFile(pa.BufferReader(base)).read(columns=[_COMMIT_TIME], use_threads=False)
+            self._of_bases[base] = frozenset(str(time) for time in table.column(_COMMIT_TIME).to_pylist())
+        return self._of_bases[base]
 
 
 def check_verified(application: Application, *, is_deep: bool = False) -> None:

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from eventide.testing.histories import Commit, Layout, delete, layouts, put
 from eventide.testing.living_table import LivingTable
+from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change
 from eventide_core.config import LinkChoice
 from eventide_core.table.plans import Cut
@@ -104,12 +105,13 @@ def commits(draw: st.DrawFn, partitions: tuple[str, ...]) -> Commit:
 def table_machine(configuration: Configuration, reach: Counter[str]) -> type[RuleBasedStateMachine]:
     """The machine of one kind of table. `reach` counts what its examples get to."""
     changes = commits(configuration.partitions)
+    observer = Observer()  # of all examples: what it knows by heart is the content of files
 
     class TableMachine(RuleBasedStateMachine):
         def __init__(self) -> None:
             super().__init__()
             self.table = LivingTable(
-                configuration.layout, configuration.link, "state-machine", configuration.cut, reach
+                configuration.layout, configuration.link, "state-machine", configuration.cut, reach, observer
             )
             self.now_ms = 10
             reach["examples"] += 1
