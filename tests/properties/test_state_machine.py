@@ -11,15 +11,13 @@ import zlib
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
 
-from eventide.testing.state_machine import Configuration, configurations, table_machine
+from eventide.testing.campaign import run_examples
+from eventide.testing.state_machine import Configuration, configurations
 from support.reach import reached
 
 CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 EXAMPLES = 2
-STEPS = 20
 
 # What an example must reach on average at the least; a generator that reaches less finds less.
 FLOORS = {
@@ -38,20 +36,10 @@ REACH: Counter[str] = Counter()
 
 @pytest.mark.parametrize("configuration", configurations(), ids=str)
 def test_a_table_keeps_every_promise_whatever_happens_to_it(configuration: Configuration) -> None:
-    machine = table_machine(configuration, REACH)
-    run_state_machine_as_test(
-        # The same examples at each run, and other ones for each configuration.
-        seed(zlib.crc32(str(configuration).encode()))(machine) if CAMPAIGN == 1 else machine,
-        settings=settings(
-            max_examples=EXAMPLES * CAMPAIGN,
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-            # An example takes seconds, so to make one smaller takes minutes: only where one asks for more of it anyway.
-            phases=[phase for phase in Phase if phase is not Phase.shrink or CAMPAIGN > 1],
-        ),
-    )
+    # The same examples at each run, and other ones for each configuration.
+    seeded = zlib.crc32(str(configuration).encode()) if CAMPAIGN == 1 else None
+    # An example takes a second, so to make one smaller takes minutes: only where one asks for more of it anyway.
+    run_examples(configuration, REACH, EXAMPLES * CAMPAIGN, seeded, shrinks=CAMPAIGN > 1)
 
 
 def test_the_machine_reached_what_it_is_for() -> None:

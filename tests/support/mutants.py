@@ -27,7 +27,7 @@ from eventide_core.action.slice_selection import Selection, SliceFacts
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
 from eventide_core.service import clean, read, run_compaction, schedule_compaction, write_instants
-from eventide_core.service.read import Queries
+from eventide_core.service.read import QueryService
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_system_view import FileSystemView
@@ -208,13 +208,13 @@ def _instant_of(path: str) -> str:
 
 def _query_skips_left_overs(query: str) -> Callable[[pytest.MonkeyPatch], None]:
     def is_wrong(patch: pytest.MonkeyPatch) -> None:
-        real = getattr(Queries, query)
+        real = getattr(QueryService, query)
 
-        def asked(queries: Queries, *arguments: Any) -> QueryPlan:
-            plan: QueryPlan = real(queries, *arguments)
+        def asked(service: QueryService, *arguments: Any) -> QueryPlan:
+            plan: QueryPlan = real(service, *arguments)
             return replace(plan, slices=tuple(_without_left_overs(part) for part in plan.slices))
 
-        patch.setattr(Queries, query, asked)
+        patch.setattr(QueryService, query, asked)
 
     return is_wrong
 

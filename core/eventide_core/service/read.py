@@ -1,8 +1,6 @@
 """The four queries: which slices to read, and how. The rows themselves are read by an adapter, here or on executors."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
@@ -19,46 +17,23 @@ from eventide_core.table.slice_read import QueryPlan
 
 @dataclass(frozen=True, slots=True)
 class QueryService:
-    """The queries of a table as it is at each of them."""
+    """Each query of the table as it is then; or all of it as it was at one `moment`."""
 
     files: TableFiles
+    moment: TableState | None = None
 
-    def now(self) -> Queries:
-        """All queries of the table as it is now: it is looked at once for all of them."""
-        return Queries(TableState.load_committed(self.files), self.files.storage.root)
+    def of_one_moment(self) -> "QueryService":
+        """The queries of the table as it is now, for which it is looked at once."""
+        return replace(self, moment=self._state())
 
     def snapshot(self) -> QueryPlan:
         """Every row as of now."""
-        return self.now().snapshot()
-
-    def read_optimized(self) -> QueryPlan:
-        """The rows of base files alone: fast, and as fresh as the last compaction."""
-        return self.now().read_optimized()
-
-    def as_of(self, instant: str) -> QueryPlan:
-        """See Queries."""
-        return self.now().as_of(instant)
-
-    def incremental(self, begin: str, end: str | None) -> QueryPlan:
-        """See Queries."""
-        return self.now().incremental(begin, end)
-
-
-@dataclass(frozen=True, slots=True)
-class Queries:
-    """The queries of a table as it was when `state` was read; `root` names it in errors."""
-
-    state: TableState
-    root: str
-
-    def snapshot(self) -> QueryPlan:
-        """Every row as of then."""
-        state = self.state
+        state = self._state()
         return QueryPlan(plan_slices(state.view.latest_slices(), state.blocks()), state.shape(None))
 
     def read_optimized(self) -> QueryPlan:
         """The rows of base files alone: fast, and as fresh as the last compaction."""
-        state = self.state
+        state = self._state()
         return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
@@ -66,18 +41,18 @@ class Queries:
 
         With the columns that the table had then. Raises WatermarkNotFoundError, CleanedHistoryError.
         """
-        state = TableState.load_committed(self.files)
+        state = self._state()
         view = view_as_of_watermark(state, threshold_ms)
         slices = plan_slices(base_files_of(state, view), state.blocks())
         return QueryPlan(slices, state.shape(None, as_of=view.compaction.requested_time))
 
     def tagged(self, name: str) -> QueryPlan:
         """Every row as of the commit that bears the tag. Raises TagNotFoundError."""
-        return self.as_of(find_tag(self.files, TableState.load_committed(self.files), name).instant)
+        return self.as_of(find_tag(self.files, self._state(), name).instant)
 
     def tagged_read_optimized(self, name: str) -> QueryPlan:
         """The rows of the base files that the savepoint with this tag keeps. Raises TagNotFoundError, MissingFileError."""
-        state = TableState.load_committed(self.files)
+        state = self._state()
         tag = find_tag(self.files, state, name)
         kept = {path for path in tag.savepoint.paths if BaseFileName.parse(path.rpartition("/")[2]) is not None}
         bases = [file for file in state.listing if file.path in kept]
@@ -95,7 +70,7 @@ class Queries:
         Raises InstantNotFoundError for what is no time, CleanedHistoryError where files of that time have been cleaned.
         """
         time = parse_instant_time(instant, is_end=True)
-        state = self.state
+        state = self._state()
         check_history(state, time)
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
 
@@ -105,10 +80,10 @@ class Queries:
         Where cleaning has removed files of that span, the rows come from the slices as they are now; CleanedHistoryError
         where later commits have changed them. Raises UnsupportedTableError for a table without meta fields, as Hudi does.
         """
-        state = self.state
+        state = self._state()
         if state.config.virtual_key_fields:
             raise UnsupportedTableError(
-                f"{self.root}: records of a table without meta fields don't say which commit wrote them, so "
+                f"{self.files.storage.root}: records of a table without meta fields don't say which commit wrote them, so "
                 "there are no incremental queries; compare two time travels, or rewrite it with "
                 "hoodie.populate.meta.fields=true"
             )
@@ -134,6 +109,9 @@ class Queries:
             _check_unchanged_since(state, until)
             slices = state.view.latest_slices()
         return QueryPlan(plan_incremental(slices, instants), state.shape(None))
+
+    def _state(self) -> TableState:
+        return self.moment or TableState.load_committed(self.files)
 
 
 def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:

@@ -57,7 +57,7 @@ class Observer:
 
         Where only some are `promised`, to those; the rest, if it is tried, may have been cleaned.
         """
-        queries = application.queries.now()
+        queries = application.queries.of_one_moment()
         state = application.state()
         now = application.freshness.now(state)
         answered = [i for i in instants if promised is None or i in promised]

@@ -132,6 +132,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
 
         @rule(commit=changes, death=DEATHS)
         def write(self, commit: Commit, death: int | None) -> None:
+            reach["steps"] += 1
             self.commit(commit, death)
 
         @precondition(lambda self: not self.has_plan)
@@ -142,6 +143,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
             death=DEATHS,
         )
         def compact(self, how: Compacting, commit: Commit, behind_ms: int, death: int | None) -> None:
+            reach["steps"] += 1
             match how:
                 case Compacting.PLAN_ALONE:
                     self.table.schedule(self.now_ms - behind_ms, death)
@@ -163,6 +165,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
         @precondition(lambda self: self.has_plan)
         @rule(how=st.sampled_from(Ending), death=DEATHS)
         def end_the_compaction(self, how: Ending, death: int | None) -> None:
+            reach["steps"] += 1
             match how:
                 case Ending.EXECUTE:
                     self.table.execute(death)
@@ -173,6 +176,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
 
         @rule(what=st.sampled_from(Service), retained=st.integers(1, 3), death=DEATHS)
         def serve(self, what: Service, retained: int, death: int | None) -> None:
+            reach["steps"] += 1
             match what:
                 case Service.CLEAN:
                     self.table.clean(retained, death)

@@ -1,0 +1,173 @@
+"""A long run of the state machine over every kind of table, which can be broken off and continued.
+
+    EVENTIDE_CAMPAIGN=40 python -m eventide.testing.campaign TALLY     # 40 times 50 examples of twenty steps of each kind
+
+1. Each kind's examples come in parts of fifty. A part has a number, and is the same examples wherever it is run.
+2. The parts are run on all processors, the first ones of all kinds before the second ones.
+3. What a part reached, or how it failed, is a line of JSON at the end of TALLY. A run goes on behind what is there: a part
+   that stands there is not run again, one that was broken off is.
+
+Says what was reached of each kind at the end. Exit code 1 where a promise was broken: TALLY has the shortest way to that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass
+from io import StringIO
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TextIO
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from eventide.testing.state_machine import Configuration, configurations, table_machine
+
+EXAMPLES = 50  # of a part
+STEPS = 20
+_SHOWN = ("execute, done", "plans with left-overs", "plans with carried deletes", "clean, done", "crashes")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Fifty examples of a kind of table."""
+
+    configuration: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a part. `failure` is the broken promise with the steps that lead there, None where there is none."""
+
+    configuration: str
+    number: int
+    seed: int
+    reach: Mapping[str, int]
+    cpu_seconds: float
+    failure: str | None
+
+    @property
+    def part(self) -> Part:
+        return Part(self.configuration, self.number)
+
+
+def run_examples(
+    configuration: Configuration, reach: Counter[str], examples: int, seeded: int | None, *, shrinks: bool
+) -> None:
+    """Runs examples of twenty steps, the same ones for the same `seeded`; `shrinks`: makes one that fails smaller."""
+    machine = table_machine(configuration, reach)
+    run_state_machine_as_test(
+        machine if seeded is None else seed(seeded)(machine),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+            phases=[phase for phase in Phase if phase is not Phase.shrink or shrinks],
+        ),
+    )
+
+
+def seed_of(part: Part) -> int:
+    return zlib.crc32(f"{part.configuration} {part.number}".encode())
+
+
+def run_part(part: Part) -> Outcome:
+    """Runs the examples of a part, in this process."""
+    (configuration,) = (found for found in configurations() if str(found) == part.configuration)
+    reach: Counter[str] = Counter()
+    failure: str | None = None
+    said, began = StringIO(), time.process_time()
+    with redirect_stdout(said):  # Hypothesis tells there how it got to a failure
+        try:
+            run_examples(configuration, reach, EXAMPLES, seed_of(part), shrinks=True)
+        except Exception:
+            failure = f"{said.getvalue()}\n{traceback.format_exc()}"
+    return Outcome(
+        part.configuration, part.number, seed_of(part), dict(reach), round(time.process_time() - began, 1), failure
+    )
+
+
+def run_campaign(
+    tally: Path, parts: Sequence[Part], run: Callable[[Sequence[Part]], Iterator[Outcome]], out: TextIO
+) -> bool:
+    """Runs what `tally` doesn't have of these parts; whether every part of it, those from before too, kept all promises."""
+    known = {outcome.part for outcome in outcomes(tally)}
+    waiting = [part for part in parts if part not in known]
+    out.write(f"{len(parts) - len(waiting)} of {len(parts)} parts are in {tally}, {len(waiting)} are to be run\n")
+    out.flush()
+    for number, outcome in enumerate(run(waiting), 1):
+        with tally.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(asdict(outcome)) + "\n")
+        verdict = "kept every promise" if outcome.failure is None else "BROKE A PROMISE"
+        out.write(
+            f"{time.strftime('%H:%M:%S')} {number}/{len(waiting)} {outcome.configuration} part {outcome.number}: "
+            f"{verdict}, {outcome.reach.get('examples', 0)} examples in {outcome.cpu_seconds} s\n"
+        )
+        out.flush()
+    found = tuple(outcomes(tally))
+    _tell(found, out)
+    return all(outcome.failure is None for outcome in found)
+
+
+def outcomes(tally: Path) -> Iterator[Outcome]:
+    """What a tally has; a last line that was broken off is passed over, and ended."""
+    if not tally.exists():
+        return
+    text = tally.read_text(encoding="utf-8")
+    if text and not text.endswith("\n"):
+        tally.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n"):
+            fields: dict[str, Any] = json.loads(line)
+            yield Outcome(**fields)
+
+
+def _tell(found: Sequence[Outcome], out: TextIO) -> None:
+    by_kind: dict[str, Counter[str]] = {}
+    for outcome in found:
+        total = by_kind.setdefault(outcome.configuration, Counter())
+        total.update(outcome.reach)
+        total["failures"] += outcome.failure is not None
+    columns = ("examples", "steps", *_SHOWN, "failures")
+    rows: list[tuple[str, ...]] = [("kind of table", *columns)]
+    every: Counter[str] = sum(by_kind.values(), Counter())
+    for kind, total in (*sorted(by_kind.items()), ("all", every)):
+        rows.append((kind, *(str(total[what]) for what in columns)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows)
+    out.writelines(f"{line.rstrip()}\n" for line in lines)
+    seconds = sum(outcome.cpu_seconds for outcome in found)
+    out.write(f"{seconds:.0f} s of processor time, {seconds / max(every['examples'], 1):.2f} s an example\n")
+
+
+def _on_all_processors(parts: Sequence[Part]) -> Iterator[Outcome]:
+    with get_context("spawn").Pool(os.cpu_count()) as pool:
+        yield from pool.imap_unordered(run_part, parts)
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write("give the file that keeps what was reached: python -m eventide.testing.campaign TALLY\n")
+        return 2
+    # Told to end, it ends its processes too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    times = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
+    parts = [Part(str(kind), number) for number in range(times) for kind in configurations()]
+    return 0 if run_campaign(Path(arguments[0]), parts, _on_all_processors, sys.stdout) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
