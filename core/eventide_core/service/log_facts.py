@@ -9,6 +9,7 @@ from eventide_core.service.needed_files import LEFT_OVER_VERSION
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import LOG_COMPACT, WriteStat
 from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import path_in
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.publication import Publication
 from eventide_core.table.record_shape import RecordShape
@@ -23,7 +24,8 @@ class LogFactsReader:
 
     A write stat tells the range only where the writer tracked it, where the file was written by that commit alone, where
     no record can lack an event time (Hudi's writers leave nulls out of the stat, but not out of the file), and where the
-    field is known to be the one that the writer tracked: a stat does not name it.
+    field is known to be the one that the writer tracked: a stat does not name it. Of a left-over's file the stat of the log
+    that it is of tells.
     """
 
     content: LogContent
@@ -39,10 +41,11 @@ class LogFactsReader:
         """The facts of each log, by path. `are_stats_proof`: what a write stat says holds for every record."""
         wanted = tuple(logs)
         missing = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
-        stats = _single_stats(state) if are_stats_proof else {}
+        stats = _single_stats(state) if are_stats_proof and missing else {}
+        origins = _origins(state) if stats else {}
         unknown: list[LogFile] = []
         for log in missing:
-            told = _told_by(stats.get(log.path), log)
+            told = _told_by(stats.get(_origin_of(log.path, origins)), log)
             if told is not None:
                 self._known[log.path, log.size, shape.event_time_field] = told
             else:
@@ -112,6 +115,21 @@ def _single_stats(state: TableState) -> dict[str, tuple[str, WriteStat]]:
                 several.add(stat.path)
             found[stat.path] = (time, stat)
     return {path: told for path, told in found.items() if path not in several}
+
+
+def _origins(state: TableState) -> dict[str, str]:
+    """Of each left-over's file the log that it is a link to or a copy of, one hop; by path."""
+    links = (said.links for said in state.publications.values())
+    return {path: path_in(path.rpartition("/")[0], name) for made in links for path, name in made.items()}
+
+
+def _origin_of(path: str, origins: Mapping[str, str]) -> str:
+    """The log that a writer made, which a left-over's file holds the same as, through any number of compactions."""
+    for _ in origins:  # no chain is longer, and what is damaged may be a ring
+        if path not in origins:
+            break
+        path = origins[path]
+    return path
 
 
 def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | None:

@@ -1,0 +1,204 @@
+"""Freshness that stays true: a stream with lateness is replayed, and after every step the table is asked by query whether
+it holds what freshness says, whoever wrote, compacted, rolled back, restored or archived in between.
+
+EVENTIDE_CAMPAIGN=n replays n streams for each kind of table and cut.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.progress import NoProgress
+from eventide.reader import Rows
+from eventide.testing.crash_enumeration import Bench
+from eventide.testing.histories import EPOCH_MS, Layout, NoLock, put, records
+from eventide.testing.ignorant_engine import run_plan_ignorantly
+from eventide.testing.oracle import Change, Order
+from eventide.writer import arrow_records, create
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import LOG_EVENT_TIMES, TRACK_EVENT_TIMES, LinkChoice
+from eventide_core.table.plans import Cut
+from eventide_core.table.write_shape import WriteOperation
+from support.reach import reached
+
+CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
+EAGER = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "2",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+COMMITS = 26
+KEYS = 12
+COMMIT_MS = 10
+LATE_SHARE = 0.2
+LATE_COMMITS_MEAN = 4
+
+
+@dataclass(slots=True)
+class Known:
+    """What has been committed, in order; of it, what no compaction has been planned over; the published cut."""
+
+    committed: list[Change] = field(default_factory=list[Change])
+    since_plan: list[Change] = field(default_factory=list[Change])
+    cut_ms: int | None = None
+
+    def copy(self) -> Known:
+        return Known(list(self.committed), list(self.since_plan), self.cut_ms)
+
+    @property
+    def late(self) -> list[int]:
+        return [c.ms for c in self.since_plan if self.cut_ms is not None and c.ms is not None and c.ms < self.cut_ms]
+
+
+@dataclass(slots=True)
+class Replay:
+    """A table in memory, and what one knows of it who has listened. Times are milliseconds after EPOCH_MS."""
+
+    version: int
+    cut: Cut
+    chance: random.Random
+    bench: Bench = field(init=False)
+    known: Known = field(default_factory=Known)
+    saved: Known = field(default_factory=Known)
+    now_ms: int = 0
+    words: int = 0
+    groups: int = 0
+
+    def __post_init__(self) -> None:
+        layout = Layout(self.version, Order.EVENT_TIME)
+        self.bench = Bench("replayed")
+        self.bench.options = {**self.bench.options, **layout.write_options, **EAGER}
+        create(self.bench.storage, layout.table)
+
+    def commit(self) -> str:
+        """One more of the stream, by a writer that tells event times in headers and stats, or by one that does not."""
+        self.now_ms += COMMIT_MS
+        changes = tuple(self._change() for _ in range(self.chance.randint(1, 5)))
+        tells = str(self.chance.random() < 0.5)
+        writer = self._writer({LOG_EVENT_TIMES: tells, TRACK_EVENT_TIMES: tells})
+        incoming = arrow_records(writer, *records(changes))
+        self.bench.clock.sleep(10)
+        instant = writer.append.write(WriteOperation.UPSERT, incoming, NoProgress()).instant
+        latest = {(c.partition, c.key): c for c in sorted(changes, key=lambda c: c.ms or 0)}  # a write combines its own
+        self.known.committed += latest.values()
+        self.known.since_plan += latest.values()
+        return instant
+
+    def compact(self, *, ignorantly: bool = False) -> None:
+        """Everything older than two commits; ignorantly: another engine runs the plan, and publishes nothing."""
+        self.bench.clock.sleep(10)
+        process = self.bench.process()
+        request = CompactionRequest(EPOCH_MS + self.now_ms - 2 * COMMIT_MS, None, LinkChoice.AUTO, cut=self.cut)
+        plan = process.scheduler.schedule(request).plan
+        if ignorantly:
+            run_plan_ignorantly(process, plan.instant)
+        else:
+            process.runner.execute(plan.instant, NoProgress())
+            assert plan.cut_ms is not None
+            self.known.cut_ms = plan.cut_ms - EPOCH_MS
+        self.known.since_plan = [
+            c for c in self.known.since_plan if c.ms is not None and c.ms >= self.now_ms - 2 * COMMIT_MS
+        ]
+        reached("replayed streams: compactions")
+        self.bench.clock.sleep(10)
+
+    def take_back(self, instant: str, before: Known) -> None:
+        self.bench.process().rollback.undo(instant)
+        self.known = before
+
+    def save(self, instant: str) -> None:
+        self.bench.process().savepoints.save(instant)
+        self.saved = self.known.copy()
+
+    def restore(self, instant: str) -> None:
+        self.bench.process().restorer.restore(instant)
+        self.known = self.saved.copy()
+        self.bench.process().savepoints.delete(instant)
+
+    def tidy(self) -> None:
+        self.bench.process().cleaner.clean(2)
+        reached("replayed streams: archived instants", len(self.bench.process().archiver.archive()))
+
+    def check(self) -> None:
+        """What freshness says is what was heard, and the read-optimized table holds what it promises."""
+        process = self.bench.process()
+        said = process.freshness.now(process.state())
+        late = self.known.late
+        if self.known.cut_ms is None:
+            assert (said.watermark_ms, said.cut_ms, said.late_records) == (None, None, 0)
+            return
+        watermark_ms = min([self.known.cut_ms, *late])
+        assert (said.cut_ms, said.watermark_ms, said.late_records) == (
+            EPOCH_MS + self.known.cut_ms,
+            EPOCH_MS + watermark_ms,
+            len(late),
+        )
+        by_partition = process.freshness.by_partition(process.state()).values()
+        assert min(fresh.watermark_ms or 0 for fresh in by_partition) == said.watermark_ms
+        plan = process.queries.read_optimized()
+        rows = Rows(plan, process.reader, process.engine).to_arrow(["key", "ms"]).to_pylist()
+        shown = {row["key"]: row["ms"] - EPOCH_MS for row in rows}
+        for change in self.known.committed:
+            assert change.ms is not None
+            if change.ms < watermark_ms:
+                assert shown.get(change.key, -1) >= change.ms, f"{change} lies before the watermark, and isn't there"
+        reached("replayed streams: freshness asked by query")
+        reached("replayed streams: late records told", len(late))
+
+    def _change(self) -> Change:
+        ms = self.now_ms + self.chance.randrange(COMMIT_MS)
+        if self.chance.random() < LATE_SHARE:
+            ms = max(0, ms - round(self.chance.expovariate(1 / (LATE_COMMITS_MEAN * COMMIT_MS))))
+        self.words += 1
+        number = self.chance.randrange(KEYS)
+        return put(f"k{number}", ms, f"word {self.words}", partition="ab"[number % 2])
+
+    def _writer(self, options: dict[str, str]) -> Application:
+        def next_uuid() -> str:
+            self.groups += 1
+            return f"00000000-0000-4000-8000-{self.groups:012d}"
+
+        return assemble(
+            self.bench.storage.root,
+            {**self.bench.options, **options},
+            engine=LocalEngine(1),
+            storage=self.bench.storage,
+            lock=NoLock(),
+            clock=self.bench.clock,
+            new_uuid=next_uuid,
+        )
+
+
+@pytest.mark.parametrize("cut", list(Cut))
+@pytest.mark.parametrize("version", [6, 9])
+def test_everything_before_the_watermark_is_in_the_read_optimized_table_after_every_step(
+    version: int, cut: Cut
+) -> None:
+    for seed in range(CAMPAIGN):
+        replay = Replay(version, cut, random.Random(f"{version} {cut} {seed}"))
+        saved = ""
+        for number in range(COMMITS):
+            before = replay.known.copy()
+            instant = replay.commit()
+            replay.check()
+            if number % 7 == 4:
+                replay.take_back(instant, before)
+                replay.check()
+            elif number == 9:
+                replay.save(saved := instant)
+            if number % 3 == 2:
+                replay.compact(ignorantly=number == 14)
+                replay.check()
+            if number == 12:
+                replay.restore(saved)
+                replay.check()
+            if number % 4 == 3:
+                replay.tidy()
+                replay.check()
