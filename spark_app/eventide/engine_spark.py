@@ -23,6 +23,7 @@ R = TypeVar("R")
 
 PACKAGES = ("eventide_core", "eventide_adapters", "eventide")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
+_TURNS = 16
 _WATCH_SECONDS = 0.2  # how often a person's progress bar moves
 
 
@@ -119,6 +120,14 @@ class _Watch:
         while self._told < done:
             self._told += 1
             self._on_done()
+
+
+def task_count(spark: "SparkSession", items: int) -> int:
+    """How many tasks share these items: one each, or several turns for every core where there are far more of them.
+
+    To start a Python task costs a tenth of a second, as much as a small slice.
+    """
+    return max(1, min(items, _TURNS * spark.sparkContext.defaultParallelism))
 
 
 def ship_packages(spark: "SparkSession") -> None:

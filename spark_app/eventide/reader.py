@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine_spark import ship_packages
+from eventide.engine_spark import ship_packages, task_count
+from eventide.spark_parquet import divided, parquet_frame
 from eventide_adapters.format.avro_schema import query_schema
 from eventide_adapters.format.slice_reader import ArrowSliceReader
 from eventide_core.errors import InvalidFilterError
@@ -56,23 +58,30 @@ class Rows:
     def to_spark(
         self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> "DataFrame":
-        """A DataFrame whose slices are read by executors, one task a slice. Raises InvalidFilterError."""
+        """A DataFrame, read by executors. Raises InvalidFilterError.
+
+        Slices without logs are read by Spark's own Parquet reader wherever it can (`spark_parquet`), and without `filter`;
+        the others by Python tasks, which read the columns asked for here: what a query selects later, they don't know.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema
 
         ship_packages(spark)
         read = self._reader(columns, filter)
-        schema = from_arrow_schema(read.schema)
-        slices = list(self.plan.slices)
-        if not slices:
+        schema, root = from_arrow_schema(read.schema), self.reader.storage.root
+        by_spark, slices = divided(self.plan.slices, root, read.schema) if filter is None else ((), self.plan.slices)
+        frames = [parquet_frame(spark, by_spark, root, schema)] if by_spark else []
+        if not slices and not frames:
             return spark.createDataFrame([], schema)
-        positions = spark.range(0, len(slices), 1, len(slices))
+        if slices:
 
-        def read_slices(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-            for batch in batches:
-                for position in batch.column(0).to_numpy():
-                    yield from read(slices[int(position)])
+            def read_slices(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+                for batch in batches:
+                    for position in batch.column(0).to_numpy():
+                        yield from read(slices[int(position)])
 
-        return positions.mapInArrow(read_slices, schema)
+            positions = spark.range(0, len(slices), 1, task_count(spark, len(slices)))
+            frames.append(positions.mapInArrow(read_slices, schema))
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
     def reading(self) -> "SliceReading":
         """The picklable read of one of the plan's slices, for who brings an engine of their own."""

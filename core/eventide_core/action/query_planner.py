@@ -12,6 +12,7 @@ incremental (begin, end]: the slices that the files written in that span make up
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from eventide_core.errors import InstantNotFoundError
@@ -47,9 +48,23 @@ def parse_instant_time(text: str, *, is_end: bool = False) -> str:
     return instant_time(int(moment.timestamp()) * 1000 + milliseconds)
 
 
-def plan_slices(slices: Iterable[FileSlice], blocks: BlockFilter) -> tuple[SliceRead, ...]:
-    """A read of each slice, with the log blocks that count."""
-    return tuple(_read(found, blocks, None) for found in slices)
+def plan_slices(
+    slices: Iterable[FileSlice], blocks: BlockFilter, *, schema_since: str | None = None
+) -> tuple[SliceRead, ...]:
+    """A read of each slice, with the log blocks that count.
+
+    `schema_since`: every write requested from there on has the query's schema; None: nobody looked.
+    """
+    return tuple(
+        replace(
+            _read(found, blocks, None),
+            is_plain=schema_since is not None
+            and found.base_file is not None
+            and found.base_instant >= schema_since
+            and not found.log_files,
+        )
+        for found in slices
+    )
 
 
 def earliest_request(begin: str) -> str:

@@ -38,11 +38,11 @@ def link_choice_facts(
         now=now,
         earliest_retained=earliest,
         used_times=frozenset(used),
-        schema_since=_schema_since(state),
+        schema_since=schema_since(state),
     )
 
 
-def _schema_since(state: TableState) -> str:
+def schema_since(state: TableState) -> str:
     """The earliest instant on the timeline from which on every write that says a schema says the latest."""
     latest, since = state.schema, ""
     for instant in reversed(state.timeline.writes):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
 from eventide_core.service.history import check_history
+from eventide_core.service.planning_facts import schema_since
 from eventide_core.service.savepoint import find_tag
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
@@ -29,12 +30,14 @@ class QueryService:
     def snapshot(self) -> QueryPlan:
         """Every row as of now."""
         state = self._state()
-        return QueryPlan(plan_slices(state.view.latest_slices(), state.blocks()), state.shape(None))
+        slices = plan_slices(state.view.latest_slices(), state.blocks(), schema_since=_schema_since(state))
+        return QueryPlan(slices, state.shape(None))
 
     def read_optimized(self) -> QueryPlan:
         """The rows of base files alone: fast, and as fresh as the last compaction."""
         state = self._state()
-        return QueryPlan(plan_slices(state.view.latest_base_files(), state.blocks()), state.shape(None))
+        slices = plan_slices(state.view.latest_base_files(), state.blocks(), schema_since=_schema_since(state))
+        return QueryPlan(slices, state.shape(None))
 
     def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
         """The rows of base files alone, as the compaction left them that answers T (action/watermark_view.py).
@@ -112,6 +115,13 @@ class QueryService:
 
     def _state(self) -> TableState:
         return self.moment or TableState.load_committed(self.files)
+
+
+def _schema_since(state: TableState) -> str | None:
+    """From where on every write has the table's schema, as the active timeline tells; None where it evolves on read."""
+    if state.internal_schema is not None:
+        return None
+    return max(schema_since(state), state.timeline.start or "")
 
 
 def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:

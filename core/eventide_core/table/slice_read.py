@@ -25,7 +25,11 @@ class BlockFilter:
 
 @dataclass(frozen=True, slots=True)
 class SliceRead:
-    """One slice to read: base and logs in reader order, merged, and only commits of `commit_times` where given."""
+    """One slice to read: base and logs in reader order, merged, and only commits of `commit_times` where given.
+
+    `is_plain`: its rows are those of its base file, in the columns and types that the query has; any reader of Parquet
+    finds them there.
+    """
 
     partition: str
     file_id: str
@@ -33,6 +37,7 @@ class SliceRead:
     log_paths: tuple[tuple[str, int], ...]
     blocks: BlockFilter
     commit_times: frozenset[str] | None = None
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 import pytest
 
-from eventide_core.action.query_planner import parse_instant_time, span
+from eventide_core.action.query_planner import parse_instant_time, plan_slices, span
 from eventide_core.errors import InstantNotFoundError
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.timeline import Timeline
 
 
@@ -54,3 +57,17 @@ def test_from_version_8_on_a_span_is_measured_by_completion_times() -> None:
     timeline = Timeline.of([slow, fast])
     assert span(timeline.writes, "20260101000002500", "20260101000005000") == (fast,)
     assert span(timeline.writes, "20260101000003000", None) == (slow,)
+
+
+def test_a_slice_is_plain_where_its_base_file_alone_says_its_rows_as_the_query_has_them() -> None:
+    def slice_of(instant: str, *logs: str) -> FileSlice:
+        names = [LogFileName.parse(log) for log in logs]
+        base = BaseFile(BaseFileName("f", "0-1-0", instant), f"part=a/f_0-1-0_{instant}.parquet", 10)
+        found = tuple(LogFile(name, f"part=a/{name}", 10) for name in names if name is not None)
+        return FileSlice("part=a", "f", instant, base, found)
+
+    since, before = "20260101000002000", "20260101000001000"
+    slices = [slice_of(since), slice_of(before), slice_of(since, f".f_{since}.log.1_0-1-0")]
+    blocks = BlockFilter(frozenset(), None)
+    assert [read.is_plain for read in plan_slices(slices, blocks, schema_since=since)] == [True, False, False]
+    assert not any(read.is_plain for read in plan_slices(slices, blocks))

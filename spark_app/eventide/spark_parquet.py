@@ -1,0 +1,53 @@
+"""Slices that Spark reads by its own Parquet reader: columns that nobody asks for stay on disk, no Python runs.
+
+Those whose rows are the base file's, where Spark reaches the files by the table's own URI, in types that both readers
+understand alike. Times without zone and of the day are not among them: what Spark makes of those depends on who wrote
+them, and how.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from eventide_core.table.slice_read import SliceRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+# Spark speaks these without being told how; a store of objects it reaches by settings that are not the table's.
+_SCHEMES: Final = ("file://", "hdfs://")
+_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")  # Spark takes a path with one of these for a pattern
+# As the numbers stand in the file; by Spark 3 else times of centuries past are an error.
+_AS_STORED: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED", "mergeSchema": "false"}
+
+
+def divided(
+    slices: Sequence[SliceRead], root: str, schema: pa.Schema
+) -> tuple[tuple[SliceRead, ...], tuple[SliceRead, ...]]:
+    """The slices of a table at `root` that Spark can read by itself in these columns, and the others."""
+    if not root.startswith(_SCHEMES) or not all(_is_alike(field.type) for field in schema):
+        return (), tuple(slices)
+    is_spark = [found.is_plain and not _PATTERN.search(f"{root}/{found.base_path}") for found in slices]
+    return tuple(compress(slices, is_spark)), tuple(compress(slices, (not is_one for is_one in is_spark)))
+
+
+def parquet_frame(spark: SparkSession, slices: Sequence[SliceRead], root: str, schema: StructType) -> DataFrame:
+    """Their rows, in the columns of `schema`."""
+    paths = [f"{root}/{found.base_path}" for found in slices]
+    return spark.read.options(**_AS_STORED).schema(schema).parquet(*paths)
+
+
+def _is_alike(kind: Any) -> bool:
+    types = pa.types
+    if types.is_nested(kind):
+        return all(_is_alike(kind.field(place).type) for place in range(kind.num_fields))
+    if types.is_timestamp(kind):
+        return kind.tz is not None
+    plain = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_string, types.is_binary)
+    return types.is_date32(kind) or any(is_kind(kind) for is_kind in plain)
