@@ -40,6 +40,7 @@ from eventide_core.service.rollback import Rollback
 from eventide_core.service.run_compaction import CompactionRunner
 from eventide_core.service.savepoint import Savepoints
 from eventide_core.service.schedule_compaction import CompactionScheduler
+from eventide_core.service.split_judge import SplitJudge
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.service.verification_facts import FactsReader
@@ -47,6 +48,9 @@ from eventide_core.service.verification_records import RecordsReader
 from eventide_core.service.verify import Verifier
 from eventide_core.service.write_batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
+
+# Of a storage, which takes some 20 ms for each of them: a folder listed, a commit read.
+_QUESTIONS_AT_ONCE = 16
 
 
 class SystemClock:
@@ -115,12 +119,19 @@ def assemble(
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
     lock = lock or open_lock(typed.text(LOCK_PROVIDER), storage, typed, clock, owner)
     metadata_table = HudiMetadataTable(storage)
-    files = TableFiles(storage, HudiMetadataCodec(), metadata_table, open_archived_timeline, _delete_marker(typed))
+    files = TableFiles(
+        storage,
+        HudiMetadataCodec(),
+        metadata_table,
+        open_archived_timeline,
+        LocalEngine(_QUESTIONS_AT_ONCE),
+        _delete_marker(typed),
+    )
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
     metadata = MetadataTableUpkeep(metadata_table, typed)
-    scheduler = CompactionScheduler(files, content, facts, freshness, metadata, lock, clock, typed)
+    scheduler = CompactionScheduler(files, SplitJudge(content, engine), facts, freshness, metadata, lock, clock, typed)
     merger = ArrowSliceMerger(storage)
     runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
     rollback = Rollback(files, metadata, lock, clock, typed)

@@ -6,7 +6,7 @@ from typing import Any
 
 from eventide_core.errors import CorruptTimelineError
 
-_LONG = range(-(2**63), 2**63)
+LONG = range(-(2**63), 2**63)
 
 
 def corrupt(path: str, what: str) -> CorruptTimelineError:
@@ -25,7 +25,7 @@ class Document:
 
     @classmethod
     def of(cls, value: object, path: str, what: str) -> "Document":
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        if not isinstance(value, dict) or not {*map(type, value)} <= {str}:
             raise corrupt(path, f"has {_shown(value)} where {what} should be")
         return cls(value, path)
 
@@ -45,7 +45,7 @@ class Document:
     def integer(self, key: str) -> int | None:
         """A number that fits Avro's long; None where it is null or absent."""
         value = self.values.get(key)
-        if value is not None and (type(value) is not int or value not in _LONG):
+        if value is not None and (type(value) is not int or value not in LONG):
             raise self.wrong(key, "a whole number")
         return value
 

@@ -3,8 +3,8 @@
     version 6     a completed commit is JSON
     8 and later   it is an Avro object container of HoodieCommitMetadata or HoodieReplaceCommitMetadata
 
-A reader tells them apart by the bytes, never by the version, as an upgraded table has both. The fields have
-the same names in both, but that JSON leaves out those of log files in the stat of a base file.
+A reader tells them apart by the bytes, never by the version, as an upgraded table has both. Their write stats are in
+`write_stats`.
 """
 
 import json
@@ -32,6 +32,7 @@ from eventide_adapters.format.savepoint_avro import (
     encode_restore_plan,
     encode_savepoint,
 )
+from eventide_adapters.format.write_stats import avro_stat, json_stat, stats_of
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
@@ -66,8 +67,8 @@ class HudiMetadataCodec:
     def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes:
         """The bytes of a completed commit, as Hudi writes them for a table of that version."""
         if table_version < _FIRST_AVRO_VERSION:
-            return json.dumps(_record(metadata, _json_stat), indent=2).encode()
-        record = _record(metadata, _avro_stat) | {"version": 1}
+            return json.dumps(_record(metadata, json_stat)).encode()
+        record = _record(metadata, avro_stat) | {"version": 1}
         schema = _REPLACE_COMMIT_SCHEMA if metadata.replaced_file_ids else _COMMIT_SCHEMA
         return write_container(schema, record)
 
@@ -139,48 +140,11 @@ def commit_of(document: Document) -> CommitMetadata:
     extra = document.document("extraMetadata")
     texts = {key: extra.text(key) for key in extra.values}
     return CommitMetadata(
-        write_stats={
-            partition: tuple(
-                _stat(stat, partition)
-                for stat in by_partition.documents(partition)
-                # Hudi leaves the path out when a task had nothing to write.
-                if stat.text("path") is not None
-            )
-            for partition in by_partition.values
-        },
+        write_stats={partition: tuple(stats_of(by_partition, partition)) for partition in by_partition.values},
         extra_metadata={key: text for key, text in texts.items() if text is not None},
         operation_type=document.text("operationType") or "UNKNOWN",
         is_compacted=document.boolean("compacted"),
         replaced_file_ids={partition: replaced.texts(partition) for partition in replaced.values},
-    )
-
-
-def _stat(stat: Document, partition: str) -> WriteStat:
-    runtime = stat.document("runtimeStats")
-    return WriteStat(
-        file_id=stat.required_text("fileId"),
-        path=stat.required_text("path"),
-        partition=partition,
-        prev_commit=stat.text("prevCommit"),
-        num_writes=stat.count("numWrites"),
-        num_deletes=stat.count("numDeletes"),
-        num_update_writes=stat.count("numUpdateWrites"),
-        num_inserts=stat.count("numInserts"),
-        total_write_bytes=stat.count("totalWriteBytes"),
-        file_size_bytes=stat.count("fileSizeInBytes"),
-        total_log_records=stat.count("totalLogRecords"),
-        total_log_files_compacted=stat.count("totalLogFilesCompacted"),
-        total_log_size_compacted=stat.count("totalLogSizeCompacted"),
-        total_updated_records_compacted=stat.count("totalUpdatedRecordsCompacted"),
-        total_log_blocks=stat.count("totalLogBlocks"),
-        min_event_time_ms=stat.integer("minEventTime"),
-        max_event_time_ms=stat.integer("maxEventTime"),
-        log_version=stat.integer("logVersion"),
-        base_file=stat.text("baseFile"),
-        log_files=None if stat.values.get("logFiles") is None else stat.texts("logFiles"),
-        prev_base_file=stat.text("prevBaseFile"),
-        total_scan_time_ms=runtime.count("totalScanTime"),
-        total_upsert_time_ms=runtime.count("totalUpsertTime"),
     )
 
 
@@ -198,59 +162,3 @@ def _record(metadata: CommitMetadata, encode: Callable[[WriteStat], dict[str, An
             partition: list(file_ids) for partition, file_ids in metadata.replaced_file_ids.items()
         }
     return record
-
-
-def _base_stat(stat: WriteStat) -> dict[str, Any]:
-    return {
-        "fileId": stat.file_id,
-        "path": stat.path,
-        "cdcStats": None,
-        "prevCommit": stat.prev_commit,
-        "numWrites": stat.num_writes,
-        "numDeletes": stat.num_deletes,
-        "numUpdateWrites": stat.num_update_writes,
-        "numInserts": stat.num_inserts,
-        "totalWriteBytes": stat.total_write_bytes,
-        "totalWriteErrors": 0,
-        "tempPath": None,
-        "partitionPath": stat.partition,
-        "totalLogRecords": stat.total_log_records,
-        "totalLogFilesCompacted": stat.total_log_files_compacted,
-        "totalLogSizeCompacted": stat.total_log_size_compacted,
-        "totalUpdatedRecordsCompacted": stat.total_updated_records_compacted,
-        "totalLogBlocks": stat.total_log_blocks,
-        "totalCorruptLogBlock": 0,
-        "totalRollbackBlocks": 0,
-        "fileSizeInBytes": stat.file_size_bytes,
-        "minEventTime": stat.min_event_time_ms,
-        "maxEventTime": stat.max_event_time_ms,
-        "runtimeStats": {
-            "totalScanTime": stat.total_scan_time_ms,
-            "totalUpsertTime": stat.total_upsert_time_ms,
-            "totalCreateTime": 0,
-        },
-    }
-
-
-def _log_fields(stat: WriteStat) -> dict[str, Any]:
-    return {
-        "logVersion": stat.log_version,
-        "logOffset": None if stat.log_version is None else 0,
-        "baseFile": stat.base_file,
-        "logFiles": None if stat.log_files is None else list(stat.log_files),
-    }
-
-
-def _json_stat(stat: WriteStat) -> dict[str, Any]:
-    record = _base_stat(stat)
-    if stat.prev_base_file is not None:
-        record["prevBaseFile"] = stat.prev_base_file
-    if stat.log_version is not None:
-        # An empty option, in the way Hudi's JSON says it.
-        record |= _log_fields(stat) | {"recordsStats": {"val": None}}
-    return record
-
-
-def _avro_stat(stat: WriteStat) -> dict[str, Any]:
-    log_times = {"totalLogReadTimeMs": 0, "numUpdates": 0}
-    return _base_stat(stat) | _log_fields(stat) | {"prevBaseFile": stat.prev_base_file} | log_times

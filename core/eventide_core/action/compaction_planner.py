@@ -91,12 +91,12 @@ def _operation(selection: Selection, link: LinkDecision, terms: PlanTerms, token
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
-    early = selection.early
+    early = {fact.log.path for fact in selection.early}
     remaining = tuple(
         LeftOver(
             _planned(fact),
             _left_over_name(fact.log, number, link, terms.table_version, has_carried),
-            selection.exact_ms if fact in early else None,
+            selection.exact_ms if fact.log.path in early else None,
         )
         for number, fact in enumerate(selection.remaining)
     )

@@ -36,8 +36,8 @@ class LogNames:
     def of(cls, listing: Iterable[DataFile], planned: Mapping[FileGroup, str]) -> "LogNames":
         found: dict[FileGroup, list[LogFileName]] = {}
         for file in listing:
-            name = LogFileName.parse(file.name)
-            if name is not None:
+            name = file.parsed
+            if isinstance(name, LogFileName):
                 found.setdefault((file.partition, name.file_id), []).append(name)
         return cls({group: tuple(names) for group, names in found.items()}, planned)
 

@@ -37,12 +37,13 @@ def plan_rollback(
     logs: dict[tuple[str, str, str], list[LogFileName]] = {}
     bases: list[RollbackRequest] = []
     for file in listing:
-        log = LogFileName.parse(file.name)
-        base = BaseFileName.parse(file.name)
-        if log is not None and log.instant == target.instant:
-            logs.setdefault((file.partition, log.file_id, log.instant), []).append(log)
-        elif base is not None and base.instant == target.instant:
-            bases.append(RollbackRequest(file.partition, base.file_id, base.instant, (file.name,)))
+        match file.parsed:
+            case LogFileName(instant=target.instant) as log:
+                logs.setdefault((file.partition, log.file_id, log.instant), []).append(log)
+            case BaseFileName(instant=target.instant) as base:
+                bases.append(RollbackRequest(file.partition, base.file_id, base.instant, (file.name,)))
+            case _:
+                pass  # another write's
     for file in shared.broken:
         log = _log_name(file)
         logs.setdefault((file.partition, log.file_id, log.instant), []).append(log)

@@ -33,7 +33,7 @@ from eventide_core.service.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write_instants import WriteInstants
 from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.service.write_settings import base_file_sizes, combines, insert_duplicates, write_shape
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.commit_metadata import WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
 from eventide_core.table.slice_read import SliceRead
@@ -111,14 +111,16 @@ class Append:
         except BaseException as failure:
             self._instants.give_up(instant, failure)
             raise
-        by_partition: dict[str, tuple[WriteStat, ...]] = {}
+        by_partition: dict[str, list[WriteStat]] = {}
         for group, of_group in zip(groups, stats, strict=True):
-            by_partition[group.partition] = (*by_partition.get(group.partition, ()), *of_group)
-        extra = {**(extra_metadata or {}), "schema": prepared.schema}
+            by_partition.setdefault(group.partition, []).extend(of_group)
+        extra = {**(extra_metadata or {}), "schema": prepared.schema, WRITER_KEY: WRITER}
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
-            CommitMetadata(by_partition, extra, operation.operation_type),
+            CommitMetadata(
+                {partition: tuple(found) for partition, found in by_partition.items()}, extra, operation.operation_type
+            ),
             WrittenGroups(
                 instant,
                 index,

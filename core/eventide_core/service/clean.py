@@ -162,17 +162,16 @@ class Cleaner:
         """Step 2."""
         self.metadata.check(state.config, RowChange.NONE)
         partitions = {file.path: file.partition for file in state.listing}
-        deleted: dict[str, tuple[str, ...]] = {}
+        deleted: dict[str, list[str]] = {}
         for path in decision.deleted:
-            partition = partitions[path]
-            deleted[partition] = (*deleted.get(partition, ()), path.rpartition("/")[2])
+            deleted.setdefault(partitions[path], []).append(path.rpartition("/")[2])
         writes = state.timeline.writes
         plan = CleanPlan(
             instant=unused_instant(state, self.clock),
             policy=terms.policy,
             earliest_to_retain=decision.earliest_to_retain,
             last_completed=writes[-1].requested_time if writes else "",
-            deleted=deleted,
+            deleted={partition: tuple(names) for partition, names in deleted.items()},
             savepoints=tuple(sorted(savepoints_of(self.files, state))),
         )
         requested = Instant(plan.instant, Action.CLEAN, State.REQUESTED)

@@ -21,10 +21,10 @@ def commit_metadata(
     `internal_schema` goes on from commit to commit: Hudi takes the last one's, or else none.
     """
     by_base = {result.new_base_path: result for result in results}
-    stats: dict[str, tuple[WriteStat, ...]] = {}
+    stats: dict[str, list[WriteStat]] = {}
     for op in plan.operations:
         result = by_base[op.path_of(op.new_base_name)]
-        stats[op.partition] = (*stats.get(op.partition, ()), _base_stat(op, result), *_link_stats(op, result))
+        stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result)))
     published = Publication.write(
         plan.instant,
         link_mode=plan.link_mode,
@@ -41,7 +41,8 @@ def commit_metadata(
     extra = {"schema": plan.schema, **published.texts}
     if internal_schema is not None:
         extra[LATEST_SCHEMA_KEY] = internal_schema
-    return CommitMetadata(stats, extra, "COMPACT", is_compacted=True)
+    by_partition = {partition: tuple(found) for partition, found in stats.items()}
+    return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:

@@ -1,9 +1,10 @@
 """Whether the table as of an instant can still be told: cleaning removes old slices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.service.table import TableState
+from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
@@ -34,36 +35,53 @@ def check_history_when(state: TableState, is_shown: Callable[[str], bool], momen
     for group, replaced_at in state.replaced_at.items():
         if not is_shown(replaced_at) and group not in state.view.slices:
             raise _gone(group, moment)
+    written = _Written(state)
     for group, slices in state.view.slices.items():
         for below, above in zip((None, *slices), slices, strict=False):
             if not is_shown(above.base_instant) and above.base_file is not None:
-                _check_slice(state, group, moment, below, above)
+                _check_slice(written, group, moment, below, above)
                 break
 
 
-def _check_slice(state: TableState, group: FileGroup, instant: str, below: FileSlice | None, above: FileSlice) -> None:
+class _Written:
+    """The write stats of the table's writes, by path, asked for by the instant of the write."""
+
+    def __init__(self, state: TableState) -> None:
+        self._state = state
+        self._stats: dict[str, Mapping[str, WriteStat]] = {}
+        self._with_base: dict[str, frozenset[FileGroup]] = {}
+
+    def stats(self, instant: str) -> Mapping[str, WriteStat]:
+        """Nothing where the write is not known, or has not completed."""
+        if instant not in self._stats:
+            write: Instant | None = self._state.timeline.find(instant) or self._state.archive.find(instant)
+            is_known = write is not None and write.is_completed
+            stats = self._state.commit(write).stats if write is not None and is_known else ()
+            self._stats[instant] = {stat.path: stat for stat in stats}
+        return self._stats[instant]
+
+    def began_with_base(self, group: FileGroup, instant: str) -> bool:
+        """Whether the write, if it is known, wrote a base file of that file group."""
+        if instant not in self._with_base:
+            self._with_base[instant] = frozenset(
+                (stat.partition, stat.file_id)
+                for path, stat in self.stats(instant).items()
+                if BaseFileName.parse(path.rpartition("/")[2]) is not None
+            )
+        return group in self._with_base[instant]
+
+
+def _check_slice(written: _Written, group: FileGroup, instant: str, below: FileSlice | None, above: FileSlice) -> None:
     assert above.base_file is not None
-    write: Instant | None = state.timeline.find(above.base_instant) or state.archive.find(above.base_instant)
-    if write is None:
-        return
-    stat = next((s for s in state.commit(write).stats if s.path == above.base_file.path), None)
+    stat = written.stats(above.base_instant).get(above.base_file.path)
     if stat is None or stat.prev_commit in _NO_COMMIT:
         return
     is_whole = below is not None and below.base_instant == stat.prev_commit
     if is_whole and below is not None and below.base_file is None:
         # An archived stat no longer says whether there was a base file below.
-        is_whole = not stat.prev_base_file and not _began_with_base(state, group, below.base_instant)
+        is_whole = not stat.prev_base_file and not written.began_with_base(group, below.base_instant)
     if not is_whole:
         raise _gone(group, instant)
-
-
-def _began_with_base(state: TableState, group: FileGroup, base_instant: str) -> bool:
-    """Whether the write that began a slice, if it is known, wrote its base file."""
-    write = state.timeline.find(base_instant) or state.archive.find(base_instant)
-    if write is None or not write.is_completed:
-        return False
-    paths = (stat.path for stat in state.commit(write).stats if (stat.partition, stat.file_id) == group)
-    return any(BaseFileName.parse(path.rpartition("/")[2]) is not None for path in paths)
 
 
 def _gone(group: FileGroup, instant: str) -> CleanedHistoryError:

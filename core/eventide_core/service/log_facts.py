@@ -2,18 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.needed_files import LEFT_OVER_VERSION
 from eventide_core.service.table import TableState
-from eventide_core.table.commit_metadata import LOG_COMPACT, WriteStat
+from eventide_core.table.commit_metadata import LOG_COMPACT, WRITER_KEY, WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import path_in
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.publication import Publication
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
+
+T = TypeVar("T")
+
+_PORTIONS_MAX: Final = 1000  # tasks in which logs are asked: enough for many threads or executors, few to schedule
 
 
 @dataclass(slots=True)
@@ -25,7 +30,8 @@ class LogFactsReader:
     A write stat tells the range only where the writer tracked it, where the file was written by that commit alone, where
     no record can lack an event time (Hudi's writers leave nulls out of the stat, but not out of the file), and where the
     field is known to be the one that the writer tracked: a stat does not name it. Of a left-over's file the stat of the log
-    that it is of tells.
+    that it is of tells. Which kinds of blocks a log holds a stat never says; of a log that eventide wrote they are known, of
+    any other one its headers are read before a plan is made.
     """
 
     content: LogContent
@@ -33,23 +39,19 @@ class LogFactsReader:
     _known: dict[tuple[str, int, str | None], LogFacts] = field(
         default_factory=dict[tuple[str, int, str | None], LogFacts]
     )
-    _checked: set[tuple[LogFile, ...]] = field(default_factory=set[tuple[LogFile, ...]])
+    _checked: set[tuple[tuple[str, int], ...]] = field(default_factory=set[tuple[tuple[str, int], ...]])
 
     def read(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> dict[str, LogFacts]:
         """The facts of each log, by path. `are_stats_proof`: what a write stat says holds for every record."""
         wanted = tuple(logs)
-        missing = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
-        stats = _single_stats(state) if are_stats_proof and missing else {}
-        origins = _origins(state) if stats else {}
-        unknown: list[LogFile] = []
-        for log in missing:
-            told = _told_by(stats.get(_origin_of(log.path, origins)), log)
-            if told is not None:
-                self._known[log.path, log.size, shape.event_time_field] = told
-            else:
-                unknown.append(log)
+        self._forget_gone(state)
+        unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
+        if unknown and are_stats_proof:
+            told = _told_by_stats(state, unknown)
+            self._known.update({(path, told[path].log.size, shape.event_time_field): told[path] for path in told})
+            unknown = [log for log in unknown if log.path not in told]
         for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
             self._known[log.path, log.size, shape.event_time_field] = LogFacts(
                 log,
@@ -65,17 +67,26 @@ class LogFactsReader:
         in_base = _in_base(state, known)
         return {fact.log.path: _still_waiting(fact, in_base) for fact in known}
 
+    def _forget_gone(self, state: TableState) -> None:
+        """Lets the facts of logs go that are no longer there: a service asks for as long as it lives."""
+        if len(self._known) > 2 * len(state.listing):
+            there = {file.path for file in state.listing}
+            self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
+
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
-        """Raises what a merge would raise for the blocks of these slices' logs, each asked at most once.
+        """Raises what a merge would raise for the blocks of these slices' logs; those of the question before are known.
 
         All logs of a slice go together, for a rollback block in one takes back blocks of another.
         """
-        unchecked = [logs for logs in slices if logs not in self._checked]
-        self.engine.map(_CheckBlocks(self.content, blocks), unchecked)
-        self._checked.update(unchecked)
+        named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
+        asked = dict(named)
+        unchecked = tuple(logs for names, logs in asked.items() if names not in self._checked)
+        self.engine.map(_CheckBlocks(self.content, blocks), _portions(unchecked))
+        self._checked = set(asked)
 
     def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary]:
-        return self.engine.map(_Summarize(self.content, shape), logs)
+        portions = self.engine.map(_Summarize(self.content, shape), _portions(logs))
+        return [summary for portion in portions for summary in portion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +96,9 @@ class _CheckBlocks:
     content: LogContent
     blocks: BlockFilter
 
-    def __call__(self, logs: tuple[LogFile, ...]) -> None:
-        self.content.check_blocks(logs, self.blocks)
+    def __call__(self, slices: Sequence[tuple[LogFile, ...]]) -> None:
+        for logs in slices:
+            self.content.check_blocks(logs, self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +108,35 @@ class _Summarize:
     content: LogContent
     shape: RecordShape
 
-    def __call__(self, log: LogFile) -> LogSummary:
-        return self.content.summarize(log, self.shape)
+    def __call__(self, logs: Sequence[LogFile]) -> list[LogSummary]:
+        return [self.content.summarize(log, self.shape) for log in logs]
 
 
-def _single_stats(state: TableState) -> dict[str, tuple[str, WriteStat]]:
-    """The write stats of files that one commit alone wrote, with that commit's requested time, by path.
+def _portions(items: Sequence[T]) -> list[Sequence[T]]:
+    """The items in their order, some in each portion: many small questions are not worth a task each."""
+    size = -(-len(items) // _PORTIONS_MAX)
+    return [items[start : start + size] for start in range(0, len(items), size)] if items else []
 
-    Not those of log compactions: their logs hold blocks that stand for others, which only the logs themselves say.
+
+def _told_by_stats(state: TableState, logs: Iterable[LogFile]) -> dict[str, LogFacts]:
+    """The facts of those logs that one commit alone wrote, and whose range its write stat tells, by path.
+
+    Not by those of log compactions: their logs hold blocks that stand for others, which only the logs themselves say.
     """
-    found: dict[str, tuple[str, WriteStat]] = {}
-    several: set[str] = set()
+    origins = _origins(state)
+    wanted: dict[str, list[LogFile]] = {}
+    for log in logs:
+        wanted.setdefault(_origin_of(log.path, origins), []).append(log)
+    found: dict[str, LogFacts | None] = {}
     for time, metadata in state.commits.items():
         if metadata.operation_type == LOG_COMPACT:
             continue
+        instants, needs_check = frozenset({time}), WRITER_KEY not in metadata.extra_metadata
         for stat in metadata.stats:
-            if stat.path in found:
-                several.add(stat.path)
-            found[stat.path] = (time, stat)
-    return {path: told for path, told in found.items() if path not in several}
+            for log in wanted.get(stat.path, ()):
+                is_first = log.path not in found
+                found[log.path] = _told_by(stat, log, instants, needs_check) if is_first else None
+    return {path: told for path, told in found.items() if told is not None}
 
 
 def _origins(state: TableState) -> dict[str, str]:
@@ -132,10 +154,7 @@ def _origin_of(path: str, origins: Mapping[str, str]) -> str:
     return path
 
 
-def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | None:
-    if told is None:
-        return None
-    time, stat = told
+def _told_by(stat: WriteStat, log: LogFile, instants: frozenset[str], needs_check: bool) -> LogFacts | None:
     event_times = stat.event_time_range
     # A delete is no record of the stat's range; and a left-over's stat, which we wrote, names the compaction.
     if event_times is None or stat.num_deletes or stat.num_writes == 0 or stat.file_size_bytes != log.size:
@@ -143,10 +162,10 @@ def _told_by(told: tuple[str, WriteStat] | None, log: LogFile) -> LogFacts | Non
     return LogFacts(
         log,
         event_times,
-        frozenset({time}),
+        instants,
         0,
         has_rollback_block=False,
-        needs_check=True,
+        needs_check=needs_check,
         has_merged_block=False,
         waiting=event_times,
     )

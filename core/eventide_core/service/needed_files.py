@@ -60,8 +60,8 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
     }
     found: list[str] = []
     for file in state.listing:
-        log = LogFileName.parse(file.name)
-        if log is None or log.instant not in gone:
+        log = file.parsed
+        if not isinstance(log, LogFileName) or log.instant not in gone:
             continue
         if state.config.slices_by_completion_time or log.version == LEFT_OVER_VERSION:
             found.append(file.path)

@@ -28,15 +28,12 @@ from eventide_core.action.slice_selection import (
     ReaderRules,
     Selection,
     SliceFacts,
-    needed_histories,
     select,
-    settle,
 )
-from eventide_core.action.slice_split import judge_split
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import LinkChoice, Options, ParquetCodec
 from eventide_core.errors import BusyError, RefusedError
-from eventide_core.ports import Capability, Clock, LogContent, RowChange, TableLock
+from eventide_core.ports import Capability, Clock, RowChange, TableLock
 from eventide_core.service.draft_plan import DraftPlan
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.freshness import FreshnessReader
@@ -48,6 +45,7 @@ from eventide_core.service.planning_facts import (
     link_choice_facts,
     unused_instant,
 )
+from eventide_core.service.split_judge import SplitJudge
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.table.event_time import EventTimeRange
@@ -56,7 +54,6 @@ from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
 from eventide_core.table.record_shape import RecordShape
-from eventide_core.table.slice_read import BlockFilter
 
 MAX_LEFT_OVERS_DEFAULT = 30
 
@@ -64,7 +61,7 @@ MAX_LEFT_OVERS_DEFAULT = 30
 @dataclass(frozen=True, slots=True)
 class CompactionScheduler:
     files: TableFiles
-    content: LogContent
+    splits: SplitJudge
     facts: LogFactsReader
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
@@ -158,11 +155,10 @@ class CompactionScheduler:
         rules = ReaderRules(
             state.config.merge_rule, state.config.reader_rules, is_base_file_index(slices, self.options)
         )
-        selections = [
-            self._settled(by_group.pop(file_slice.file_group), rules, shape, state.blocks()) for file_slice in chosen
-        ]
+        blocks = state.blocks()
+        selections = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
         doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
-        self.facts.check((found.log_files for found in doubtful), state.blocks())
+        self.facts.check((found.log_files for found in doubtful), blocks)
         cut_ms = publishable_cut(
             threshold_ms,
             [fact.waiting for left_out in by_group.values() for fact in left_out.facts.logs],
@@ -226,23 +222,6 @@ class CompactionScheduler:
             are_stats_proof=are_stats_proof(shape.schema, shape.event_time_field, self.options),
         )
         return [SliceFacts(s, tuple(facts[log.path] for log in s.log_files)) for s in slices]
-
-    def _settled(self, selection: Selection, rules: ReaderRules, shape: RecordShape, blocks: BlockFilter) -> Selection:
-        only_deleted = needed_histories(selection, rules)
-        if only_deleted is None:
-            return selection
-        base = selection.facts.file_slice.base_file
-        histories = self.content.key_histories(
-            base.path if base else None,
-            [fact.log for fact in selection.compacted],
-            [fact.log for fact in selection.remaining],
-            shape,
-            blocks,
-            only_deleted=only_deleted,
-            early_before_ms=selection.exact_ms,
-        )
-        verdict = judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
-        return settle(selection, verdict)
 
 
 def _left_waiting(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:

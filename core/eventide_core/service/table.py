@@ -83,7 +83,7 @@ class TableState:
         cls, files: TableFiles, config: TableConfig, timeline: Timeline, listing: tuple[DataFile, ...]
     ) -> "TableState":
         archive = files.archive(config)
-        commits = {instant.requested_time: files.commit(config, instant) for instant in timeline.writes}
+        commits = files.commits(config, timeline.writes)
         if config.slices_by_completion_time:
             timeline = timeline.with_archived(_archived_writers(listing, timeline, archive))
         replaced_at: dict[FileGroup, str] = {}
@@ -234,6 +234,7 @@ def _archived_writers(
     listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
 ) -> tuple[Instant, ...]:
     """The archived instants that wrote logs which are still there."""
-    names = (LogFileName.parse(file.name) for file in listing)
-    times = {name.instant for name in names if name is not None and timeline.is_archived(name.instant)}
+    names = (file.parsed for file in listing)
+    written = {name.instant for name in names if isinstance(name, LogFileName)}
+    times = filter(timeline.is_archived, written)
     return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

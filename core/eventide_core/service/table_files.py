@@ -1,7 +1,8 @@
 """The metadata files of one table, read through the storage port: settings, timeline, commits, plans, listings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 from eventide_core.errors import (
     CorruptBaseFileError,
@@ -12,7 +13,7 @@ from eventide_core.errors import (
     RecordDecodeError,
     UnsupportedTableError,
 )
-from eventide_core.ports import ArchivedTimeline, FileInfo, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import ArchivedTimeline, Engine, FileInfo, MetadataCodec, MetadataTable, Storage
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import path_in
@@ -34,7 +35,11 @@ from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
+T = TypeVar("T")
+
 PARTITION_MARK = ".hoodie_partition_metadata"
+_WORTH_TASKS: Final = 8  # fewer questions are asked one after another
+_COMMITS_AT_ONCE: Final = 16
 # What a metadata table that is damaged, unknown or being compacted raises: nothing that makes the table itself unreadable.
 _UNREADABLE = (
     CorruptBaseFileError,
@@ -50,6 +55,7 @@ _UNREADABLE = (
 class TableFiles:
     """The metadata files of one table, each read at most once where it cannot change.
 
+    `engine` asks the storage many things at a time, in this process: what takes long is its answers.
     `delete_marker` is by what the reader wants log records to be deletes; Hudi's readers take it from their options, too.
     """
 
@@ -57,9 +63,11 @@ class TableFiles:
     codec: MetadataCodec
     metadata_table: MetadataTable
     open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
+    engine: Engine
     delete_marker: DeleteMarker | None = None
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
+    _listed: dict[str, DataFile] = field(default_factory=dict[str, DataFile])
 
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
@@ -84,6 +92,18 @@ class TableFiles:
         if path not in self._commits:
             self._commits[path] = self.codec.decode_commit(self.storage.read(path), path)
         return self._commits[path]
+
+    def commits(self, config: TableConfig, writes: Sequence[Instant]) -> dict[str, CommitMetadata]:
+        """The metadata of these completed writes, by requested time; what else was read before is forgotten."""
+        paths = [f"{config.timeline_path}/{instant.file_name}" for instant in writes]
+        unread = [path for path in paths if path not in self._commits]
+        # Some at a time: the bytes of a large commit take more room than what is kept of it.
+        for start in range(0, len(unread), _COMMITS_AT_ONCE):
+            portion = unread[start : start + _COMMITS_AT_ONCE]
+            for path, data in zip(portion, self._each(self.storage.read, portion), strict=True):
+                self._commits[path] = self.codec.decode_commit(data, path)
+        self._commits = {path: self._commits[path] for path in paths}
+        return {instant.requested_time: self._commits[path] for instant, path in zip(writes, paths, strict=True)}
 
     def plan(self, config: TableConfig, instant: str) -> CompactionPlan | ForeignPlan:
         """The plan of a scheduled compaction. Raises InstantNotFoundError."""
@@ -149,21 +169,36 @@ class TableFiles:
         )
 
     def data_files(self) -> tuple[DataFile, ...]:
-        """The base and log files of every partition, by path; each folder is listed once.
+        """The files of every partition, by path; each folder is listed once. Those that were listed before are the same.
 
         A partition is a folder, at any depth, that holds Hudi's partition mark. Links to folders are not followed: one to a
         folder above it would lead round for ever.
         """
-        found: list[DataFile] = []
+        of_partition: dict[str, list[DataFile]] = {}
         waiting = [""]
         while waiting:
-            directory = waiting.pop()
-            entries = self.storage.list(directory)
-            waiting += [e.path for e in entries if _is_folder_of_data(e)]
-            files = [DataFile(directory, e.path, e.size, e.link_target) for e in entries if not e.is_directory]
-            if any(file.name.startswith(PARTITION_MARK) for file in files):
-                found += files
-        return tuple(sorted(found, key=lambda file: (file.partition, file.path)))
+            listings = zip(waiting, self._each(self.storage.list, waiting), strict=True)
+            waiting = []
+            for directory, entries in listings:
+                waiting += [e.path for e in entries if _is_folder_of_data(e)]
+                if any(e.path.rpartition("/")[2].startswith(PARTITION_MARK) for e in entries if not e.is_directory):
+                    of_partition[directory] = [self._data_file(directory, e) for e in entries if not e.is_directory]
+        found = [file for partition in sorted(of_partition) for file in sorted(of_partition[partition], key=_path)]
+        self._listed = {file.path: file for file in found}
+        return tuple(found)
+
+    def _data_file(self, partition: str, entry: FileInfo) -> DataFile:
+        known = self._listed.get(entry.path)
+        if known is not None and (known.size, known.link_target) == (entry.size, entry.link_target):
+            return known
+        return DataFile(partition, entry.path, entry.size, entry.link_target)
+
+    def _each(self, ask: Callable[[str], T], paths: Sequence[str]) -> list[T]:
+        return [ask(path) for path in paths] if len(paths) < _WORTH_TASKS else self.engine.map(ask, paths)
+
+
+def _path(file: DataFile) -> str:
+    return file.path
 
 
 def _is_folder_of_data(entry: FileInfo) -> bool:

@@ -8,6 +8,10 @@ from eventide_core.table.event_time import EventTimeRange
 LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""
 
+WRITER_KEY = "eventide.writer"
+"""Extra metadata of a write by eventide: its logs hold blocks of whole records and of deletes, and no others."""
+WRITER = "1"
+
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:

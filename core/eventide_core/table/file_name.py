@@ -12,6 +12,7 @@ wrote it (or, for a left-over, of the compaction that placed it).
 
 import re
 from dataclasses import dataclass
+from sys import intern
 
 _BASE = re.compile(
     r"(?P<file_id>[^./\\\x00][^/\\\x00]*?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17}|\d{20})(?P<extension>\.\w+)",
@@ -35,7 +36,10 @@ class BaseFileName:
     def parse(cls, name: str) -> "BaseFileName | None":
         """The parts of a base file's name; None for any other name."""
         match = _BASE.fullmatch(name)
-        return None if match is None else cls(*match.group("file_id", "token", "instant", "extension"))
+        if match is None:
+            return None
+        file_id, token, instant, extension = match.group("file_id", "token", "instant", "extension")
+        return cls(intern(file_id), token, intern(instant), extension)
 
     def __str__(self) -> str:
         return f"{self.file_id}_{self.write_token}_{self.instant}{self.extension}"
@@ -56,7 +60,8 @@ class LogFileName:
         if match is None:
             return None
         file_id, instant, version, token, suffix = match.group("file_id", "instant", "version", "token", "suffix")
-        return cls(file_id, instant, int(version), token or "", suffix or "")
+        # A table has few file ids and instants, and many files of each.
+        return cls(intern(file_id), intern(instant), int(version), token or "", suffix or "")
 
     def __str__(self) -> str:
         token = f"_{self.write_token}" if self.write_token else ""
@@ -68,14 +73,19 @@ class LogFileName:
         return (self.instant, self.version, self.write_token, self.suffix)
 
 
+def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
+    """The parts of the name of a base or log file; None for any other name."""
+    return LogFileName.parse(name) or BaseFileName.parse(name)
+
+
 def is_data_file(name: str) -> bool:
     """Whether it is the name of a base or log file."""
-    return LogFileName.parse(name) is not None or BaseFileName.parse(name) is not None
+    return parse_data_file(name) is not None
 
 
 def instant_in(name: str) -> str | None:
     """The instant that the name of a base or log file bears; None for any other name."""
-    found = LogFileName.parse(name) or BaseFileName.parse(name)
+    found = parse_data_file(name)
     return None if found is None else found.instant
 
 

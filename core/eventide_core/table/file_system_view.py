@@ -8,11 +8,12 @@
 4. File groups that a completed replacecommit replaced are gone, from its instant on.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
-from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_name import BaseFileName, LogFileName, parse_data_file
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline import Timeline
 
@@ -23,13 +24,17 @@ FileGroup = tuple[str, str]
 class DataFile:
     """One file of a partition's listing; `path` relative to the table's root, `size` in bytes (a link's target's).
 
-    `link_target` is where a link leads, one hop.
+    `link_target` is where a link leads, one hop. `parsed` are the parts of a base or log file's name, None for any other.
     """
 
     partition: str
     path: str
     size: int
     link_target: str | None = None
+    parsed: BaseFileName | LogFileName | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parsed", parse_data_file(self.name))
 
     @property
     def name(self) -> str:
@@ -60,18 +65,21 @@ class FileSystemView:
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
         logs: dict[FileGroup, list[LogFile]] = {}
         for file in files:
-            if (log := LogFileName.parse(file.name)) is not None:
-                if log.suffix:
-                    raise UnsupportedTableError(f"{file.path}: change data capture logs are not supported")
-                logs.setdefault((file.partition, log.file_id), []).append(LogFile(log, file.path, file.size))
-            elif (base := BaseFileName.parse(file.name)) is not None and timeline.is_completed(base.instant):
-                of_group = bases.setdefault((file.partition, base.file_id), {})
-                if base.instant in of_group:
-                    raise UnsupportedTableError(
-                        f"{file.path} and {of_group[base.instant].path} are of one file group and instant; "
-                        "remove the one that the commit does not name"
-                    )
-                of_group[base.instant] = BaseFile(base, file.path, file.size)
+            match file.parsed:
+                case LogFileName() as log:
+                    if log.suffix:
+                        raise UnsupportedTableError(f"{file.path}: change data capture logs are not supported")
+                    logs.setdefault((file.partition, log.file_id), []).append(LogFile(log, file.path, file.size))
+                case BaseFileName() as base if timeline.is_completed(base.instant):
+                    of_group = bases.setdefault((file.partition, base.file_id), {})
+                    if base.instant in of_group:
+                        raise UnsupportedTableError(
+                            f"{file.path} and {of_group[base.instant].path} are of one file group and instant; "
+                            "remove the one that the commit does not name"
+                        )
+                    of_group[base.instant] = BaseFile(base, file.path, file.size)
+                case _:
+                    pass  # a base file that nobody has committed, or no data at all
         slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
         slices = {
             group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_reader_order), timeline)
@@ -140,13 +148,14 @@ def _slices_by_name(
 
 def _is_pending_plan(timeline: Timeline, instant: str) -> bool:
     found = timeline.find(instant)
-    return found is not None and found in timeline.pending_plans
+    return found is not None and found.is_pending_plan
 
 
 def _slices_by_completion_time(
     group: FileGroup, bases: Mapping[str, BaseFile], logs: Iterable[LogFile], timeline: Timeline
 ) -> tuple[FileSlice, ...]:
-    by_instant: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+    instants = sorted(bases)
+    by_instant: dict[str, list[LogFile]] = {instant: [] for instant in instants}
     for log in logs:
         completion = timeline.completion_time(log.name.instant)
         if completion is None:
@@ -157,8 +166,11 @@ def _slices_by_completion_time(
                     "it; restore the archived timeline, or remove the file if its write was rolled back"
                 )
             continue  # pending or rolled back: the writer's own affair
-        below = max((instant for instant in by_instant if instant <= completion), default=None)
-        by_instant.setdefault(below if below is not None else log.name.instant, []).append(log)
-    return tuple(
-        FileSlice(*group, instant, bases.get(instant), tuple(found)) for instant, found in sorted(by_instant.items())
-    )
+        place = bisect_right(instants, completion)
+        # A slice of logs alone goes by the first of them.
+        instant = instants[place - 1] if place else log.name.instant
+        if instant not in by_instant:
+            insort(instants, instant)
+            by_instant[instant] = []
+        by_instant[instant].append(log)
+    return tuple(FileSlice(*group, instant, bases.get(instant), tuple(by_instant[instant])) for instant in instants)

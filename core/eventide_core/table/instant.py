@@ -70,6 +70,14 @@ class Instant:
     def is_completed(self) -> bool:
         return self.state is State.COMPLETED
 
+    @property
+    def is_pending_plan(self) -> bool:
+        """Whether it is a compaction, log compaction or clustering that has not completed.
+
+        In version 6 a clustering is a pending replacecommit, and so is an insert overwrite; both exclude a plan.
+        """
+        return not self.is_completed and (self.action in COMPLETED_ACTION or self.action is Action.REPLACE_COMMIT)
+
     @classmethod
     def parse(cls, name: str) -> "Instant | None":
         """The instant that a file name of the timeline folder stands for; None for any other file."""

@@ -68,12 +68,8 @@ class Timeline:
 
     @property
     def pending_plans(self) -> tuple[Instant, ...]:
-        """Pending compactions, log compactions and clusterings.
-
-        In version 6 a clustering is a pending replacecommit, and so is an insert overwrite; both exclude a plan.
-        """
-        plans = (*COMPLETED_ACTION, Action.REPLACE_COMMIT)
-        return tuple(i for i in self.pending if i.action in plans)
+        """Pending compactions, log compactions and clusterings."""
+        return tuple(i for i in self.instants if i.is_pending_plan)
 
     def find(self, requested_time: str) -> Instant | None:
         """The instant of that requested time, in its latest state."""

@@ -1,5 +1,6 @@
 """The command line `eventide`: one verb a file, one place where errors become exit codes."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,17 @@ __all__ = ["eventide", "main"]
 
 def main() -> None:
     """Runs the command line of this process and ends it with the verb's exit code."""
+    spare_collector()
     with _results_alone_on_stdout():
         eventide.main(prog_name="eventide")
+
+
+def spare_collector() -> None:
+    """Lets Python look for cycles of garbage less often: a large table is millions of values, none of them in a cycle.
+
+    By its defaults the collector takes a fourth of the time in which a plan for 100,000 logs is made.
+    """
+    gc.set_threshold(100_000, 50, 50)
 
 
 @contextmanager

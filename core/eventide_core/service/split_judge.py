@@ -1,0 +1,77 @@
+"""Judges the splits of slices by their keys' histories, where algebra does not answer (action/slice_split.py)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eventide_core.action.slice_selection import ReaderRules, Selection, needed_histories, settle
+from eventide_core.action.slice_split import SplitVerdict, judge_split
+from eventide_core.ports import Engine, LogContent
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+
+_Split = tuple[
+    str | None, tuple[tuple[str, int], ...], tuple[tuple[str, int], ...], int | None, RecordShape, ReaderRules
+]
+
+
+@dataclass(slots=True)
+class SplitJudge:
+    """Answers for the slices of one table, many at a time on the engine; the verdicts of the question before are known.
+
+    A log never changes under its name and size, and a slice with blocks that don't count isn't split (`select`), so a
+    verdict holds for as long as the slice has these files.
+    """
+
+    content: LogContent
+    engine: Engine
+    _known: dict[_Split, SplitVerdict] = field(default_factory=dict[_Split, SplitVerdict])
+
+    def settled(
+        self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape, blocks: BlockFilter
+    ) -> list[Selection]:
+        """The selections, as they are once the histories of their keys have been judged."""
+        splits = [
+            None if needed_histories(found, rules) is None else _split(found, rules, shape) for found in selections
+        ]
+        asked = {split: found for split, found in zip(splits, selections, strict=True) if split is not None}
+        unknown = {split: found for split, found in asked.items() if split not in self._known}
+        verdicts = self.engine.map(_Judge(self.content, rules, shape, blocks), tuple(unknown.values()))
+        known = self._known | dict(zip(unknown, verdicts, strict=True))
+        self._known = {split: known[split] for split in asked}
+        return [
+            found if split is None else settle(found, known[split])
+            for split, found in zip(splits, selections, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """A picklable judgement: the histories of a slice's keys are read where it runs."""
+
+    content: LogContent
+    rules: ReaderRules
+    shape: RecordShape
+    blocks: BlockFilter
+
+    def __call__(self, selection: Selection) -> SplitVerdict:
+        base, rules = selection.facts.file_slice.base_file, self.rules
+        only_deleted = needed_histories(selection, rules)
+        assert only_deleted is not None, "a split that algebra answers for"
+        histories = self.content.key_histories(
+            base.path if base else None,
+            [fact.log for fact in selection.compacted],
+            [fact.log for fact in selection.remaining],
+            self.shape,
+            self.blocks,
+            only_deleted=only_deleted,
+            early_before_ms=selection.exact_ms,
+        )
+        return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
+
+
+def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Split:
+    base = selection.facts.file_slice.base_file
+    compacted, remaining = (
+        tuple((fact.log.path, fact.log.size) for fact in facts) for facts in (selection.compacted, selection.remaining)
+    )
+    return (base.path if base else None, compacted, remaining, selection.exact_ms, shape, rules)
