@@ -177,8 +177,8 @@ class TableFiles:
         of_partition: dict[str, list[DataFile]] = {}
         waiting = [""]
         while waiting:
-            listings = zip(waiting, self._each(self.storage.list, waiting), strict=True)
-            waiting = []
+            listings = tuple(zip(waiting, self._each(self.storage.list, waiting), strict=True))
+            waiting.clear()
             for directory, entries in listings:
                 waiting += [e.path for e in entries if _is_folder_of_data(e)]
                 if any(e.path.rpartition("/")[2].startswith(PARTITION_MARK) for e in entries if not e.is_directory):
