@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from read_counts import ReadCounts
 from stream import HOUR_US, SCHEMA, START_US, Stream
 
@@ -142,8 +143,9 @@ def replay(case: Case, records: int, commits: int) -> dict[str, Any]:
 
 def _look(table: Table, stream: Stream, t_us: int, clock: Clock, seen: Seen) -> None:
     rows = table.read_optimized().to_arrow().select(["id", "at"])
-    times = [int(value) for value in rows.column("at").cast("int64").to_pylist()]
-    shown = dict(zip(rows.column("id").to_pylist(), times, strict=True))
+    ids: list[Any] = rows.column("id").to_pylist()
+    times: list[Any] = rows.column("at").cast(pa.int64()).to_pylist()
+    shown = dict(zip(ids, times, strict=True))
     wanted = stream.before(t_us)
     seen.after_t.append(sum(us >= t_us for us in times) / max(1, len(times)))
     seen.wrong.append(sum(shown.get(key) != wanted.get(key) for key in shown.keys() | wanted) / max(1, len(wanted)))

@@ -34,6 +34,7 @@ from eventide_adapters.format.base_parquet import (
 )
 from eventide_adapters.format.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.delete_block import encode_delete_block
+from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.event_time_properties import event_times_in_header
 from eventide_adapters.format.log_blocks import counting_blocks
 from eventide_adapters.format.log_fold import FoldedLogs
@@ -219,7 +220,7 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones) -> T
         return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
     logs = [(path, size) for path, size, _ in task.left_overs]
     met: list[pa.Array[Any]] = []
-    for keys, orderings in _live_records(storage, logs, task):
+    for keys, orderings in _live_records(storage, logs, task, _last_event_time(task, tombstones)):
         found = pc.index_in(keys, value_set=tombstones.keys)
         rows = pc.indices_nonzero(found.is_valid())
         found = found.drop_null()
@@ -246,15 +247,29 @@ def carry(storage: Storage, task: MergeTask, tombstones: Tombstones) -> int | No
     return len(data)
 
 
+def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
+    """In milliseconds: no later record loses to any of them. None where their order is not that of event times."""
+    kind: Any = tombstones.orderings.type
+    is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    if task.shape.ordering_fields != (task.shape.event_time_field,) or not is_time:
+        return None
+    return pc.max(event_times_ms(tombstones.orderings)).as_py()
+
+
 def _live_records(
-    storage: Storage, logs: Sequence[tuple[str, int]], task: MergeTask
+    storage: Storage, logs: Sequence[tuple[str, int]], task: MergeTask, last_ms: int | None
 ) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
-    """Keys and ordering values of the logs' records that are no deletes, a block at a time."""
+    """Keys and ordering values of the logs' records that are no deletes, a block at a time, up to an event time."""
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"
-    for block in iter_log_records(storage, logs, shape, task.blocks, merge_columns(shape), is_strict=True):
-        if isinstance(block, DataBlock):
-            yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)
+    reader = BlockReader(storage, shape, merge_columns(shape))
+    for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
+        told = event_times_in_header(placed.block, shape.event_time_field)
+        if last_ms is not None and told is not None and not told.starts_before(last_ms + 1):
+            continue  # every record of it is later: its header is enough
+        for block in reader.read(placed):
+            if isinstance(block, DataBlock):
+                yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)
 
 
 def _check_size(storage: Storage, path: str, size: int) -> None:

@@ -50,6 +50,7 @@ class Selection:
     """A slice's split: the first `count` logs are compacted, the rest remains.
 
     `exact_ms` is T where the cut is exact: records of the rest that lie before it are merged, too.
+    `carried_tombstones` have to be carried, or at least one of so many may have to be.
     `is_alike_in_time`: a reader of the new base sees no difference as of the instants between the left-overs either.
     """
 
@@ -82,11 +83,15 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ReaderRules:
-    """How the table merges, and how each engine that may read it does. `is_base_file_index`: SIMPLE, BLOOM and the like."""
+    """How the table merges, and how each engine that may read it does. `is_base_file_index`: SIMPLE, BLOOM and the like.
+
+    `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values are in its order.
+    """
 
     rule: MergeRule
     readers: tuple[MergeRule, ...]
     is_base_file_index: bool
+    orders_by_event_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,7 @@ def _reason(compacted: int, remaining: int) -> str:
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
     """Whether key histories decide: None: no; True: those of keys with a delete; False: those of all shared keys."""
-    if not selection.remaining:
+    if not selection.remaining or _is_cut_by_order(selection, rules):
         return None
     if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
         return False
@@ -164,6 +169,29 @@ def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
     if has_deletes and (MergeRule.EVENT_TIME_ORDERING in rules.readers or rules.is_base_file_index):
         return True
     return None
+
+
+def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
+    """Whether an exact cut parts the versions of every key by what orders them: then algebra answers for deletes, too.
+
+    What is merged lies before T, what a reader merges on top of it later: an older version there lies before T as well, and
+    was merged with the rest. So all that a left-over can take back is a delete, by an older record; it is carried.
+    """
+    return (
+        selection.exact_ms is not None
+        and rules.orders_by_event_time
+        and not rules.is_base_file_index
+        and all(reader is MergeRule.EVENT_TIME_ORDERING for reader in rules.readers)
+        and all(fact.event_times.unknown_records == 0 for fact in selection.facts.logs)
+    )
+
+
+def unjudged(selection: Selection, rules: ReaderRules) -> Selection:
+    """The selection where no histories are needed. Deletes of a cut by order may have to be carried: the merge finds out."""
+    if not selection.early or not _is_cut_by_order(selection, rules):
+        return selection
+    deletes = sum(fact.delete_count for fact in (*selection.compacted, *selection.early))
+    return replace(selection, carried_tombstones=deletes)
 
 
 _FALLBACK_REASONS = {

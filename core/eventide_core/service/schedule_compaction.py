@@ -54,6 +54,7 @@ from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.schema import is_time
 
 MAX_LEFT_OVERS_DEFAULT = 30
 
@@ -153,7 +154,11 @@ class CompactionScheduler:
         by_group = {selection.facts.file_slice.file_group: selection for selection in found}
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
         rules = ReaderRules(
-            state.config.merge_rule, state.config.reader_rules, is_base_file_index(slices, self.options)
+            state.config.merge_rule,
+            state.config.reader_rules,
+            is_base_file_index(slices, self.options),
+            orders_by_event_time=shape.ordering_fields == (event_time_field,)
+            and is_time(shape.schema, event_time_field),
         )
         blocks = state.blocks()
         selections = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)

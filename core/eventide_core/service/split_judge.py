@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eventide_core.action.slice_selection import ReaderRules, Selection, needed_histories, settle
+from eventide_core.action.slice_selection import ReaderRules, Selection, needed_histories, settle, unjudged
 from eventide_core.action.slice_split import SplitVerdict, judge_split
 from eventide_core.ports import Engine, LogContent
 from eventide_core.table.record_shape import RecordShape
@@ -39,7 +39,7 @@ class SplitJudge:
         known = self._known | dict(zip(unknown, verdicts, strict=True))
         self._known = {split: known[split] for split in asked}
         return [
-            found if split is None else settle(found, known[split])
+            unjudged(found, rules) if split is None else settle(found, known[split])
             for split, found in zip(splits, selections, strict=True)
         ]
 

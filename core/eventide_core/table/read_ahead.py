@@ -5,24 +5,30 @@ from collections.abc import Callable
 ReadRange = Callable[[int, int], bytes]
 """(offset, length) -> the bytes of that range, fewer where the file ends before."""
 
-# A request on S3 takes some 20 ms, in which as many bytes arrive as in several such pieces: the headers of small blocks come
-# together, mostly with their contents, and of large blocks little is read that is not asked for.
-READ_AHEAD_BYTES = 64 * 1024
+# A request on S3 takes some 20 ms, in which as many bytes arrive as in several such pieces: a small file comes whole. Of a
+# larger one the end of a block comes with the next one's header (which is asked for by 16 KiB), and little besides: its
+# blocks are large, and few of them may be needed.
+WHOLE_FILE_BYTES = 64 * 1024
+READ_AHEAD_BYTES = 16 * 1024 + 64
 
 
 class ReadAhead:
-    """A ReadRange over another one, whose every request takes READ_AHEAD_BYTES, or up to `size` if that is less."""
+    """A ReadRange over another one.
+
+    A request takes at least READ_AHEAD_BYTES, or all that is left of a file of at most WHOLE_FILE_BYTES.
+    """
 
     def __init__(self, ranges: ReadRange, size: int) -> None:
         self._ranges = ranges
         self._size = size
+        self._least = WHOLE_FILE_BYTES if size <= WHOLE_FILE_BYTES else READ_AHEAD_BYTES
         self._start = 0
         self._data = b""
 
     def __call__(self, offset: int, length: int) -> bytes:
         if not self._holds(offset, length):
             self._start = offset
-            self._data = self._ranges(offset, max(length, min(READ_AHEAD_BYTES, self._size - offset)))
+            self._data = self._ranges(offset, max(length, min(self._least, self._size - offset)))
         return self._data[offset - self._start : offset - self._start + length]
 
     def held(self, offset: int, length: int) -> bytes | None:

@@ -30,6 +30,27 @@ def is_nullable(schema: str, name: str, option: str) -> bool:
     )
 
 
+_TIMES = ("date", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros")
+
+
+def is_time(schema: str, name: str) -> bool:
+    """Whether the field is a timestamp or a date.
+
+    Then its values are in the order of the milliseconds that they stand for. Plain numbers need not be, as their count of
+    digits says their unit, nor are texts (table/event_time.py).
+    """
+    for field in _fields(schema):
+        if field["name"] == name:
+            kind: Any = field["type"]
+            values: list[Any] = [k for k in (kind if isinstance(kind, list) else [kind]) if k != "null"]
+            match values:
+                case [{"logicalType": str(logical)}]:
+                    return logical in _TIMES
+                case _:
+                    return False
+    return False
+
+
 def _fields(schema: str) -> list[dict[str, Any]]:
     try:
         parsed = json.loads(schema)

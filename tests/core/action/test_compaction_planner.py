@@ -15,6 +15,7 @@ from eventide_core.action.slice_selection import (
     needed_histories,
     select,
     settle,
+    unjudged,
 )
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
@@ -142,6 +143,25 @@ def test_key_histories_are_asked_for_only_where_algebra_does_not_answer() -> Non
     assert needed_histories(selection(), commit_v6) is False
     full = with_delete.in_full(FallbackReason.ROLLBACK_BLOCK, "")
     assert needed_histories(full, event) is None
+
+
+def test_an_exact_cut_by_what_orders_the_versions_asks_for_no_histories_and_may_carry_deletes() -> None:
+    rule = MergeRule.EVENT_TIME_ORDERING
+    ordered = ReaderRules(rule, (rule,), is_base_file_index=False, orders_by_event_time=True)
+    exact = replace(selection(delete_count=1), exact_ms=25)
+    assert exact.early == ()
+    assert needed_histories(exact, ordered) is None
+    assert unjudged(exact, ordered) == exact
+    with_early = replace(exact, exact_ms=1000)
+    assert with_early.early
+    assert unjudged(with_early, ordered).carried_tombstones == 1
+    for rules in (
+        replace(ordered, orders_by_event_time=False),
+        replace(ordered, is_base_file_index=True),
+        replace(ordered, readers=(rule, MergeRule.HUDI_0X_DEFAULT)),
+    ):
+        assert needed_histories(with_early, rules) is True
+    assert needed_histories(replace(with_early, exact_ms=None), ordered) is True
 
 
 def test_a_verdict_becomes_a_fallback_that_names_the_key() -> None:

@@ -99,3 +99,26 @@ def test_whatever_is_judged_safe_leaves_the_snapshot_as_it_was(rule: MergeRule) 
                     ), case
     assert checked == 2940
     assert split > 2000  # most histories may be split; a judge that refuses everything proves nothing
+
+
+def test_an_exact_cut_by_what_orders_the_versions_never_needs_a_full_compaction() -> None:
+    """All histories of three ordered versions, at each T, with each number of logs retired that hold nothing later."""
+    words = [f"{kind}{ordering}" for kind in "UD" for ordering in (1, 2, 3)]
+    carried = 0
+    for base, t in itertools.product(("", "U1", "U2", "U3"), (1, 2, 3, 4)):
+        for logs in itertools.chain.from_iterable(itertools.product(words, repeat=count) for count in (1, 2, 3)):
+            whole = history(base, "", " ".join(logs))
+            before = [version.ordering is not None and version.ordering < t for version in whole.remaining]
+            for retired in range(len(list(itertools.takewhile(bool, before))) + 1):
+                remaining = whole.remaining[retired:]
+                early = tuple(v for v, is_before in zip(remaining, before[retired:], strict=True) if is_before)
+                case = KeyHistory("k", whole.base, whole.remaining[:retired], remaining, early)
+                verdict = judge_split([case], EVENT, (EVENT,), is_base_file_index=False)
+                assert verdict.fallback is None, case
+                if verdict.carried_tombstones:
+                    carried += 1
+                    assert early, case
+                    assert any(version.is_delete for version in case.taken), case
+                elif not early:
+                    assert verdict.is_alike_in_time, case
+    assert carried > 100

@@ -56,7 +56,7 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
                     problem = f"was left over by the compaction at {time}, but is not in the slice that it began"
                     yield Finding(path, problem, "restore the name that the commit gives it")
             first = [path for path in visible if path in left]
-            carried = [op.path_of(op.carried_name)] if op.carried_name is not None else []
+            carried = [path for name in (op.carried_name,) if name and (path := op.path_of(name)) in facts.sizes]
             ahead = [path for path in visible[: len(first) + len(carried)] if path not in (*left, *carried)]
             if ahead or first != [path for path in left if path in first]:
                 place = ahead[0] if ahead else first[0]
