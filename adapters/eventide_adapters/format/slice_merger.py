@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -87,7 +87,7 @@ class ArrowSliceMerger:
                 for table in merge.met(base):
                     writer.write(_as_written(table, task), are_keys_known=are_keys_known)
                 writer.write(_as_written(merge.inserted(), task))
-                carried = contradicted(self.storage, task, merge.tombstones)
+                carried = contradicted(self.storage, task, merge.tombstones, early)
                 result = MergeResult(
                     new_base_path=task.new_base_path,
                     base_size=0,
@@ -118,13 +118,15 @@ class ArrowSliceMerger:
 class EarlyRecords:
     """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
 
-    `waiting_from_ms` is then known: what each of these logs holds besides, see MergeResult.
+    `waiting_from_ms` is then known: what each of these logs holds besides, see MergeResult. So is `live`, where deletes may
+    have to be carried: keys and ordering values of the early records that are no deletes.
     """
 
     def __init__(self, storage: Storage, task: MergeTask) -> None:
         self._storage, self._task = storage, task
         self._reader = BlockReader(storage, task.shape, None)
         self.waiting_from_ms: dict[str, int | None] = {}
+        self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
 
     def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
         task = self._task
@@ -143,7 +145,14 @@ class EarlyRecords:
                     is_early = is_before(times, before_ms)
                     self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
                     if is_early.any():
-                        yield only(part, is_early)
+                        taken = only(part, is_early)
+                        self._keep(taken)
+                        yield taken
+
+    def _keep(self, part: DataBlock | DeleteBlock) -> None:
+        if self._task.carried_path is not None and isinstance(part, DataBlock):
+            orderings = orderings_of(part.records, self._task.shape.ordering_fields)
+            self.live.append((part.records.column(RECORD_KEY), orderings))
 
     def _leave(self, path: str, least_ms: int | None) -> None:
         known = self.waiting_from_ms[path]
@@ -214,13 +223,16 @@ def finished_result(storage: Storage, task: MergeTask) -> MergeResult | None:
     return result
 
 
-def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones) -> Tombstones:
-    """Those tombstones that a live record of a left-over would lose to, if it only met them."""
+def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, early: EarlyRecords) -> Tombstones:
+    """Those tombstones that a live record of a left-over would lose to, if it only met them.
+
+    Where the event time orders the versions, an exact cut has met all such records: like the tombstones they lie before T.
+    """
     if task.carried_path is None or len(tombstones.keys) == 0:
         return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
-    logs = [(path, size) for path, size, _ in task.left_overs]
+    last_ms = _last_event_time(task, tombstones)
     met: list[pa.Array[Any]] = []
-    for keys, orderings in _live_records(storage, logs, task, _last_event_time(task, tombstones)):
+    for keys, orderings in early.live if task.early and last_ms is not None else _live_records(storage, task, last_ms):
         found = pc.index_in(keys, value_set=tombstones.keys)
         rows = pc.indices_nonzero(found.is_valid())
         found = found.drop_null()
@@ -257,12 +269,13 @@ def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
 
 
 def _live_records(
-    storage: Storage, logs: Sequence[tuple[str, int]], task: MergeTask, last_ms: int | None
+    storage: Storage, task: MergeTask, last_ms: int | None
 ) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
-    """Keys and ordering values of the logs' records that are no deletes, a block at a time, up to an event time."""
+    """Keys and ordering values of the left-overs' records that are no deletes, a block at a time, up to an event time."""
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"
     reader = BlockReader(storage, shape, merge_columns(shape))
+    logs = [(path, size) for path, size, _ in task.left_overs]
     for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
         told = event_times_in_header(placed.block, shape.event_time_field)
         if last_ms is not None and told is not None and not told.starts_before(last_ms + 1):

@@ -41,10 +41,12 @@ def is_time(schema: str, name: str) -> bool:
     """
     for field in _fields(schema):
         if field["name"] == name:
-            kind: Any = field["type"]
-            values: list[Any] = [k for k in (kind if isinstance(kind, list) else [kind]) if k != "null"]
-            match values:
-                case [{"logicalType": str(logical)}]:
+            match field["type"]:
+                case (
+                    {"logicalType": str(logical)}
+                    | ["null", {"logicalType": str(logical)}]
+                    | [{"logicalType": str(logical)}, "null"]
+                ):
                     return logical in _TIMES
                 case _:
                     return False
