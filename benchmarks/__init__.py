@@ -1,0 +1,1 @@
+"""What eventide costs beside its peers. `./run bench` runs everything; README.md has the figures."""

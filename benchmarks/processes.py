@@ -1,0 +1,120 @@
+"""Runs what is measured in processes of their own, and says what each request cost.
+
+The processor's time is that of the whole process tree, children that have ended included, as the kernel counts it; the
+memory is the most that one process of the tree held at once. Linux only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_RESET_PEAK: Final = "5"  # see clear_refs in proc(5)
+
+
+class PeerError(RuntimeError):
+    """What was measured failed; the message is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one request. `cpu_s` of the first one of a process counts from its start where `is_cold`."""
+
+    cpu_s: float
+    wall_s: float
+    peak_mb: int
+    is_cold: bool
+
+
+class Server:
+    """A process that answers requests, one JSON a line, as `stock.py` and `contestant.py` do."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        self._started = time.monotonic()
+        with log.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                start_new_session=True,
+            )
+        self._is_cold = True
+        self._answer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process.stdout.close()
+
+    def ask(self, method: str, **arguments: object) -> Any:
+        """The answer, when what it cost is of no interest."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"method": method, **arguments}) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def measure(self, method: str, **arguments: object) -> tuple[Cost, Any]:
+        """What the request cost, and its answer. The first one measured bears what starting the process cost."""
+        for pid in _tree(self._process.pid):
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{pid}/clear_refs").write_text(_RESET_PEAK)
+        cpu, wall = (0.0, self._started) if self._is_cold else (_cpu_seconds(self._process.pid), time.monotonic())
+        answer = self.ask(method, **arguments)
+        pid, is_cold, self._is_cold = self._process.pid, self._is_cold, False
+        return Cost(_cpu_seconds(pid) - cpu, time.monotonic() - wall, _peak_mb(pid), is_cold), answer
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise PeerError(f"the process ended; its log ends with:\n{self._log.read_text(errors='replace')[-3000:]}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise PeerError(answer["error"])
+        return answer["ok"]
+
+
+def _tree(root: int) -> Iterator[int]:
+    yield root
+    for task in Path(f"/proc/{root}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            for child in (task / "children").read_text().split():
+                yield from _tree(int(child))
+
+
+def _cpu_seconds(root: int) -> float:
+    ticks = 0
+    for pid in _tree(root):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(int(field) for field in fields[11:15])  # its own and those of the children it waited for
+    return ticks / _TICKS
+
+
+def _peak_mb(root: int) -> int:
+    peak = 0
+    for pid in _tree(root):
+        with contextlib.suppress(OSError):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            peak = max([peak, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))])
+    return peak // 1024

@@ -1,0 +1,69 @@
+"""The benchmarks run: small, without Java, and nothing is asserted of how long anything took."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+
+from benchmarks.growth import Point, grow
+from benchmarks.peers import Place, contestant, peers_of
+from benchmarks.picture import Curve, picture
+from benchmarks.processes import Cost
+from benchmarks.report import Sample, table_of
+from benchmarks.workloads import workloads
+from eventide import Table
+
+POINT = Point(records=400, slices=2, logs=3, columns=2, share=0.1)
+
+
+def test_every_workload_is_measured_against_its_peers() -> None:
+    for workload in workloads(16_000).values():
+        tasks = {peer.task for peer in peers_of(workload)}
+        assert tasks >= {"compaction, gzip", "compaction, zstd", "snapshot to Arrow", "read-optimized in Spark"}
+        assert all("eventide" in {peer.name for peer in peers_of(workload) if peer.task == task} for task in tasks)
+
+
+def test_a_process_compacts_copies_of_one_table_and_says_what_each_cost(tmp_path: Path) -> None:
+    place, table = Place(tmp_path), tmp_path / "grown"
+    (tmp_path / "scratch").mkdir()
+    grow(table, POINT)
+    rows = Table.open(str(table)).snapshot().to_arrow()
+    assert rows.num_rows == POINT.records
+    with contestant(place) as server:
+        costs: list[Cost] = []
+        for codec in ("gzip", "zstd"):
+            with place.copy_of(table) as copy:
+                cost, metrics = server.measure("compact", path=str(copy), codec=codec)
+                costs.append(cost)
+                assert metrics["log_files_compacted"] == POINT.logs * POINT.slices
+                compacted = Table.open(str(copy)).read_optimized().to_arrow()
+                columns = [name for name in rows.column_names if name != "_hoodie_file_name"]
+                assert _sorted(compacted, columns) == _sorted(rows, columns)
+    assert [cost.is_cold for cost in costs] == [True, False]
+    assert all(cost.cpu_s >= 0 and cost.peak_mb > 0 for cost in costs)
+    assert Table.open(str(table)).snapshot().plan.slices[0].log_paths, "the table itself is as it was"
+
+
+def test_the_table_of_results_sets_the_least_of_each_beside_the_least_of_ours() -> None:
+    def sample(peer: str, cpu_s: float, *, is_cold: bool) -> Sample:
+        return Sample("avro-v6", 10, "compaction, gzip", peer, 0, Cost(cpu_s, 2.0, 100, is_cold))
+
+    costs = {"eventide": (6.0, 3.0, 2.0), "stock": (12.0, 5.0, 4.0)}
+    samples = [
+        sample(peer, cpu_s, is_cold=place == 0) for peer, found in costs.items() for place, cpu_s in enumerate(found)
+    ]
+    assert table_of("avro-v6", samples).splitlines()[-1] == (
+        "| compaction, gzip | stock | 4.00 | 4.00-5.00 | 12.00 | 2.0 | 100 | 0.50 | 0.50 |"
+    )
+
+
+def test_a_picture_is_whole_and_shows_every_value() -> None:
+    drawn = ElementTree.fromstring(picture("Cost & more", [0, 2, 50], [Curve("CPU, s", [0.25, 0.5, 12])]))
+    texts = {element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert texts >= {"Cost & more", "0", "2", "50", "0.25", "0.5", "12"}
+
+
+def _sorted(rows: pa.Table, columns: list[str]) -> list[dict[str, object]]:
+    return rows.select(columns).sort_by("id").to_pylist()
