@@ -14,6 +14,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import (
     CleanedHistoryError,
     ConfigError,
+    MissingFileError,
     RefusedError,
     TagNotFoundError,
     WatermarkNotFoundError,
@@ -152,6 +153,22 @@ def test_a_tag_keeps_a_view_through_clean_and_archival(days: Kept) -> None:
         days.tagged("day/1")
     with pytest.raises(CleanedHistoryError):
         days.seen(100)
+
+
+def test_a_file_of_a_tag_that_is_gone_is_named_by_every_query(days: Kept) -> None:
+    tag = days.table.tag("now")
+    path = min(path for path in tag.savepoint.paths if path.endswith(".parquet"))
+    days.commit((put("a", 210, "three"), put("d", 210, "three", partition="b")))
+    days.compact(300)
+    days.bench.storage.delete(path)
+    for read in (
+        lambda: days.tagged("now"),
+        lambda: days.table.snapshot(tag="now"),
+        lambda: days.table.as_of(tag.instant),
+        lambda: days.seen(200),
+    ):
+        with pytest.raises(MissingFileError, match=path):
+            read()
 
 
 def test_a_tag_names_one_commit_and_a_commit_has_one_tag(days: Kept) -> None:

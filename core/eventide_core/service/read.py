@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
 from eventide_core.service.history import check_history
+from eventide_core.service.needed_files import savepoints_of
 from eventide_core.service.planning_facts import schema_since
 from eventide_core.service.savepoint import find_tag
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
-from eventide_core.service.watermark_views import base_files_of, view_as_of_watermark
+from eventide_core.service.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.instant import Instant
@@ -46,6 +47,7 @@ class QueryService:
         """
         state = self._state()
         view = view_as_of_watermark(state, threshold_ms)
+        self._require_kept(state, last_write_of(state, view))
         slices = plan_slices(base_files_of(state, view), state.blocks())
         return QueryPlan(slices, state.shape(None, as_of=view.compaction.requested_time))
 
@@ -57,11 +59,9 @@ class QueryService:
         """The rows of the base files that the savepoint with this tag keeps. Raises TagNotFoundError, MissingFileError."""
         state = self._state()
         tag = find_tag(self.files, state, name)
-        kept = {path for path in tag.savepoint.paths if BaseFileName.parse(path.rpartition("/")[2]) is not None}
-        bases = [file for file in state.listing if file.path in kept]
-        if len(bases) < len(kept):
-            missing = min(kept - {file.path for file in bases})
-            raise MissingFileError(f"{missing} is missing: the tag {name} keeps it; restore the file from a copy")
+        self._require_kept(state, tag.instant)
+        kept = tag.savepoint.paths
+        bases = [file for file in state.listing if file.path in kept and BaseFileName.parse(file.name) is not None]
         by_completion = state.config.slices_by_completion_time
         view = FileSystemView.build(state.timeline, bases, slices_by_completion_time=by_completion, replaced_at={})
         slices = plan_slices(view.latest_base_files(), state.blocks())
@@ -75,7 +75,19 @@ class QueryService:
         time = parse_instant_time(instant, is_end=True)
         state = self._state()
         check_history(state, time)
+        self._require_kept(state, time)
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
+
+    def _require_kept(self, state: TableState, instant: str) -> None:
+        """Raises MissingFileError where a savepoint of that instant keeps a file which is not there."""
+        if not state.timeline.has_savepoint(instant):
+            return
+        kept = savepoints_of(self.files, state)[instant].paths
+        missing = kept - {file.path for file in state.listing}
+        if missing:
+            raise MissingFileError(
+                f"{min(missing)} is missing: the savepoint at {instant} keeps it; restore the file from a copy"
+            )
 
     def incremental(self, begin: str, end: str | None) -> QueryPlan:
         """The latest state of the rows that commits in (begin, end] changed.

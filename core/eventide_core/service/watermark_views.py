@@ -1,6 +1,7 @@
 """The read-optimized table as a compaction left it: which ones there were, and which can still be read."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 from eventide_core.action.watermark_view import PublishedView, views_that_answer
 from eventide_core.errors import CleanedHistoryError, WatermarkNotFoundError
@@ -116,6 +117,7 @@ def _had_completed(state: TableState, compaction: Instant) -> Callable[[str], bo
     if until is None:
         return lambda time: time <= compaction.requested_time
 
+    @cache
     def had_completed(time: str) -> bool:
         completion = state.timeline.completion_time(time)
         if completion is None and state.timeline.is_archived(time):
