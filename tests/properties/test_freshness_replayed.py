@@ -23,7 +23,9 @@ from eventide.testing.oracle import Change, Order
 from eventide.writer import arrow_records, create
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LOG_EVENT_TIMES, TRACK_EVENT_TIMES, LinkChoice
+from eventide_core.errors import CleanedHistoryError
 from eventide_core.table.plans import Cut
+from eventide_core.table.slice_read import QueryPlan
 from eventide_core.table.write_shape import WriteOperation
 from support.reach import reached
 
@@ -41,16 +43,23 @@ LATE_SHARE = 0.2
 LATE_COMMITS_MEAN = 4
 
 
+Shown = frozenset[tuple[str, int, str]]
+"""Rows: key, event time, word."""
+
+
 @dataclass(slots=True)
 class Known:
-    """What has been committed, in order; of it, what no compaction has been planned over; the published cut."""
+    """What has been committed, in order; of it, what no compaction has been planned over; the published cut; and the rows of
+    the read-optimized table as each compaction left them, with the cut that it published.
+    """
 
     committed: list[Change] = field(default_factory=list[Change])
     since_plan: list[Change] = field(default_factory=list[Change])
     cut_ms: int | None = None
+    views: list[tuple[int, Shown]] = field(default_factory=list[tuple[int, "Shown"]])
 
     def copy(self) -> Known:
-        return Known(list(self.committed), list(self.since_plan), self.cut_ms)
+        return Known(list(self.committed), list(self.since_plan), self.cut_ms, list(self.views))
 
     @property
     def late(self) -> list[int]:
@@ -102,7 +111,10 @@ class Replay:
         else:
             process.runner.execute(plan.instant, NoProgress())
             assert plan.cut_ms is not None
+            said = process.state().publications[plan.instant]
+            assert (said.cut_ms, said.watermark_ms, said.late_records) == (plan.cut_ms, plan.cut_ms, 0)
             self.known.cut_ms = plan.cut_ms - EPOCH_MS
+            self.known.views.append((self.known.cut_ms, self._shown(process.queries.read_optimized())))
         self.known.since_plan = [
             c for c in self.known.since_plan if c.ms is not None and c.ms >= self.now_ms - 2 * COMMIT_MS
         ]
@@ -142,15 +154,32 @@ class Replay:
         )
         by_partition = process.freshness.by_partition(process.state()).values()
         assert min(fresh.watermark_ms or 0 for fresh in by_partition) == said.watermark_ms
-        plan = process.queries.read_optimized()
-        rows = Rows(plan, process.reader, process.engine).to_arrow(["key", "ms"]).to_pylist()
-        shown = {row["key"]: row["ms"] - EPOCH_MS for row in rows}
+        shown = {key: ms for key, ms, _ in self._shown(process.queries.read_optimized())}
         for change in self.known.committed:
             assert change.ms is not None
             if change.ms < watermark_ms:
                 assert shown.get(change.key, -1) >= change.ms, f"{change} lies before the watermark, and isn't there"
         reached("replayed streams: freshness asked by query")
         reached("replayed streams: late records told", len(late))
+
+    def look_back(self) -> None:
+        """The view as of a watermark that was published is the one that a compaction with the least such cut had left."""
+        for cut_ms in sorted({cut_ms for cut_ms, _ in self.known.views}):
+            for before_ms in (cut_ms - self.chance.randrange(COMMIT_MS), cut_ms):
+                least_ms = min(cut for cut, _ in self.known.views if cut >= before_ms)
+                left = [rows for cut, rows in self.known.views if cut == least_ms]
+                try:
+                    plan = self.bench.process().queries.as_of_watermark(EPOCH_MS + before_ms)
+                except CleanedHistoryError:
+                    reached("replayed streams: views that were cleaned")
+                else:
+                    assert self._shown(plan) in left
+                    reached("replayed streams: views as of a watermark")
+
+    def _shown(self, plan: QueryPlan) -> Shown:
+        process = self.bench.process()
+        rows = Rows(plan, process.reader, process.engine).to_arrow(["key", "ms", "word"]).to_pylist()
+        return frozenset((row["key"], row["ms"] - EPOCH_MS, row["word"]) for row in rows)
 
     def _change(self) -> Change:
         ms = self.now_ms + self.chance.randrange(COMMIT_MS)
@@ -200,5 +229,7 @@ def test_everything_before_the_watermark_is_in_the_read_optimized_table_after_ev
                 replay.restore(saved)
                 replay.check()
             if number % 4 == 3:
+                replay.look_back()
                 replay.tidy()
                 replay.check()
+        replay.look_back()

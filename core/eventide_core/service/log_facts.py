@@ -175,8 +175,10 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     """The logs that are in their base in part or in whole, by path; see Publication.waiting.
 
     The compaction that gave a log its name tells. The archive is asked for one that has left the active timeline only where
-    a left-over of it has something before the cut: no other was merged early.
+    a left-over of it has something before the cut: no other was merged early. What a pending compaction has made, which on
+    version 6 is in the slice already, waits with the log that it is of.
     """
+    pending = {fact.log.path: None for fact in facts if _is_left_over_of_pending(state, fact.log)}
     active = state.publications
     told = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
     doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log)]
@@ -187,7 +189,13 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
             commit = state.archive.commit(time)
             said = None if commit is None else Publication.of(time, commit)
             told += [] if said is None else [said]
-    return {path: since for said in told for path, since in said.waiting.items()}
+    return {path: since for said in told for path, since in said.waiting.items()} | pending
+
+
+def _is_left_over_of_pending(state: TableState, log: LogFile) -> bool:
+    found = state.timeline.find(log.name.instant)
+    is_left_over = not state.config.slices_by_completion_time and log.name.version == LEFT_OVER_VERSION
+    return is_left_over and found is not None and not found.is_completed
 
 
 def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
