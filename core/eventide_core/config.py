@@ -228,6 +228,56 @@ OTLP_ENDPOINT = "eventide.metrics.otlp.endpoint"
 HEARTBEAT_INTERVAL_MS_DEFAULT = 60_000  # Hudi's default
 COMMITS_RETAINED_DEFAULT = 10  # Hudi's
 
+# Catalog sync
+SYNC_ENABLED_KEYS = (
+    "hoodie.datasource.hive_sync.enable",
+    "hoodie.datasource.meta.sync.enable",
+    "hoodie.meta.sync.enable",
+)
+"""Compactions and the table service tell the catalog by themselves, where one of these is true. Default: false."""
+SYNC_MODE = "hoodie.datasource.hive_sync.mode"
+"""How to speak to Hive; of Hudi's modes eventide has the one that speaks to the metastore itself."""
+METASTORE_URIS = "hoodie.datasource.hive_sync.metastore.uris"
+"""Where the metastore listens, several behind commas. Default: a SparkSession's own, else `thrift://localhost:9083`."""
+SYNC_DATABASE = "hoodie.datasource.hive_sync.database"
+"""The catalog's database. Default: the table's hoodie.database.name, else `default`."""
+SYNC_TABLE = "hoodie.datasource.hive_sync.table"
+"""The table's name in the catalog, before _ro and _rt. Default: the table's own."""
+SYNC_BASE_PATH = "hoodie.datasource.meta.sync.base.path"
+"""The table's folder as the catalog's readers name it, such as s3a://lake/trips. Default: as eventide was given it."""
+SYNC_PARTITION_FIELDS = "hoodie.datasource.hive_sync.partition_fields"
+"""The catalog's partition columns. Default: the table's partition fields."""
+SYNC_PARTITION_EXTRACTOR = "hoodie.datasource.hive_sync.partition_extractor_class"
+"""How a partition's path becomes their values: one of Hudi's extractors. Default: by the number of fields."""
+SYNC_DECODE_PARTITION = "hoodie.meta.sync.decode_partition"
+"""Whether what is %-encoded in a partition's path is decoded in its values; Hudi's own sync by metastore never does."""
+SYNC_STRATEGY = "hoodie.datasource.hive_sync.table.strategy"
+"""Which tables: read-optimized, snapshot, or all."""
+SYNC_SKIP_RO_SUFFIX = "hoodie.datasource.hive_sync.skip_ro_suffix"
+"""The read-optimized table has the table's own name."""
+SYNC_SNAPSHOT_WITH_TABLE_NAME = "hoodie.meta.sync.sync_snapshot_with_table_name"
+"""There is a snapshot table of the table's own name, too."""
+SYNC_AUTO_CREATE_DATABASE = "hoodie.datasource.hive_sync.auto_create_database"
+"""Makes the database where there is none."""
+SYNC_SUPPORT_TIMESTAMP = "hoodie.datasource.hive_sync.support_timestamp"
+"""Timestamps are Hive's timestamp, not bigint; Spark has them as timestamps anyway."""
+SYNC_AS_DATA_SOURCE = "hoodie.datasource.hive_sync.sync_as_datasource"
+"""Says in properties what makes Spark read the tables by Hudi."""
+SYNC_SCHEMA_PART_LENGTH = "hoodie.datasource.hive_sync.schema_string_length_thresh"
+"""Characters of Spark's schema in one property."""
+SYNC_OMIT_META_FIELDS = "hoodie.datasource.hive_sync.omit_metadata_fields"
+"""Leaves Hudi's meta columns out."""
+SYNC_TABLE_PROPERTIES = "hoodie.datasource.hive_sync.table_properties"
+"""Properties of your own for the tables: `name=value`, a line each. Default: none."""
+SYNC_SERDE_PROPERTIES = "hoodie.datasource.hive_sync.serde_properties"
+"""The same for the tables' serde. Default: none."""
+SYNC_SPARK_VERSION = "hoodie.meta_sync.spark.version"
+"""The Spark version to be named in the tables. Default: none is named."""
+SYNC_CONDITIONAL = "hoodie.datasource.meta_sync.condition.sync"
+"""Leaves a table alone where nothing but the last commit's time would change."""
+SYNC_MANAGED_TABLE = "hoodie.datasource.hive_sync.create_managed_table"
+"""Refused where it is true: dropping a managed table removes its data."""
+
 E = TypeVar("E", bound=StrEnum)
 
 

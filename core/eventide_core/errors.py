@@ -236,3 +236,20 @@ class EngineError(EventideError, RuntimeError):
 
     See the engine's log, and run the same command again.
     """
+
+
+class CatalogError(EventideError, ConnectionError):
+    """The catalog cannot be reached, or refused a change; no commit of the table is touched by that.
+
+    See to the metastore and its address, `hoodie.datasource.hive_sync.metastore.uris`, and run `eventide sync` again: it
+    ends what was begun.
+    """
+
+
+class DatabaseNotFoundError(EventideError, LookupError):
+    """The catalog has no such database, and was not to make one.
+
+    Make it there, or let `hoodie.datasource.hive_sync.auto_create_database` be true.
+    """
+
+    exit_code = 2

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from os import getpid
 from uuid import uuid4
 
+from eventide.catalog import open_catalog
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.archived_timeline import open_archived_timeline
 from eventide_adapters.format.base_event_times import ParquetBaseContent
@@ -41,6 +42,7 @@ from eventide_core.service.run_compaction import CompactionRunner
 from eventide_core.service.savepoint import Savepoints
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.split_judge import SplitJudge
+from eventide_core.service.sync import CatalogSync
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.service.verification_facts import FactsReader
@@ -85,6 +87,7 @@ class Application:
     offending: OffendingRecordsReader
     freshness: FreshnessReader
     verifier: Verifier
+    sync: CatalogSync
     metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
     bases: BaseContent
@@ -157,6 +160,7 @@ def assemble(
             FactsReader(files, freshness, audit, engine, Liveness(storage, clock, typed), typed),
             RecordsReader(audit, engine),
         ),
+        sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),
         metadata=metadata,
         reader=ArrowSliceReader(storage),
         bases=ParquetBaseContent(storage),

@@ -34,6 +34,10 @@ class SparkEngine:
         self._spark = spark
         ship_packages(spark)
 
+    @property
+    def session(self) -> "SparkSession":
+        return self._spark
+
     def map(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
     ) -> list[R]:

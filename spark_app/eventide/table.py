@@ -12,6 +12,7 @@ from eventide.plan import Plan
 from eventide.progress import NoProgress
 from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
 from eventide.show import TableDescription, describe
+from eventide.sync import sync_options, tell_catalog
 from eventide.table_queries import TableQueries
 from eventide.table_service import TableService
 from eventide.table_tags import TableTags
@@ -23,6 +24,7 @@ from eventide_core.errors import NothingToDoError
 from eventide_core.ports import Engine, Progress
 from eventide_core.service.clean import CleanResult
 from eventide_core.service.run_compaction import CompactionResult
+from eventide_core.service.sync import SyncResult
 from eventide_core.service.table import TableState
 from eventide_core.table.write_shape import WriteOperation
 
@@ -169,7 +171,7 @@ class Table(TableQueries, TableTags):
         application = self._application if engine is None else self._on(engine)
         result = application.runner.execute(instant, progress or NoProgress())
         publish_metrics(application)
-        return result
+        return tell_catalog(application, result)
 
     def rollback(self, instant: str) -> tuple[str, ...]:
         """Undoes the action at an instant; returns the paths that were removed.
@@ -225,6 +227,25 @@ class Table(TableQueries, TableTags):
         """
         application = self._application if engine is None else self._on(engine)
         return application.verifier.verify(is_deep=deep, progress=progress or NoProgress())
+
+    def sync(
+        self,
+        catalog: str = "hive",
+        *,
+        database: str | None = None,
+        name: str | None = None,
+        engine: "SparkSession | Engine | None" = None,
+    ) -> SyncResult:
+        """Tells a catalog the table: its `_ro` and `_rt` tables, partitions, schema and freshness; only what has changed.
+
+        By Hudi's keys for its hive sync, `hoodie.datasource.hive_sync.*`; `database` and `name` go before them. `catalog`
+        is `hive`: a Hive Metastore, through the SparkSession that is the engine where that has Hive support, else by Thrift.
+        Raises CatalogError where the catalog fails, DatabaseNotFoundError, ConfigError, and RefusedError where another table
+        has the name.
+        """
+        options = sync_options(self.options, catalog, database, name)
+        asked = self._application.engine if engine is None else _engine(engine)
+        return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()
 
     def state(self) -> TableState:
         """Settings, timeline and file slices, as they are now."""

@@ -8,6 +8,7 @@ A round, whose every step looks at the table anew:
 4. clean      a clean that was begun is ended, whoever began it; what no slice needs is removed
 5. archive    old instants leave the active timeline
 6. freshness  how fresh the read-optimized table is now; metrics, where they are on
+7. sync       the catalog is told, where that is on
 
 A step that is busy, refused or fails is told, and tried again in the next round; the others go on without it. Nothing is
 remembered from one round to the next: what a process leaves that dies in one, the next finds on the table.
@@ -22,8 +23,10 @@ from eventide.metrics import publish_metrics
 from eventide.progress import NoProgress
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import NO_CUT, Freshness
+from eventide_core.action.sync_options import is_sync_enabled
 from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError, PlanMismatchError
 from eventide_core.ports import Progress
+from eventide_core.service.sync import SyncResult
 from eventide_core.table.instant import Action
 from eventide_core.table.plans import CompactionPlan
 
@@ -51,7 +54,8 @@ class Round:
     """What came of one round. Instants as requested times; paths relative to the table's root.
 
     `resumed` are compactions that had been begun before, `compacted` is this round's own, `rolled_back` has writes and
-    plans. `idle` says why no compaction was due. `freshness` is None where it could not be told, or the round was left.
+    plans. `idle` says why no compaction was due. `freshness` is None where it could not be told, or the round was left;
+    `synced` also where no catalog is to be told.
     """
 
     rolled_back: tuple[str, ...] = ()
@@ -61,6 +65,7 @@ class Round:
     deleted: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
     freshness: Freshness | None = None
+    synced: SyncResult | None = None
     troubles: tuple[Trouble, ...] = ()
 
     @property
@@ -90,6 +95,7 @@ class Round:
             "cut_ms": None if fresh is None else fresh.cut_ms,
             "late_records": None if fresh is None else fresh.late_records,
             "unknown_event_time_records": None if fresh is None else fresh.unknown_event_time_records,
+            "synced": None if self.synced is None else [t.name for t in self.synced.tables if t.is_changed],
             "troubles": [
                 {"step": t.step, "state": t.state, "type": type(t.error).__name__, "message": str(t.error)}
                 for t in self.troubles
@@ -119,16 +125,18 @@ class TableService:
             "clean": self._clean,
             "archive": self._archive,
             "freshness": self._freshness,
+            "sync": self._sync,
         }
         return _run(steps, progress, is_leaving)
 
     def compact(self, progress: Progress) -> Round:
-        """The second and third step alone."""
-        return _run({"resume": self._resume, "compact": self._compact}, progress)
+        """The second and third step alone; the catalog is told of what they did."""
+        steps = {"resume": self._resume, "compact": self._compact, "sync": self._sync_what_was_compacted}
+        return _run(steps, progress)
 
     def resume(self, progress: Progress) -> Round:
-        """The second step alone."""
-        return _run({"resume": self._resume}, progress)
+        """The second step alone; the catalog is told of what it did."""
+        return _run({"resume": self._resume, "sync": self._sync_what_was_compacted}, progress)
 
     def schedule(self) -> Round:
         """Plans a compaction where one is due, for whoever resumes it."""
@@ -179,6 +187,14 @@ class TableService:
         state = self.application.state()
         publish_metrics(self.application)
         return replace(done, freshness=NO_CUT if state.cut_ms is None else self.application.freshness.now(state))
+
+    def _sync(self, done: Round, _: Progress) -> Round:
+        if not is_sync_enabled(self.application.options):
+            return done
+        return replace(done, synced=self.application.sync.sync())
+
+    def _sync_what_was_compacted(self, done: Round, progress: Progress) -> Round:
+        return self._sync(done, progress) if done.compacted or done.resumed else done
 
 
 def _run(steps: Mapping[str, _Step], progress: Progress, is_leaving: Callable[[], bool] = lambda: False) -> Round:

@@ -23,10 +23,11 @@ from support import golden
 from support.real_parts import require_or_skip
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = {"spark", "s3", "hdfs", "metrics"}  # those that users were promised
+EXTRAS = {"spark", "s3", "hdfs", "hive", "metrics"}  # those that users were promised
 # Modules of what an extra brings; all others are imported without any.
 OF_EXTRAS = {
     "eventide.datasource": "pyspark",
+    "eventide.spark_catalog": "py4j",
     "eventide_adapters.metrics.open_telemetry": "opentelemetry",
     "eventide_adapters.metrics.prometheus_http": "prometheus_client",
     "eventide_adapters.metrics.prometheus_push": "prometheus_client",

@@ -4,6 +4,7 @@ Every path is relative to the table's root, with forward slashes; an adapter ref
 UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
 """
 
+from eventide_core.ports.catalog import Catalog
 from eventide_core.ports.content import BaseContent, ContentAudit, LogContent, LogSummary, TimedKey
 from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
@@ -28,6 +29,7 @@ __all__ = [
     "BaseContent",
     "Batches",
     "Capability",
+    "Catalog",
     "Clock",
     "ContentAudit",
     "Engine",

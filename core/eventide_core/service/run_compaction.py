@@ -56,11 +56,15 @@ PENDING_WRITE_POLL_MS = 500
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """A completed compaction. Counts in records and files, sizes in bytes."""
+    """A completed compaction. Counts in records and files, sizes in bytes.
+
+    `sync_error` is why the catalog could not be told of it, where it was to be: the commit stands, the next sync tells it.
+    """
 
     instant: str
     freshness: Freshness
     metrics: Mapping[str, int]
+    sync_error: EventideError | None = None
 
 
 @dataclass(frozen=True, slots=True)

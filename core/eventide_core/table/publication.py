@@ -22,10 +22,10 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.plans import LinkMode
 
-_CUT_KEY = "hoodie.ro.event.time.cut"
+CUT_KEY = "hoodie.ro.event.time.cut"
 _EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"
-_WATERMARK_KEY = "hoodie.ro.event.time.watermark"
-_LATE_RECORDS_KEY = "hoodie.ro.late.records"
+WATERMARK_KEY = "hoodie.ro.event.time.watermark"
+LATE_RECORDS_KEY = "hoodie.ro.late.records"
 _LINK_MODE_KEY = "eventide.link.mode"
 _LINKS_KEY = "eventide.symlink.operations"
 _FALLBACKS_KEY = "eventide.fallbacks"
@@ -75,30 +75,30 @@ class Publication:
             _FALLBACKS_KEY: json.dumps(fallbacks or {}, sort_keys=True),
         }
         if cut is not None:
-            texts[_CUT_KEY] = str(cut.cut_ms)
+            texts[CUT_KEY] = str(cut.cut_ms)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
-            texts[_WATERMARK_KEY] = str(cut.watermark_ms)
-            texts[_LATE_RECORDS_KEY] = str(cut.late_records)
+            texts[WATERMARK_KEY] = str(cut.watermark_ms)
+            texts[LATE_RECORDS_KEY] = str(cut.late_records)
         if waiting:
             texts[_WAITING_KEY] = json.dumps(waiting, sort_keys=True)
         return cls(instant, texts)
 
     @property
     def has_cut(self) -> bool:
-        return _CUT_KEY in self.texts
+        return CUT_KEY in self.texts
 
     @property
     def cut_ms(self) -> int | None:
-        return self._number(_CUT_KEY)
+        return self._number(CUT_KEY)
 
     @property
     def watermark_ms(self) -> int | None:
         """The watermark when the compaction was committed."""
-        return self._number(_WATERMARK_KEY)
+        return self._number(WATERMARK_KEY)
 
     @property
     def late_records(self) -> int | None:
-        return self._number(_LATE_RECORDS_KEY)
+        return self._number(LATE_RECORDS_KEY)
 
     @property
     def event_time_field(self) -> str | None:

@@ -16,6 +16,7 @@ from eventide.cli.rollback import rollback
 from eventide.cli.savepoint import restore, savepoint
 from eventide.cli.serve import serve
 from eventide.cli.show import show
+from eventide.cli.sync import sync
 from eventide.cli.tag import tag
 from eventide.cli.verify import verify
 
@@ -48,6 +49,7 @@ VERBS = (
     archive,
     freshness,
     report,
+    sync,
     verify,
     serve,
 )

@@ -22,7 +22,12 @@ from eventide_core.table.event_time import parse_threshold
 @click.option("--execute", "scheduled", metavar="INSTANT", help="Run the compaction that was scheduled at INSTANT.")
 @common_options
 def compact(
-    settings: Settings, table: str, event_time: str | None, schedule_only: bool, scheduled: str | None, **words: Any
+    settings: Settings,
+    table: str,
+    event_time: str | None,
+    schedule_only: bool,
+    scheduled: str | None,
+    **words: Any,
 ) -> None:
     """Compact everything before T.
 
@@ -54,6 +59,10 @@ def compact(
         with console.progress() as progress:
             result = opened.execute(scheduled, progress=progress)
     console.result(_completed(result), *_told(result))
+    if result.sync_error is not None:
+        # No second document: the first one says it, too.
+        click.echo(f"error: the compaction stands, and the catalog was not told: {result.sync_error}", err=True)
+        click.get_current_context().exit(result.sync_error.exit_code)
 
 
 def _say_idle(console: Console, table: Table, why: str) -> None:
@@ -89,6 +98,7 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
         "watermark_ms": result.freshness.watermark_ms,
         "cut_ms": result.freshness.cut_ms,
         "late_records": result.freshness.late_records,
+        "sync_error": None if result.sync_error is None else str(result.sync_error),
         "metrics": dict(result.metrics),
     }
 

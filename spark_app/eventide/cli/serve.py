@@ -86,6 +86,11 @@ def _told_to_end() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def _changed(done: Round) -> list[str]:
+    """The catalog's tables that the round changed."""
+    return [] if done.synced is None else [one.name for one in done.synced.tables if one.is_changed]
+
+
 def _told(done: Round) -> str:
     fresh = done.freshness
     parts = [
@@ -94,6 +99,7 @@ def _told(done: Round) -> str:
         *([f"compacted at {done.compacted}"] if done.compacted else []),
         *([f"nothing to compact: {done.idle}"] if done.idle else []),
         *([f"deleted {len(done.deleted)} files"] if done.deleted else []),
+        *([f"told the catalog: {', '.join(changed)}"] if (changed := _changed(done)) else []),
         *([f"archived {len(done.archived)} instants"] if done.archived else []),
         *(str(trouble) for trouble in done.troubles),
     ]

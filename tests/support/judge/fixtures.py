@@ -9,11 +9,12 @@ import pytest
 from support.judge.hudi_judge import HudiJudge, JudgeUnavailableError
 from support.maven import JarUnavailableError
 from support.real_parts import require_or_skip
+from support.servers.hive_metastore import HiveMetastoreServer
 
 
-def _judge(version: str) -> Iterator[HudiJudge]:
+def _judge(version: str, metastore: str | None = None) -> Iterator[HudiJudge]:
     try:
-        judge = HudiJudge(version)
+        judge = HudiJudge(version, metastore=metastore)
     except (JarUnavailableError, JudgeUnavailableError) as missing:
         require_or_skip(f"Hudi {version} can't run here: {missing}")
     with judge:
@@ -30,6 +31,12 @@ def judge_015() -> Iterator[HudiJudge]:
 def judge_111() -> Iterator[HudiJudge]:
     """Hudi 1.1.1: writes table versions 6, 8 and 9."""
     yield from _judge("1.1.1")
+
+
+@pytest.fixture(scope="module")
+def judge_111_with_catalog(hive_metastore: HiveMetastoreServer) -> Iterator[HudiJudge]:
+    """Hudi 1.1.1, whose Spark finds tables by name in a Hive Metastore."""
+    yield from _judge("1.1.1", hive_metastore.uri)
 
 
 @pytest.fixture(scope="session")

@@ -67,8 +67,11 @@ class Question:
 class HudiJudge:
     """Hudi `version`, started by the constructor and ended by `close`, or with the process that holds it."""
 
-    def __init__(self, version: str) -> None:
-        """Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing."""
+    def __init__(self, version: str, *, metastore: str | None = None) -> None:
+        """`metastore` is the address of a Hive Metastore that has its tables.
+
+        Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing.
+        """
         self.version = version
         python, environment = judge_python(), judge_environment()
         jar = maven_jar(BUNDLES[version], python=python, environment=environment)
@@ -76,7 +79,7 @@ class HudiJudge:
         self._log_path = self._scratch / "log"
         with self._log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [str(python), str(SERVER), str(jar), str(self._scratch)],
+                [str(python), str(SERVER), str(jar), str(self._scratch), *([metastore] if metastore else [])],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -1,6 +1,7 @@
 """Real Hudi in one Spark session: answers JSON requests, one a line, until its standard input closes.
 
-Usage: `python server.py JAR SCRATCH`. Runs with PySpark 3.5 and imports nothing of the project.
+Usage: `python server.py JAR SCRATCH [METASTORE]`, the last one the address of a Hive Metastore that has its tables.
+Runs with PySpark 3.5 and imports nothing of the project.
 
     request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes", ...arguments}
     response  {"ok": value} or {"error": message}
@@ -39,8 +40,8 @@ UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factor
 AT_ONCE = 3  # tables that are written to: most of the time of a small write is spent waiting for Spark's scheduler
 
 
-def spark_session(jar: str, scratch: str) -> SparkSession:
-    session = (
+def spark_session(jar: str, scratch: str, metastore: str | None) -> SparkSession:
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("hudi-judge")
         .config("spark.jars", jar)
@@ -61,8 +62,10 @@ def spark_session(jar: str, scratch: str) -> SparkSession:
         .config("spark.ui.enabled", "false")
         # Answers must hold timestamps as such, not as the INT96 that Spark 3 writes unasked.
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        .getOrCreate()
     )
+    if metastore is not None:
+        builder = builder.config("spark.hadoop.hive.metastore.uris", metastore).enableHiveSupport()
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -197,9 +200,9 @@ def requests() -> Callable[[], str]:
 
 
 def main() -> None:
-    jar, scratch = sys.argv[1:]
+    jar, scratch, *metastore = sys.argv[1:]
     next_request = requests()
-    hudi = Hudi(spark_session(jar, scratch), scratch)
+    hudi = Hudi(spark_session(jar, scratch, metastore[0] if metastore else None), scratch)
     answer: dict[str, object] = {"ok": "ready"}
     while True:
         ANSWERS.write(json.dumps(answer) + "\n")

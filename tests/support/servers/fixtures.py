@@ -11,8 +11,10 @@ import pytest
 
 from support.real_parts import require_or_skip
 from support.servers import hdfs_server, s3_servers
+from support.servers import hive_metastore as hive
 from support.servers import native_hdfs as libhdfs
 from support.servers.hdfs_server import HdfsServer
+from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.native_hdfs import NativeHdfs, NativeHdfsUnavailableError
 from support.servers.s3_servers import S3Server
 from support.servers.server_process import ServerUnavailableError
@@ -78,3 +80,9 @@ def native_hdfs() -> NativeHdfs:
         return libhdfs.native_hdfs()
     except NativeHdfsUnavailableError as missing:
         require_or_skip(f"libhdfs is missing here: {missing}")
+
+
+@pytest.fixture(scope="session")
+def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastoreServer]:
+    """A Hive Metastore; tests keep apart by the names of their databases."""
+    yield from started(hive.hive_metastore, tmp_path_factory)

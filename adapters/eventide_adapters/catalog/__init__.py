@@ -1,0 +1,1 @@
+"""Catalogs in which engines find tables by name."""

@@ -1,0 +1,48 @@
+"""A catalog of Hive's kind, in which engines find tables by name."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from eventide_core.table.catalog_table import CatalogPartition, CatalogTable
+
+
+class Catalog(Protocol):
+    """Tables and partitions by name. No change touches the files that they name.
+
+    Every method raises CatalogError where the catalog cannot be reached, or refuses; each change is made as a whole or not
+    at all, and nothing says whether one whose answer was lost has been made.
+    """
+
+    def has_database(self, name: str) -> bool: ...
+
+    def create_database(self, name: str) -> None:
+        """Makes an empty database, where there is none."""
+        ...
+
+    def table(self, database: str, name: str) -> CatalogTable | None:
+        """The table or view as the catalog has it; None where there is none."""
+        ...
+
+    def create_table(self, table: CatalogTable) -> None: ...
+
+    def alter_table(self, table: CatalogTable) -> None:
+        """Columns, formats and properties become those of `table`; the columns of its partitions, too."""
+        ...
+
+    def partitions(self, table: CatalogTable) -> tuple[CatalogPartition, ...]: ...
+
+    def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
+        """Adds each that is not there yet."""
+        ...
+
+    def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
+        """Partitions that are there have these locations from now on."""
+        ...
+
+    def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
+        """Removes each that is still there; its files stay."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Raises nothing."""
+        ...

@@ -1,0 +1,70 @@
+"""A table and its partitions as a catalog of Hive's kind has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+EXTERNAL_TABLE = "EXTERNAL_TABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogColumn:
+    """`type` is Hive's, such as `struct<a:int,b:string>`."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """What a catalog says of a table. Names and types are in lower case, as catalogs keep them.
+
+    `kind` is EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, ..., and never changed; a view has no location and no formats
+    (empty texts). `properties` may hold more than was written: a catalog adds its own.
+    """
+
+    database: str
+    name: str
+    kind: str
+    location: str
+    columns: tuple[CatalogColumn, ...]
+    partition_columns: tuple[CatalogColumn, ...]
+    input_format: str
+    output_format: str
+    serde: str
+    serde_properties: Mapping[str, str]
+    properties: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPartition:
+    """A partition: a value for each partition column, and the folder that holds it."""
+
+    values: tuple[str, ...]
+    location: str
+
+
+def as_hadoop_says(location: str) -> str:
+    """A table's location as Hadoop spells it: a local one as `file:/lake/trips`, none with a slash at its end."""
+    return (f"file:/{location[8:]}" if location.startswith("file:///") else location).rstrip("/")
+
+
+def is_same_place(one: str, other: str) -> bool:
+    """Whether two locations are one folder: `file:/a` and `/a/` are, and so are s3:// and s3a:// of a bucket.
+
+    One that names no host or bucket may be anybody's default, so that its path alone tells.
+    """
+    (one_host, one_path), (other_host, other_path) = _parts(one), _parts(other)
+    return one_path == other_path and (one_host == other_host or not one_host or not other_host)
+
+
+def _parts(location: str) -> tuple[str, str]:
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        rest = location
+    host = ""
+    if rest.startswith("//"):
+        host, _, rest = rest[2:].partition("/")
+    return host, "/" + "/".join(part for part in rest.split("/") if part)

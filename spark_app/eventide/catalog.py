@@ -1,0 +1,25 @@
+"""Which way a sync speaks to its catalog: by Thrift to a Hive Metastore, or through a SparkSession with Hive support."""
+
+import sys
+
+from eventide_adapters.catalog.hive_metastore import HiveMetastore
+from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
+from eventide_core.config import METASTORE_URIS, Options
+from eventide_core.ports import Catalog, Engine
+
+
+def open_catalog(options: Options, engine: Engine) -> Catalog:
+    """Connects to the Hive Metastore: through the engine's SparkSession, as who that is, where it has Hive support.
+
+    The address is the one that the options name, else the session's own, else Hudi's default. Raises CatalogError and
+    ConfigError.
+    """
+    uris = options.text(METASTORE_URIS)
+    addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
+    if "pyspark" in sys.modules:  # else nobody can have made a session
+        from eventide.engine_spark import SparkEngine
+        from eventide.spark_catalog import SparkHiveCatalog, has_hive_support
+
+        if isinstance(engine, SparkEngine) and has_hive_support(engine.session):
+            return SparkHiveCatalog(engine.session, uris)
+    return HiveMetastore(addresses)

@@ -1,0 +1,66 @@
+"""`eventide sync`: the table and its freshness in a catalog."""
+
+from typing import Any
+
+import click
+
+from eventide.cli.console import table_of
+from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.sync import CATALOGS
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.service.sync import SyncedTable, SyncResult
+
+
+@click.command()
+@click.argument("table")
+@click.option("--catalog", type=click.Choice(CATALOGS), default="hive", show_default=True, help="A Hive Metastore.")
+@click.option("--database", metavar="NAME", help="The catalog's database; made where there is none.")
+@click.option("--name", metavar="NAME", help="The table's name there, before _ro and _rt; by default its own.")
+@event_time_option
+@common_options
+def sync(
+    settings: Settings, table: str, catalog: str, database: str | None, name: str | None, event_time: str | None
+) -> None:
+    """Tell a catalog the table and its freshness.
+
+    Makes or changes the catalog's tables for TABLE, as Hudi's hive sync does: NAME_ro, read-optimized, and NAME_rt, with its
+    partitions, its schema, and its freshness as properties. Writes only what has changed. The metastore is the one at
+    hoodie.datasource.hive_sync.metastore.uris.
+    """
+    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+        done = opened.sync(catalog, database=database, name=name)
+    settings.console.result(_json(catalog, done), *_told(done))
+
+
+def _json(catalog: str, done: SyncResult) -> dict[str, Any]:
+    return {
+        "catalog": catalog,
+        "database": done.database,
+        "tables": [
+            {
+                "name": one.name,
+                "created": one.is_created,
+                "altered": one.is_altered,
+                "partitions_added": one.partitions_added,
+                "partitions_moved": one.partitions_moved,
+                "partitions_dropped": one.partitions_dropped,
+            }
+            for one in done.tables
+        ],
+        "properties": dict(done.properties),
+    }
+
+
+def _told(done: SyncResult) -> tuple[Any, ...]:
+    rows = [
+        (f"{done.database}.{one.name}", _deed(one), one.partitions_added, one.partitions_moved, one.partitions_dropped)
+        for one in done.tables
+    ]
+    columns = ("table", "was", "partitions added", "moved", "dropped")
+    return (table_of("", columns, rows), *(f"{key} = {value}" for key, value in done.properties.items()))
+
+
+def _deed(one: SyncedTable) -> str:
+    if one.is_created:
+        return "created"
+    return "changed" if one.is_changed else "up to date"

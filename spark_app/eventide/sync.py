@@ -1,0 +1,34 @@
+"""What a sync is asked for by words, and the one that follows a compaction by itself."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from eventide.bootstrap import Application
+from eventide_core.action.sync_options import is_sync_enabled
+from eventide_core.config import SYNC_DATABASE, SYNC_TABLE
+from eventide_core.errors import ConfigError, EventideError
+from eventide_core.service.run_compaction import CompactionResult
+
+CATALOGS = ("hive",)
+
+_LOG = logging.getLogger(__name__)
+
+
+def sync_options(options: Mapping[str, str], catalog: str, database: str | None, name: str | None) -> dict[str, str]:
+    """The options with what was said in words before them. Raises ConfigError for an unknown catalog."""
+    if catalog not in CATALOGS:
+        raise ConfigError(f"catalog {catalog!r} is not one that eventide speaks to: give {', '.join(CATALOGS)}")
+    said = {SYNC_DATABASE: database, SYNC_TABLE: name}
+    return {**options, **{key: text for key, text in said.items() if text is not None}}
+
+
+def tell_catalog(application: Application, result: CompactionResult) -> CompactionResult:
+    """Tells the catalog of a compaction, where the options have it so. The commit stands whatever comes of that."""
+    try:
+        if is_sync_enabled(application.options):
+            application.sync.sync()
+    except EventideError as error:
+        _LOG.warning("the compaction at %s has completed, and the catalog was not told: %s", result.instant, error)
+        return replace(result, sync_error=error)
+    return result
