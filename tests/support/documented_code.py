@@ -25,6 +25,7 @@ from support.documented_commands import Commands
 
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"^`([\w.-]+)`:$")
+_COMMAND = re.compile(r"^\$? ?eventide \w", re.MULTILINE)
 # A path of an example, but not what follows a bucket or another folder.
 _EXAMPLE_FOLDER = re.compile(r"(?<![\w/.-])/(lake|var)(?=/)")
 
@@ -94,6 +95,9 @@ class DocumentedPage:
                 for words in _commands_in(yaml.safe_load(block.text)):
                     self.commands.run(words, place)
             case _:
+                assert not _COMMAND.search(block.text), (
+                    f"{place}: commands that nobody runs: say which language they are"
+                )
                 return False
         return True
 

@@ -1,8 +1,8 @@
 """The commands of the documentation's examples, run inside this process and held to what the page says they print.
 
 It knows no more of a shell than the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines that go
-on after a backslash, and `; echo "exit code $?"`. Installing is passed over. Spark is left out where a page does not ask
-for it, and `serve` ends after a round.
+on after a backslash, and `; echo "exit code $?"`. Installing is passed over, and what a job of one's own does after `&&`.
+Spark is left out where a page does not ask for it, and `serve` ends after a round.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Commands:
     def _line(self, line: str, place: str) -> str:
         """What one command prints."""
         command = line.removesuffix(_TELLS_CODE)
-        words = shlex.split(command, comments=True)
+        words = shlex.split(command.partition(" && ")[0], comments=True)
         if not words or words[0] in _PASSED_OVER:
             return ""
         match words:
