@@ -22,6 +22,7 @@ from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 from eventide_core.table.commit_metadata import WRITER, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.instant import instant_time
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.record_order import MergeRule
@@ -41,7 +42,8 @@ _ROWS_A_LOG = 8
 class MadeTable:
     """`logs` log files on each of `groups` file groups.
 
-    Without `has_ranges` the write stats tell no event times. `is_ours`: the commits say that eventide wrote them.
+    Without `has_ranges` the write stats tell no event times. `is_ours`: the commits say that eventide wrote them, and the
+    headers of blocks tell the event times, too.
     """
 
     version: int
@@ -109,7 +111,8 @@ class MadeTable:
         full = with_meta_fields(SCHEMA)
         meta = {name: requested(commit) for name in arrow_schema(full).names if name.startswith("_hoodie")}
         rows = [{**meta, "id": f"key {row}", "day": "d", "ts": ts, "fare": 1.0} for row, ts in enumerate(times)]
-        return encode_data_block(requested(commit), SCHEMA, pa.Table.from_pylist(rows, arrow_schema(full)))
+        noted = ("ts", EventTimeRange(least, greatest)) if self.is_ours else None
+        return encode_data_block(requested(commit), SCHEMA, pa.Table.from_pylist(rows, arrow_schema(full)), noted)
 
     def _base_stat(self, partition: str, file_id: str) -> WriteStat:
         return WriteStat(

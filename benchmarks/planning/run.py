@@ -26,9 +26,9 @@ CASES: dict[str, dict[str, Any]] = {
     "2,500 file groups": {**_OURS, "groups": 2500, "partitions": 25},
     "5,000 file groups": {**_OURS, "groups": 5000, "partitions": 50},
     "10,000 file groups": _OURS,
-    "the same, commits of stock Hudi": {**_OURS, "is_ours": False},
-    "the same, without event times in the commits": {**_OURS, "has_ranges": False},
+    "the same, written by stock Hudi": {**_OURS, "is_ours": False},
     "the same on version 6": {**_OURS, "version": 6, "has_ranges": False},
+    "the same on version 6, written by stock Hudi": {**_OURS, "version": 6, "has_ranges": False, "is_ours": False},
     "1,000 file groups x 100 logs": {**_OURS, "groups": 1000, "logs": 100, "partitions": 10},
 }
 LARGEST = {"100,000 file groups": {**_OURS, "groups": 100_000, "partitions": 1000}}

@@ -1,4 +1,4 @@
-"""The engine on Spark: one task an item, on executors."""
+"""The engine on Spark: a task an item on executors, or some items a task where there are very many."""
 
 import os
 import re
@@ -25,6 +25,7 @@ PACKAGES = ("eventide_core", "eventide_adapters", "eventide")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
 _TURNS = 16
 _WATCH_SECONDS = 0.2  # how often a person's progress bar moves
+_TASKS_A_CORE = 32  # more tasks than that balance nothing, and each costs the driver and a worker some ten milliseconds
 
 
 class SparkEngine:
@@ -50,8 +51,9 @@ class SparkEngine:
         context = self._spark.sparkContext
         group = f"eventide-{uuid.uuid4()}"
         context.setJobGroup(group, "eventide", interruptOnCancel=True)
-        tasks = context.parallelize(list(items), len(items)).map(_Guarded(function))
-        with _Watch(self._spark, group, on_done, len(items)):
+        count = min(len(items), _TASKS_A_CORE * context.defaultParallelism)
+        tasks = context.parallelize(list(items), count).map(_Guarded(function))
+        with _Watch(self._spark, group, on_done, len(items), count):
             try:
                 answers: list[Any] = tasks.collect()
             except Exception as error:
@@ -87,13 +89,16 @@ class _Guarded:
 
 
 class _Watch:
-    """Tells `on_done` of each task that ends, while the driver waits for all of them."""
+    """Tells `on_done` of the items whose tasks have ended, while the driver waits for all of them."""
 
-    def __init__(self, spark: "SparkSession", group: str, on_done: Callable[[], None] | None, total: int) -> None:
+    def __init__(
+        self, spark: "SparkSession", group: str, on_done: Callable[[], None] | None, total: int, tasks: int
+    ) -> None:
         self._tracker = spark.sparkContext.statusTracker()
         self._group = group
         self._on_done = on_done
         self._total = total
+        self._tasks = tasks
         self._told = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -117,7 +122,7 @@ class _Watch:
                 for stage in info.stageIds if info is not None else ():
                     found = self._tracker.getStageInfo(stage)
                     done += found.numCompletedTasks if found is not None else 0
-            self._tell(min(done, self._total))
+            self._tell(min(done, self._tasks) * self._total // self._tasks)
 
     def _tell(self, done: int) -> None:
         assert self._on_done is not None

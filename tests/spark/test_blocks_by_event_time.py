@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_adapters.format import slice_merger
+from eventide_adapters.format import early_records
 from eventide_adapters.format.event_time_properties import event_times_in_header
 from eventide_adapters.format.log_blocks import read_headers
 from eventide_adapters.format.log_records import BlockReader
@@ -82,7 +82,7 @@ def test_an_exact_cut_decodes_no_block_that_lies_at_or_after_t(table: Table, mon
             decoded.append(placed.block.offset)
             yield from super().read(placed)
 
-    monkeypatch.setattr(slice_merger, "BlockReader", Counting)
+    monkeypatch.setattr(early_records, "BlockReader", Counting)
     result = table.compact(table.plan_compaction(START_MS + 2 * HOUR_MS, cut="exact", link_mode="copy"))
     assert result.freshness.watermark_ms == START_MS + 2 * HOUR_MS
     assert len(decoded) == 2

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide import Table
@@ -115,6 +116,20 @@ def test_each_task_is_told_as_it_ends(spark: SparkSession) -> None:
     ended: list[int] = []
     assert SparkEngine(spark).map(abs, [-1, -2, -3], on_done=lambda: ended.append(1)) == [1, 2, 3]
     assert len(ended) == 3
+
+
+def test_very_many_items_share_tasks_and_keep_their_order(spark: SparkSession) -> None:
+    def with_task(item: int) -> tuple[int, int]:
+        context = TaskContext.get()
+        assert context is not None
+        return item, context.partitionId()
+
+    ended: list[int] = []
+    tasks = 32 * spark.sparkContext.defaultParallelism
+    answers = SparkEngine(spark).map(with_task, range(3 * tasks), on_done=lambda: ended.append(1))
+    assert [item for item, _ in answers] == list(range(3 * tasks))
+    assert len({task for _, task in answers}) == tasks
+    assert len(ended) == 3 * tasks
 
 
 ON_SPARK_35 = """

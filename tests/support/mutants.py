@@ -26,7 +26,7 @@ from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.slice_selection import Selection, SliceFacts
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
-from eventide_core.service import clean, read, run_compaction, schedule_compaction, write_instants
+from eventide_core.service import clean, read, run_compaction, schedule_compaction, split_judge, write_instants
 from eventide_core.service.read import QueryService
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
@@ -130,7 +130,7 @@ def _dies_at_every_write_of_the_execution(table: LivingTable) -> None:
 
 
 def _no_carry(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(schedule_compaction, "judge_split", lambda *_, **__: SplitVerdict(None, None, 0))
+    patch.setattr(split_judge, "judge_split", lambda *_, **__: SplitVerdict(None, None, 0))
 
 
 def _open_selection(patch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from eventide_adapters.format.document import Document, corrupt
 from eventide_core.errors import UnsupportedTableError
 
 MAGIC = b"Obj\x01"
-TIMELINE_FILE_BYTES_MAX = 256 * 1024 * 1024  # a write stat takes up to a kilobyte: 250,000 files in one commit
+TIMELINE_FILE_BYTES_MAX = 1024**3  # a write stat takes up to a kilobyte: a million files in one commit
 _SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
 _SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
 _SYNC_LENGTH = 16

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 import fastavro
 
-from eventide_adapters.format.avro_container import read_container, write_container
+from eventide_adapters.format.avro_container import TIMELINE_FILE_BYTES_MAX, read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
-from eventide_core.errors import UnsafePathError, UnsupportedTableError
+from eventide_core.errors import RefusedError, UnsafePathError, UnsupportedTableError
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.plans import (
@@ -40,6 +40,7 @@ FORMAT = "1"
 _SCHEMA = fastavro.parse_schema(
     json.loads((resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes())
 )
+PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # the commit of a plan takes up to twice as much on version 6
 _PLAN_VERSION = 2  # Hudi's: paths are bare file names
 _MEGABYTE = 1024 * 1024
 _NO_BASE_WRITE_MB = 120  # Hudi counts a new base as one of `hoodie.parquet.max.file.size`
@@ -52,7 +53,10 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def encode_plan(plan: CompactionPlan) -> bytes:
-    """The bytes of `<instant>.compaction.requested`."""
+    """The bytes of `<instant>.compaction.requested`.
+
+    Raises RefusedError for a plan whose commit might be too large to read.
+    """
     record = {
         "operations": [_encode_operation(plan, operation) for operation in plan.operations],
         "extraMetadata": {
@@ -70,7 +74,13 @@ def encode_plan(plan: CompactionPlan) -> bytes:
         "preserveHoodieMetadata": True,
         "missingSchedulePartitions": list(plan.partitions_with_logs),
     }
-    return write_container(_SCHEMA, record)
+    data = write_container(_SCHEMA, record)
+    if len(data) > PLAN_BYTES_MAX:
+        raise RefusedError(
+            f"a plan of {len(plan.operations)} file slices would take {len(data)} bytes, {PLAN_BYTES_MAX} are the most; "
+            "bound it by a strategy, such as EventTimeBasedCompactionStrategy,BoundedIOCompactionStrategy"
+        )
+    return data
 
 
 def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan:

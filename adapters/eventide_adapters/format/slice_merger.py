@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_parquet import (
@@ -33,21 +31,16 @@ from eventide_adapters.format.base_parquet import (
     read_footer,
 )
 from eventide_adapters.format.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
-from eventide_adapters.format.delete_block import encode_delete_block
-from eventide_adapters.format.event_time_column import event_times_ms
-from eventide_adapters.format.event_time_properties import event_times_in_header
-from eventide_adapters.format.log_blocks import counting_blocks
+from eventide_adapters.format.carried_deletes import carry, contradicted
+from eventide_adapters.format.early_records import EarlyRecords
 from eventide_adapters.format.log_fold import FoldedLogs
-from eventide_adapters.format.log_records import BlockReader, DataBlock, DeleteBlock, iter_log_records
-from eventide_adapters.format.merge_arrow import SliceMerge, Tombstones, merge_columns
-from eventide_adapters.format.ordering_values import common_ranks, orderings_of
-from eventide_adapters.format.record_event_times import event_times_of, is_before, only
+from eventide_adapters.format.log_records import iter_log_records
+from eventide_adapters.format.merge_arrow import SliceMerge
 from eventide_adapters.format.virtual_key import read_keyed_base
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, Storage
 from eventide_core.table.plans import LinkMode
-from eventide_core.table.record_shape import RecordShape
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
 _FILE_NAME: Final = "_hoodie_file_name"
@@ -115,51 +108,6 @@ class ArrowSliceMerger:
         return done
 
 
-class EarlyRecords:
-    """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
-
-    `waiting_from_ms` is then known: what each of these logs holds besides, see MergeResult. So is `live`, where deletes may
-    have to be carried: keys and ordering values of the early records that are no deletes.
-    """
-
-    def __init__(self, storage: Storage, task: MergeTask) -> None:
-        self._storage, self._task = storage, task
-        self._reader = BlockReader(storage, task.shape, None)
-        self.waiting_from_ms: dict[str, int | None] = {}
-        self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
-
-    def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
-        task = self._task
-        for path, size, _ in task.left_overs:
-            if path not in task.early:
-                continue
-            self.waiting_from_ms[path] = None
-            before_ms = task.early[path]
-            for placed in counting_blocks(self._storage, [(path, size)], task.blocks, is_strict=True):
-                told = event_times_in_header(placed.block, task.shape.event_time_field)
-                if told is not None and not told.starts_before(before_ms):
-                    self._leave(path, told.min_ms)
-                    continue  # nothing of it is early: its header is enough
-                for part in self._reader.read(placed):
-                    times = event_times_of(part, task.shape)
-                    is_early = is_before(times, before_ms)
-                    self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
-                    if is_early.any():
-                        taken = only(part, is_early)
-                        self._keep(taken)
-                        yield taken
-
-    def _keep(self, part: DataBlock | DeleteBlock) -> None:
-        if self._task.carried_path is not None and isinstance(part, DataBlock):
-            orderings = orderings_of(part.records, self._task.shape.ordering_fields)
-            self.live.append((part.records.column(RECORD_KEY), orderings))
-
-    def _leave(self, path: str, least_ms: int | None) -> None:
-        known = self.waiting_from_ms[path]
-        if least_ms is not None:
-            self.waiting_from_ms[path] = least_ms if known is None else min(known, least_ms)
-
-
 def _codec(footer: BaseFooter | None, task: MergeTask) -> str:
     if task.codec != ParquetCodec.AS_BEFORE:
         return task.codec
@@ -221,68 +169,6 @@ def finished_result(storage: Storage, task: MergeTask) -> MergeResult | None:
     if task.carried_path is not None and result.carried_size is not None:
         _check_size(storage, task.carried_path, result.carried_size)
     return result
-
-
-def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, early: EarlyRecords) -> Tombstones:
-    """Those tombstones that a live record of a left-over would lose to, if it only met them.
-
-    Where the event time orders the versions, an exact cut has met all such records: like the tombstones they lie before T.
-    """
-    if task.carried_path is None or len(tombstones.keys) == 0:
-        return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
-    last_ms = _last_event_time(task, tombstones)
-    met: list[pa.Array[Any]] = []
-    for keys, orderings in early.live if task.early and last_ms is not None else _live_records(storage, task, last_ms):
-        found = pc.index_in(keys, value_set=tombstones.keys)
-        rows = pc.indices_nonzero(found.is_valid())
-        found = found.drop_null()
-        older, newer = common_ranks(orderings.take(rows), tombstones.orderings.take(found))
-        met.append(found.filter(pa.array(older < newer)))
-    places = pa.array(range(len(tombstones.keys)), pa.int32())
-    return tombstones.filter(pc.is_in(places, value_set=pa.concat_arrays([pa.array([], pa.int32()), *met])))
-
-
-def carry(storage: Storage, task: MergeTask, tombstones: Tombstones) -> int | None:
-    """Writes tombstones to the carried log, a block an instant in rising order; its size, None where there are none."""
-    if task.carried_path is None or len(tombstones.keys) == 0:
-        return None
-    data = b""
-    for instant in sorted(set(tombstones.instants)):
-        of_instant = tombstones.filter(pa.array([i == instant for i in tombstones.instants], pa.bool_()))
-        keys: list[Any] = of_instant.keys.to_pylist()
-        data += encode_delete_block(instant, task.partition, keys, of_instant.orderings)
-    if not storage.put_if_absent(task.carried_path, data) and storage.read(task.carried_path) != data:
-        raise PlanMismatchError(
-            f"{task.carried_path} is there with other deletes than the plan at {task.instant} carries: roll the plan back "
-            "and plan again"
-        )
-    return len(data)
-
-
-def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
-    """In milliseconds: no later record loses to any of them. None where their order is not that of event times."""
-    kind: Any = tombstones.orderings.type
-    is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-    if task.shape.ordering_fields != (task.shape.event_time_field,) or not is_time:
-        return None
-    return pc.max(event_times_ms(tombstones.orderings)).as_py()
-
-
-def _live_records(
-    storage: Storage, task: MergeTask, last_ms: int | None
-) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
-    """Keys and ordering values of the left-overs' records that are no deletes, a block at a time, up to an event time."""
-    shape: RecordShape = task.shape
-    assert shape.ordering_fields, "tombstones without an ordering field"
-    reader = BlockReader(storage, shape, merge_columns(shape))
-    logs = [(path, size) for path, size, _ in task.left_overs]
-    for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
-        told = event_times_in_header(placed.block, shape.event_time_field)
-        if last_ms is not None and told is not None and not told.starts_before(last_ms + 1):
-            continue  # every record of it is later: its header is enough
-        for block in reader.read(placed):
-            if isinstance(block, DataBlock):
-                yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)
 
 
 def _check_size(storage: Storage, path: str, size: int) -> None:

@@ -15,8 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide_adapters.format import plan_avro
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
-from eventide_core.errors import CorruptTimelineError, EventideError, UnsafePathError, UnsupportedTableError
+from eventide_core.errors import (
+    CorruptTimelineError,
+    EventideError,
+    RefusedError,
+    UnsafePathError,
+    UnsupportedTableError,
+)
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.plans import (
@@ -193,6 +200,15 @@ def test_a_plan_of_hudi_is_a_foreign_one_with_its_file_groups(version: int) -> N
     assert plan.instant == C
     assert len(set(plan.file_groups)) == 4
     assert {partition for partition, _ in plan.file_groups} == {"part=a", "part=b"}
+
+
+def test_a_plan_whose_commit_might_be_too_large_to_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = CODEC.encode_plan(_plan())
+    monkeypatch.setattr(plan_avro, "PLAN_BYTES_MAX", len(data))
+    assert len(CODEC.encode_plan(_plan())) == len(data)
+    monkeypatch.setattr(plan_avro, "PLAN_BYTES_MAX", len(data) - 1)
+    with pytest.raises(RefusedError, match="BoundedIOCompactionStrategy"):
+        CODEC.encode_plan(_plan())
 
 
 def test_a_plan_of_a_later_eventide_is_refused() -> None:
