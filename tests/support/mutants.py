@@ -260,7 +260,7 @@ def _pending_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
 
 
 def _logs_unsealed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run_compaction, "_is_as_planned", lambda *_: True)
+    patch.setattr(run_compaction, "is_as_planned", lambda *_: True)
 
 
 def _plan_for_eventide_alone(patch: pytest.MonkeyPatch) -> None:
