@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from eventide.testing.account import completed_instants
 from eventide.testing.histories import Layout, delete, put
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import check_verified
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
-from eventide_core.errors import CleanedHistoryError
+from eventide_core.errors import CleanedHistoryError, RefusedError
+from eventide_core.table.plans import Cut
 
 BASE = (put("k0", 1, "base"), put("k1", 1, "base"))
 
@@ -95,3 +97,44 @@ def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_says_so(versio
         if table.reach["crashes"] <= number:
             break
     assert 8 <= table.reach["crashes"] < 40
+
+
+def test_no_rollback_writes_into_a_slice_that_another_one_has_removed() -> None:
+    """One that was broken off is ended before the next one begins: on version 6 it still has a command block to write."""
+    table = living(6)
+    table.write((put("k0", 5, "undone halfway"),))
+    table.undo_last(4)
+    table.undo_last()
+    table.clean(1)
+    table.inspect(whole=True)
+    assert not [path for path in table.files if path.endswith((".parquet", "1-0-1"))]
+
+
+def test_freshness_counts_no_left_over_twice_while_its_compaction_is_under_way() -> None:
+    """Version 6 shows the copy beside the log that it stands for; with an exact cut it may hold what is late."""
+    table = LivingTable(Layout(6, Order.EVENT_TIME), LinkChoice.COPY, "living", Cut.EXACT)
+    table.write(BASE)
+    table.write((put("k0", 2, "merged"),))
+    table.write((put("k0", 9, "left over"), put("k1", 3, "merged early"), delete("k2")))
+    table.schedule(5)
+    assert table.account.plan is not None
+    left_overs = [left.linked_name for op in table.account.plan.operations for left in op.remaining]
+    for death in range(20):
+        table.execute(death)
+    assert left_overs
+    assert table.account.plan is None
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_last_write_before_the_archived_ones_is_not_undone(version: int) -> None:
+    """Archived writes count because they lie before the timeline's start, and an empty timeline has none."""
+    table = living(version)
+    for number in range(4):
+        table.write((put("k1", 6 + number, f"word {number}"),))
+    table.archive()
+    while (last := table.account.completed[-1].instant) and len(completed_instants(table.files)) > 1:
+        table.undo_last()
+        assert table.account.completed[-1].instant != last
+    with pytest.raises(RefusedError, match="last write on the active timeline"):
+        table.bench.process().rollback.undo(last)
+    table.inspect(whole=True)

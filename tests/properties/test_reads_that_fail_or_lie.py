@@ -25,7 +25,8 @@ from eventide.testing.crash_enumeration import (
     schedule,
     start_of,
 )
-from eventide.testing.histories import EPOCH_MS, Commit, Layout, named_histories, put, records, write_history
+from eventide.testing.histories import EPOCH_MS, Commit, Layout, put, records, write_history
+from eventide.testing.named_histories import named_histories
 from eventide.testing.oracle import Change, Oracle, Order
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import FaultyStorage

@@ -17,7 +17,7 @@ from eventide.testing.state_machine import Configuration, configurations
 from support.reach import reached
 
 CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
-EXAMPLES = 2
+EXAMPLES = 10
 
 # What an example must reach on average at the least; a generator that reaches less finds less.
 FLOORS = {
@@ -25,6 +25,7 @@ FLOORS = {
     "crashes": 0.5,
     "clean, done": 0.2,
     "plans with left-overs": 0.3,
+    "plans with carried deletes": 0.02,
     "roll back plan, done": 0.02,
     "execute ignorantly, done": 0.02,
     "completed actions undone": 0.1,

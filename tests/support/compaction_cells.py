@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from eventide.testing.crash_enumeration import Tally
-from eventide.testing.histories import Commit, History, Layout, delete, layouts, named_histories, put
+from eventide.testing.histories import Commit, History, Layout, delete, layouts, put
+from eventide.testing.named_histories import named_histories
 from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
 from support.reach import reached

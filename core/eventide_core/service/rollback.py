@@ -52,6 +52,11 @@ class Rollback:
             begun = self._begun(state, instant)
             if begun is not None:
                 return self._end(state, begun, lease)
+            if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
+                # What another one has still to write would come into slices that this one may remove.
+                self.end_begun(lease)
+                state = TableState.load(self.files)
+                found = state.timeline.find(instant)
             if is_rolled_back(self.files.storage, instant) or self._is_own_plan(state, found):
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
             if found is None:
@@ -142,6 +147,7 @@ class Rollback:
     def _undo(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
         time = found.requested_time
         if found.is_completed:
+            _check_not_the_last(state, found)
             check_nothing_is_lost(self._judged(state, found))
             shared = logs_of_completed_write(state, time)
         else:
@@ -181,3 +187,12 @@ class Rollback:
         if found is None or found.is_completed or found.action is not Action.COMPACTION:
             return False
         return isinstance(self.files.plan(state.config, found.requested_time), CompactionPlan)
+
+
+def _check_not_the_last(state: TableState, found: Instant) -> None:
+    """Archived writes are known as completed by lying before the active ones: without any, all readers lose them."""
+    if state.timeline.writes == (found,) and next(state.archive.writes("", found.requested_time), None) is not None:
+        raise RefusedError(
+            f"{found.requested_time} is the last write on the active timeline, and those before it are archived: without it "
+            "no reader, Hudi's neither, would know of them; write to the table first, then undo it"
+        )

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field
 
 from eventide.bootstrap import Application
-from eventide.testing.checks import check_split, exact_ms, group_name, merged_commits
+from eventide.testing.checks import avro_records, check_split, exact_ms, group_name, merged_commits
 from eventide.testing.histories import Commit, Layout, at_epoch
 from eventide.testing.observation import BlockInstants, Files
 from eventide.testing.oracle import Change, Oracle
@@ -133,6 +133,9 @@ class Account:
         if not pending:
             self.plan = self._planned = None
             return
+        if len(pending) > 1:
+            # A completed compaction that is being rolled back is pending again until that has ended.
+            pending = {instant: path for instant, path in pending.items() if instant not in _being_rolled_back(files)}
         assert len(pending) == 1, f"I8, two plans are pending at once: {sorted(pending)}"
         ((_, path),) = pending.items()
         self._read_plan(application, files, path, is_alone=is_alone)
@@ -183,6 +186,15 @@ def pending_instants(files: Files, action: str = "") -> frozenset[str]:
     begun = {match[1] for _, match in _timeline(files) if match[2].endswith(_PENDING) and match[2].startswith(action)}
     ended = {match[1] for _, match in _timeline(files) if not match[2].endswith(_PENDING)}
     return frozenset(begun - ended)
+
+
+def _being_rolled_back(files: Files) -> frozenset[str]:
+    """The instants whose rollback has begun and not ended."""
+    begun = pending_instants(files, "rollback")
+    plans = [
+        files[path].data for path, match in _timeline(files) if match[1] in begun and match[2] == "rollback.requested"
+    ]
+    return frozenset(record["instantToRollback"]["commitTime"] for data in plans for record in avro_records(data))
 
 
 def _timeline(files: Files) -> Iterator[tuple[str, re.Match[str]]]:

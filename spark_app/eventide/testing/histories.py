@@ -5,7 +5,7 @@ Event times are milliseconds after `EPOCH_MS`; so are the T of a history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -31,6 +31,7 @@ from eventide_core.config import (
 from eventide_core.ports import Storage
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.plans import Cut
+from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.write_shape import WriteOperation
 
@@ -44,6 +45,18 @@ _COLUMNS: list[pa.Field[Any]] = [
 SCHEMA = pa.schema(_COLUMNS)
 _START_MS = 1_790_000_000_000
 _BETWEEN_COMMITS_MS = 10  # room for a back-dated instant
+
+_VERSION_8 = {
+    Order.COMMIT_TIME: (
+        "ce9acb64-bde0-424c-9b91-f6ebba25356d",
+        "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+    ),
+    Order.EVENT_TIME: (
+        "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    ),
+}
+"""The merge strategies and payloads that Hudi 1.0 names in the settings of a table."""
 
 Commit = tuple[Change, ...]
 
@@ -108,13 +121,22 @@ class Layout:
         return NewTable(
             name="story",
             schema=avro_schema_of("story", SCHEMA),
-            version=self.version,
+            version=max(self.version, 9) if self.version > 6 else 6,
             merge_rule=MergeRule.COMMIT_TIME_ORDERING if by_commit else MergeRule.EVENT_TIME_ORDERING,
             record_key_fields=("key",),
             partition_fields=("part",),
             ordering_field="ms",
             writer_options={INDEX_TYPE: "BUCKET", BUCKETS: str(self.buckets)},
         )
+
+    def create(self, storage: Storage) -> None:
+        """Makes the table. Version 8, of which eventide makes none, differs from 9 in what its settings say."""
+        create(storage, self.table)
+        if self.version == 8:
+            (strategy, payload) = _VERSION_8[self.order]
+            text = storage.read(PROPERTIES_PATH).decode().replace("version=9\n", "version=8\n")
+            text += f"hoodie.record.merge.strategy.id={strategy}\nhoodie.compaction.payload.class={payload}\n"
+            storage.put(PROPERTIES_PATH, text.encode())
 
     @property
     def write_options(self) -> dict[str, str]:
@@ -169,7 +191,7 @@ class Story:
     @classmethod
     def begin(cls, layout: Layout, storage: Storage, clock: ManualClock) -> Story:
         story = cls(layout, storage, clock, Oracle(layout.order, layout.buckets))
-        create(storage, layout.table)
+        layout.create(storage)
         if layout.has_metadata_table:
             begin_metadata_table(storage, layout.version)
         return story
@@ -228,8 +250,8 @@ def write_history(layout: Layout, history: History, name: str) -> WrittenTable:
     return WrittenTable(layout, storage.dump(), story.oracle, clock.time_ms)
 
 
-def put(key: str, ms: int, word: str, *, partition: str = "a") -> Change:
-    """An upsert; its key and partition as the table shows them."""
+def put(key: str, ms: int | None, word: str, *, partition: str = "a") -> Change:
+    """An upsert; its key and partition as the table shows them. Without an event time only where commits are the order."""
     return Change(f"part={partition}", key, ms, word)
 
 
@@ -262,52 +284,3 @@ def _epoch(ms: int | None) -> int | None:
 
 def at_epoch(change: Change) -> Change:
     return replace(change, ms=_epoch(change.ms))
-
-
-def named_histories() -> Sequence[History]:
-    """One history for each thing that can make a compaction in part go wrong."""
-    base = (put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base"))
-    return (
-        History(
-            "late data and ties",
-            (
-                (*base, put("k3", 4, "base", partition="b")),
-                (put("k0", 20, "early"), put("k1", 12, "on time")),
-                (put("k1", 6, "late"), put("k4", 12, "new")),
-                (put("k0", 20, "tie"), put("k3", 30, "later", partition="b")),
-                (put("k2", 25, "last"), put("k4", 13, "late above T"), put("k0", 20, "tie of left-overs")),
-            ),
-            cut_ms=10,
-        ),
-        History(
-            "a delete that must be carried",
-            (
-                base,
-                (put("k1", 5, "taken"), delete("k0", 25)),
-                (put("k0", 20, "loses to the delete"),),
-                (put("k1", 30, "last"), delete("k2", 28)),
-            ),
-            cut_ms=10,
-        ),
-        History(
-            "deletes in natural order",
-            (
-                base,
-                (put("k0", 20, "before its delete"),),
-                (delete("k0"), put("k1", 11, "beside it")),
-                (put("k0", 15, "after its delete"),),
-                (put("k1", 30, "last"), delete("k2", 12)),
-            ),
-            cut_ms=10,
-        ),
-        History(
-            "a delete in natural order that two left-overs follow",
-            (
-                (put("k0", 20, "base"), put("k1", 2, "base")),
-                (delete("k0"),),
-                (put("k0", 15, "below the old base"),),
-                (put("k0", 30, "above it"), put("k1", 31, "last")),
-            ),
-            cut_ms=10,
-        ),
-    )

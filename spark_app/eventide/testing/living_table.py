@@ -20,7 +20,7 @@ from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, re
 from eventide.testing.ignorant_engine import run_plan_ignorantly
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.observation import OUTCOMES_PREFIX, Files, Observer
-from eventide.writer import arrow_records, create
+from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import EXCLUSIVE, LinkChoice
@@ -69,7 +69,7 @@ class LivingTable:
         self.bench = Bench(self.name, {**OPTIONS, **self.layout.write_options, **_EAGER_SERVICES})
         self.bench.load(Moment({}, ManualClock().time_ms))
         self.account = Account(self.layout)
-        create(self.bench.storage, self.layout.table)
+        self.layout.create(self.bench.storage)
 
     @property
     def files(self) -> Files:
@@ -108,7 +108,11 @@ class LivingTable:
     def execute(self, crash_at: int | None = None) -> None:
         if self.account.plan is not None:
             instant = self.account.plan.instant
-            refusals = (BusyError, PlanMismatchError) if self._is_being_rolled_back(instant) else (BusyError,)
+            refusals: tuple[type[EventideError], ...] = (BusyError,)
+            if self._is_being_rolled_back(instant):
+                refusals = (BusyError, PlanMismatchError)
+                # Whoever comes upon a rollback that was decided may take away what the plan had made.
+                self._before = {path: file for path, file in self._before.items() if instant not in path}
             self._step("execute", lambda a: _ignored(a.runner.execute(instant, NoProgress())), crash_at, refusals)
 
     def execute_ignorantly(self) -> None:

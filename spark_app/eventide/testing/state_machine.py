@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from eventide.testing.histories import Commit, Layout, delete, layouts, put
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import Observer
-from eventide.testing.oracle import Change
+from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
 from eventide_core.table.plans import Cut
 
@@ -37,6 +37,7 @@ class Compacting(Enum):
     PLAN_ALONE = auto()
     AT_ONCE = auto()
     BESIDE_A_WRITE = auto()
+    BELOW_A_DELETE = auto()
     TWICE_AND_CLEAN = auto()
 
 
@@ -70,7 +71,10 @@ class Configuration:
 
 
 def configurations() -> tuple[Configuration, ...]:
-    """Each table version, merge order and link mode that there is, and the exact cut; with one file group and with four."""
+    """Each merge order and link mode of versions 6 and 9, and the exact cut; with one file group and with four.
+
+    Version 8 has the layout of version 9, and is there in a few.
+    """
     found: list[Configuration] = []
     for has_many in (False, True):
         # Event times stand in block headers for the tables of one kind, and have to be read from records for the other.
@@ -79,14 +83,21 @@ def configurations() -> tuple[Configuration, ...]:
             kinds += [(LinkChoice.PREFIX, Cut.FILE)] if layout.version >= 8 else []
             kinds += [(LinkChoice.COPY, Cut.EXACT)]
             found += [Configuration(layout, link, cut, ("a", "b") if has_many else ("a",)) for link, cut in kinds]
+    by_event, by_commit = Layout(8, Order.EVENT_TIME, has_block_event_times=True), Layout(8, Order.COMMIT_TIME)
+    found += [
+        Configuration(by_event, LinkChoice.COPY, Cut.FILE, ("a",)),
+        Configuration(by_event, LinkChoice.PREFIX, Cut.FILE, ("a", "b")),
+        Configuration(by_commit, LinkChoice.COPY, Cut.EXACT, ("a",)),
+        Configuration(by_commit, LinkChoice.PREFIX, Cut.FILE, ("a",)),
+    ]
     return tuple(found)
 
 
 @st.composite
-def commits(draw: st.DrawFn, partitions: tuple[str, ...]) -> Commit:
+def commits(draw: st.DrawFn, partitions: tuple[str, ...], order: Order) -> Commit:
     """Changes of a few keys: upserts, late ones and ties among them, and deletes with and without an event time.
 
-    Their event times are relative to when they are written.
+    Their event times are relative to when they are written; where commits are the order, some upserts have none.
     """
     changes: dict[tuple[str, str], Change] = {}
     for _ in range(draw(st.integers(1, 3))):
@@ -96,6 +107,8 @@ def commits(draw: st.DrawFn, partitions: tuple[str, ...]) -> Commit:
             change = delete(key, partition=partition)
         elif kind <= 2:
             change = delete(key, draw(LATENESS), partition=partition)
+        elif kind == 3 and order is Order.COMMIT_TIME:
+            change = put(key, None, f"word {draw(st.integers(0, 99))}", partition=partition)
         else:
             change = put(key, draw(LATENESS), f"word {draw(st.integers(0, 99))}", partition=partition)
         changes[partition, key] = change
@@ -104,7 +117,7 @@ def commits(draw: st.DrawFn, partitions: tuple[str, ...]) -> Commit:
 
 def table_machine(configuration: Configuration, reach: Counter[str]) -> type[RuleBasedStateMachine]:
     """The machine of one kind of table. `reach` counts what its examples get to."""
-    changes = commits(configuration.partitions)
+    changes = commits(configuration.partitions, configuration.layout.order)
     observer = Observer()  # of all examples: what it knows by heart is the content of files
 
     class TableMachine(RuleBasedStateMachine):
@@ -154,6 +167,14 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
                 case Compacting.BESIDE_A_WRITE:
                     self.table.schedule(self.now_ms - behind_ms)
                     self.commit(commit)
+                    self.table.execute(death)
+                case Compacting.BELOW_A_DELETE:
+                    # The delete is merged for what lies beside it, and what it beats is left over.
+                    above = commit[0]
+                    beside = "k1" if above.key == "k0" else "k0"
+                    self.commit((replace(above, key=beside, ms=-1, word="beside"), replace(above, ms=9, word=None)))
+                    self.commit((replace(above, ms=1, word="beaten"),))
+                    self.table.schedule(self.now_ms)
                     self.table.execute(death)
                 case Compacting.TWICE_AND_CLEAN:
                     for _ in range(2):
