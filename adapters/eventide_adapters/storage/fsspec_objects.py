@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 import fsspec
 
 from eventide_adapters.storage.objects import StoredObject
+from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.errors import EventideError, StorageError
 
 # What the packages call the time of the last change.
@@ -122,7 +123,11 @@ class FsspecObjects:
         except EventideError:
             raise
         except Exception as failure:  # each package has errors of its own
-            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {failure}") from failure
+            told = str(failure)
+            shown = without_secrets(told, self.settings)
+            # A traceback would show the package's own words.
+            cause = failure if shown == told else None
+            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {shown}") from cause
 
 
 @lru_cache(maxsize=32)

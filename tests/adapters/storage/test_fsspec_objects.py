@@ -95,6 +95,17 @@ def test_any_failure_of_a_package_is_a_storage_error(monkeypatch: pytest.MonkeyP
             operation()
 
 
+def test_a_secret_that_a_package_quotes_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("403 for the key hidden-key")
+
+    objects = FsspecObjects("bucket", "lake", (("account_key", "hidden-key"),), False)
+    monkeypatch.setattr(FsspecObjects, "_store", property(fail))
+    with pytest.raises(StorageError, match=r"403 for the key \*\*\*") as refused:
+        objects.read("file")
+    assert refused.value.__cause__ is None
+
+
 @pytest.mark.parametrize(
     ("uri", "package"),
     [

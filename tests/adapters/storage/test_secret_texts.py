@@ -1,0 +1,33 @@
+"""What a package of fsspec says when it fails, without the secrets that it quotes."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide_adapters.storage.secret_texts import without_secrets
+
+SETTINGS = (
+    ("account_name", "lake"),
+    (
+        "connection_string",
+        "DefaultEndpointsProtocol=https;AccountName=lake;AccountKey=c2VjcmV0LWtleQ==;EndpointSuffix=x",
+    ),
+    ("token", '{"private_key": "PRIVATE-TEXT", "project": "p"}'),
+    ("sas_token", "?sv=1&sig=abc%3D"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("key c2VjcmV0LWtleQ== was refused for lake", "key *** was refused for lake"),
+        ("invalid grant for PRIVATE-TEXT", "invalid grant for ***"),
+        ("GET https://lake.x/f?sv=1&sig=other%2B&se=2 failed", "GET https://lake.x/f?sv=1&sig ***&se=2 failed"),
+        ("{'Authorization': 'Bearer ya29.token-text'}", "{'Authorization': 'Bearer ***'}"),
+        ("cannot reach https://me:word@host/f", "cannot reach https://***@host/f"),
+        ("GET https://x/f?X-Goog-Signature=9f&a=1", "GET https://x/f?X-Goog-Signature ***&a=1"),
+        ("no such container", "no such container"),
+    ],
+)
+def test_an_error_shows_no_secret_of_the_settings_and_no_signature(text: str, shown: str) -> None:
+    assert without_secrets(text, SETTINGS) == shown
