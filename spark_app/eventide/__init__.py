@@ -15,11 +15,11 @@ __all__ = ["Table", "register", "stream_sink"]
 def register(spark: "SparkSession") -> None:
     """Makes `format("eventide")` known to a session, for reading, writing and streams. See `datasource`.
 
-    Raises ConfigError before Spark 4, which has no data sources in Python.
+    Raises ConfigError before Spark 4.1, whose data sources in Python are the first that take streams as Arrow.
     """
-    if int(spark.version.partition(".")[0]) < 4:
+    if tuple(int(part) for part in spark.version.split(".")[:2]) < (4, 1):
         raise ConfigError(
-            f'format("eventide") needs Spark 4, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '
+            f'format("eventide") needs Spark 4.1, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '
             "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
         )
     # Imported here: PySpark may not be there at all.

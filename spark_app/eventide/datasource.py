@@ -1,20 +1,22 @@
-"""`format("eventide")` on Spark 4: a Python data source that reads tables, writes them, and writes streams into them.
+"""`format("eventide")` on Spark 4.1: a Python data source that reads tables, streams their changes, and writes them.
 
-    reading     each file slice is a partition, read by an executor; the query is planned once, by the driver
+    reading     each file slice is a partition, read by an executor; the query is planned once, by the driver. Simple
+                conditions are applied while a slice is read, and of the columns those are read that a schema of the user's
+                own names: which ones a query selects Spark doesn't tell a Python source
+    streaming   out of a table by `change_stream`, into one by `datasource_writers`
     writing     the rows come to the driver as the tasks' commit messages, compressed, and are written from there: Spark
                 gives a Python source no way to bring the rows of a key together. `spark.driver.maxResultSize` bounds a
                 write; a larger one goes by `Table.upsert(frame)`, whose rows stay on executors, or `stream_sink`
     a task or a driver that dies before the commit leaves nothing at all
 
 Options are those of `Table.open`, beside Hudi's for the query (`hoodie.datasource.query.type`, `as.of.instant`,
-`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`), eventide's (`as.of.watermark`, `as.of.tag`), and for the
-write `hoodie.datasource.write.operation`.
+`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`), eventide's (`as.of.watermark`, `as.of.tag`), for a stream
+out of the table `hoodie.datasource.streaming.startOffset`, and for the write `hoodie.datasource.write.operation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -24,34 +26,29 @@ from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    Filter,
     InputPartition,
-    WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from eventide.bootstrap import assemble
-from eventide.progress import NoProgress
+from eventide.change_stream import ChangeStream
+from eventide.datasource_schema import chosen_columns
+from eventide.datasource_writers import StreamWriter, Writer
+from eventide.pushed_filters import pushed_filter
 from eventide.reader import Rows
-from eventide.streaming import (
-    StreamCompaction,
-    compact_after_batch,
-    stream_compaction,
-    stream_operation,
-    write_batch,
-)
 from eventide.table import Table
-from eventide.writer import incoming_records
 from eventide_core import config as keys
 from eventide_core.config import Options
-from eventide_core.errors import ConfigError, NotAHudiTableError
+from eventide_core.errors import ConfigError
 from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.stream_batch import StreamBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME = "eventide"
+_PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 class QueryType(StrEnum):
@@ -61,8 +58,10 @@ class QueryType(StrEnum):
 
 
 def register_source(spark: SparkSession) -> None:
-    """Makes `format("eventide")` known to a session of Spark 4."""
+    """Makes `format("eventide")` known to a session, and has Spark hand conditions to Python sources."""
     spark.dataSource.register(EventideSource)
+    # Off by default, and then Spark refuses a source that takes conditions.
+    spark.conf.set(_PUSH_DOWN, "true")
 
 
 class EventideSource(DataSource):
@@ -76,18 +75,25 @@ class EventideSource(DataSource):
         return from_arrow_schema(self._rows().schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        found = self._rows().schema
-        if schema != from_arrow_schema(found):
-            raise ConfigError("a schema of your own is not possible: select and cast the table's columns instead")
-        return _Reader(self._rows())
+        return _Reader(self._rows(), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        options = Options(self.options)
+        is_of_changes = options.choice(keys.QUERY_TYPE, QueryType.INCREMENTAL) is not QueryType.READ_OPTIMIZED
+        if not is_of_changes or any(options.text(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
+            raise ConfigError(
+                f"a stream tells a table's changes as they are committed: leave out {keys.QUERY_TYPE}=read_optimized, "
+                f"{keys.AS_OF}, {keys.BEGIN} and {keys.END}; where it begins is {keys.STREAM_START}"
+            )
+        return ChangeStream(self._path(), dict(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
         _check_append(overwrite)
-        return _Writer(self._path(), dict(self.options))
+        return Writer(self._path(), dict(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
         _check_append(overwrite)
-        return _StreamWriter(self._path(), dict(self.options))
+        return StreamWriter(self._path(), dict(self.options))
 
     def _path(self) -> str:
         path = self.options.get("path")
@@ -129,9 +135,21 @@ class _Slice(InputPartition):
 class _Reader(DataSourceReader):
     """Reads whole slices; `read` runs on executors."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, schema: StructType) -> None:
         self._slices = rows.plan.slices
-        self._reading = rows.reading()
+        self._rows: Rows | None = rows
+        self._columns = chosen_columns(rows.schema, schema)
+        self._reading = rows.reading(self._columns)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Fewer rows to hand over; Spark applies all conditions itself, too."""
+        if self._rows is not None:
+            self._reading = self._rows.reading(self._columns, pushed_filter(filters, self._rows.schema))
+        return filters
+
+    def __getstate__(self) -> dict[str, object]:
+        """What executors need: without the driver's engine."""
+        return {**self.__dict__, "_rows": None}
 
     def partitions(self) -> Sequence[InputPartition]:
         return [_Slice(slice_read) for slice_read in self._slices]
@@ -142,105 +160,6 @@ class _Reader(DataSourceReader):
             yield from self._reading(partition.slice_read)
 
 
-@dataclass
-class _Rows(WriterCommitMessage):
-    """The rows of one task, as an Arrow stream."""
-
-    content: bytes | None
-
-
-def _packed(batches: Iterator[pa.RecordBatch]) -> _Rows:
-    sink, writer = pa.BufferOutputStream(), None
-    for batch in batches:
-        if writer is None:
-            writer = pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd"))
-        writer.write_batch(batch)
-    if writer is None:
-        return _Rows(None)
-    writer.close()
-    return _Rows(sink.getvalue().to_pybytes())
-
-
-def _unpacked(messages: Sequence[WriterCommitMessage | None]) -> pa.Table | None:
-    """All rows; None where there are none."""
-    contents = [m.content for m in messages if isinstance(m, _Rows) and m.content is not None]
-    if not contents:
-        return None
-    return pa.concat_tables([pa.ipc.open_stream(content).read_all() for content in contents])
-
-
-class _Writer(DataSourceArrowWriter):
-    def __init__(self, path: str, options: Mapping[str, str]) -> None:
-        self._path, self._options = path, options
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # PySpark's own
-        return _packed(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        rows = _unpacked(messages)
-        if rows is None:
-            return
-        _create_if_missing(self._path, self._options, rows.schema)
-        application = assemble(self._path, self._options)
-        operation = stream_operation(application.options)
-        application.append.write(operation, incoming_records(application, operation, rows), NoProgress())
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing has been written."""
-
-
-class _StreamWriter(DataSourceStreamArrowWriter):
-    def __init__(self, path: str, options: Mapping[str, str]) -> None:
-        typed = Options(options)
-        sink = typed.text(keys.STREAM_IDENTIFIER)
-        if sink is None:
-            raise ConfigError(
-                f"Spark does not tell a Python source which stream it writes: give {keys.STREAM_IDENTIFIER}, a name "
-                "for this stream that lasts as long as its checkpoint"
-            )
-        self._compaction = stream_compaction(typed)
-        if self._compaction is StreamCompaction.ASYNC or typed.flag(keys.STREAM_WATERMARK_AS_THRESHOLD):
-            raise ConfigError(
-                f"options {keys.COMPACT_ASYNC}, {keys.STREAM_WATERMARK_AS_THRESHOLD}: they need the stream's own process; "
-                "use foreachBatch(eventide.stream_sink(...))"
-            )
-        self._path, self._options, self._sink = path, options, sink
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # PySpark's own
-        return _packed(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        rows = _unpacked(messages)
-        if rows is None:
-            return
-        application = assemble(self._path, self._options)
-        write_batch(application, StreamBatch(self._sink, batchId), stream_operation(application.options), rows)
-        compact_after_batch(Table.open(self._path, self._options).service(), self._compaction)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing has been written."""
-
-
 def _check_append(overwrite: bool) -> None:
     if overwrite:
         raise ConfigError('mode "overwrite" is not possible; use mode("append"), which upserts')
-
-
-def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema) -> None:
-    """A write into a path without a table makes one, where the options say its record key."""
-    typed = Options(options)
-    record_key = typed.text(keys.RECORD_KEY)
-    try:
-        Table.open(path, options)
-    except NotAHudiTableError:
-        if record_key is None:
-            raise
-        Table.create(
-            path,
-            schema=schema,
-            record_key=record_key,
-            partition=typed.text(keys.PARTITION_PATH),
-            ordering=typed.text(keys.ORDERING),
-            event_time=typed.text(keys.EVENT_TIME_FIELD),
-            options=options,
-        )

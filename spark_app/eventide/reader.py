@@ -83,9 +83,9 @@ class Rows:
             frames.append(positions.mapInArrow(read_slices, schema))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
-    def reading(self) -> "SliceReading":
+    def reading(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> "SliceReading":
         """The picklable read of one of the plan's slices, for who brings an engine of their own."""
-        return self._reader(None, None)
+        return self._reader(columns, filter)
 
     def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "SliceReading":
         kept = self.schema_of(columns)

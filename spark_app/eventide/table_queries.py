@@ -51,5 +51,12 @@ class TableQueries:
         """
         return self._rows(self._application.queries.incremental(begin, end))
 
+    def settled_until(self) -> str:
+        """The end of the longest span that `incremental` tells once and for all, for who asks again and again.
+
+        The last completion, on table version 8 and later; on version 6 the last instant before any write that is pending.
+        """
+        return self._application.queries.settled_until()
+
     def _rows(self, plan: QueryPlan) -> Rows:
         return Rows(plan, self._application.reader, self._application.engine)

@@ -251,3 +251,47 @@ def test_the_format_writes_reads_and_streams(tmp_path: Path, spark: SparkSession
     for option in ({"as.of.watermark": str(T_MS)}, {"as.of.tag": "then"}):
         reader = spark.read.format("eventide").options(**{"hoodie.datasource.query.type": "read_optimized", **option})
         assert seen(reader.load(path).toArrow()) == kept != seen(table.read_optimized().to_arrow())
+
+
+def test_changes_stream_out_of_a_table_each_once(tmp_path: Path, spark: SparkSession) -> None:
+    """Also where a batch fails when its rows have been taken, and is run again from the checkpoint after more commits."""
+    eventide.register(spark)
+    table = make(tmp_path / "t")
+    frame = spark.readStream.format("eventide").schema("id string, word string").load(table.uri)
+    batches: list[tuple[int, dict[str, str]]] = []
+
+    def take(rows: DataFrame, number: int) -> None:
+        batches.append((number, seen(rows.toArrow())))
+        if len(batches) == 2:
+            raise RuntimeError("died")
+
+    table.upsert(BATCHES[0])
+    run(frame, take, tmp_path / "checkpoint")
+    table.upsert(BATCHES[1])
+    with pytest.raises(Exception, match="died"):
+        run(frame, take, tmp_path / "checkpoint")
+    table.upsert(BATCHES[2])
+    table.compact(table.plan_compaction(before=T_MS))
+    for _ in range(2):  # one batch each: the one that failed, and the rest
+        run(frame, take, tmp_path / "checkpoint")
+    told = [one for _, one in batches if one]
+    assert told[:3] == [{"a": "a1", "b": "b2"}, {"a": "a3", "c": "c1"}, {"a": "a3", "c": "c1"}]
+    assert [number for number, one in batches if one == told[1]] == [1, 1]
+    # The late row had lost already, and a compaction in the same span may have taken it away.
+    assert told[3:] in ([{"d": "d9"}], [{"b": "late", "d": "d9"}])
+
+
+def test_sql_reads_a_table_and_hands_conditions_to_its_slices(tmp_path: Path, spark: SparkSession) -> None:
+    eventide.register(spark)
+    table = make(tmp_path / "t")
+    table.upsert(BATCHES[0])
+    table.compact(table.plan_compaction(before=T_MS))
+    table.upsert(BATCHES[1])
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW trips USING eventide OPTIONS (path '{table.uri}')")
+    found = spark.sql("SELECT part, count(*) AS n FROM trips WHERE at > timestamp'2026-11-21T00:01:30Z' GROUP BY part")
+    assert [tuple(row) for row in found.collect()] == [("p", 2)]
+    word = "(id STRING, word STRING)"
+    options = f"(path '{table.uri}', hoodie.datasource.query.type 'read_optimized')"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW optimized {word} USING eventide OPTIONS {options}")
+    narrow = spark.sql("SELECT * FROM optimized WHERE id = 'a'")
+    assert (narrow.columns, [tuple(row) for row in narrow.collect()]) == (["id", "word"], [("a", "a1")])

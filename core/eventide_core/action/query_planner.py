@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Instant, instant_epoch_ms, instant_time
+from eventide_core.table.instant import Action, Instant, instant_epoch_ms, instant_time
 from eventide_core.table.slice_read import BlockFilter, SliceRead
+from eventide_core.table.timeline import Timeline
 
 EARLIEST = "earliest"
 _WRITE_MS_MAX = 24 * 60 * 60 * 1000
@@ -86,6 +87,20 @@ def span(writes: Iterable[Instant], begin: str, end: str | None) -> tuple[Instan
         if (i.completion_time or i.requested_time) > begin
         and (end is None or (i.completion_time or i.requested_time) <= end)
     )
+
+
+def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
+    """The time up to which a span tells the same rows for ever: no write will be added before it. "0" where there is none.
+
+    Version 8 and later measure spans by completion times, which rise from write to write. Version 6 measures them by
+    requested times: what was requested after a write that is pending has to wait for it, or that one would be passed over.
+    Compactions bring no rows of their own; a pending replacecommit may be an insert overwrite.
+    """
+    if by_completion_time:
+        return max((i.completion_time or i.requested_time for i in timeline.writes), default="0")
+    writing = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    first = min((i.requested_time for i in timeline.pending if i.action in writing), default=None)
+    return max((i.requested_time for i in timeline.writes if first is None or i.requested_time < first), default="0")
 
 
 def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -> tuple[SliceRead, ...]:

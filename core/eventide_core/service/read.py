@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from eventide_core.action.query_planner import earliest_request, parse_instant_time, plan_incremental, plan_slices, span
+from eventide_core.action.query_planner import (
+    earliest_request,
+    parse_instant_time,
+    plan_incremental,
+    plan_slices,
+    settled_until,
+    span,
+)
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
 from eventide_core.service.history import check_history
 from eventide_core.service.needed_files import savepoints_of
@@ -12,7 +19,8 @@ from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.service.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.table.file_name import BaseFileName
-from eventide_core.table.file_system_view import DataFile, FileSystemView
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.instant import Instant
 from eventide_core.table.slice_read import QueryPlan
 
@@ -78,22 +86,17 @@ class QueryService:
         self._require_kept(state, time)
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
 
-    def _require_kept(self, state: TableState, instant: str) -> None:
-        """Raises MissingFileError where a savepoint of that instant keeps a file which is not there."""
-        if not state.timeline.has_savepoint(instant):
-            return
-        kept = savepoints_of(self.files, state)[instant].paths
-        missing = kept - {file.path for file in state.listing}
-        if missing:
-            raise MissingFileError(
-                f"{min(missing)} is missing: the savepoint at {instant} keeps it; restore the file from a copy"
-            )
+    def settled_until(self) -> str:
+        """The end of the longest span from the beginning that `incremental` tells once and for all."""
+        config = self.files.config()
+        return settled_until(self.files.timeline(config), by_completion_time=config.slices_by_completion_time)
 
     def incremental(self, begin: str, end: str | None) -> QueryPlan:
         """The latest state of the rows that commits in (begin, end] changed.
 
-        Where cleaning has removed files of that span, the rows come from the slices as they are now; CleanedHistoryError
-        where later commits have changed them. Raises UnsupportedTableError for a table without meta fields, as Hudi does.
+        Where cleaning has removed files of that span, the rows come from the slices as they are now, or where later commits
+        have changed them as they were at the span's end; CleanedHistoryError where those are gone, too. Raises
+        UnsupportedTableError for a table without meta fields, as Hudi does.
         """
         state = self._state()
         if state.config.virtual_key_fields:
@@ -117,13 +120,23 @@ class QueryService:
                 state.timeline,
                 files,
                 slices_by_completion_time=state.config.slices_by_completion_time,
-                replaced_at=state.replaced_at,
+                replaced_at=_replaced_until(state, until),
             )
             slices = view.latest_slices()
         else:
-            _check_unchanged_since(state, until)
-            slices = state.view.latest_slices()
+            slices = _slices_until(state, until)
         return QueryPlan(plan_incremental(slices, instants), state.shape(None))
+
+    def _require_kept(self, state: TableState, instant: str) -> None:
+        """Raises MissingFileError where a savepoint of that instant keeps a file which is not there."""
+        if not state.timeline.has_savepoint(instant):
+            return
+        kept = savepoints_of(self.files, state)[instant].paths
+        missing = kept - {file.path for file in state.listing}
+        if missing:
+            raise MissingFileError(
+                f"{min(missing)} is missing: the savepoint at {instant} keeps it; restore the file from a copy"
+            )
 
     def _state(self) -> TableState:
         return self.moment or TableState.load_committed(self.files)
@@ -146,12 +159,32 @@ def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
     return (*reversed(state.timeline.writes), *archived)
 
 
-def _check_unchanged_since(state: TableState, until: str | None) -> None:
-    """A row that was changed again after the span would be missing in slices as they are now."""
+def _replaced_until(state: TableState, until: str | None) -> dict[FileGroup, str]:
+    """When file groups were replaced, by the writes up to the span's end alone: what it changed stays told ever after."""
+    ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
+    return {group: time for group, time in state.replaced_at.items() if time in ended}
+
+
+def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]:
+    """Slices that hold every row of a span whose own files are gone: as they are now, or as of the span's end.
+
+    A row that was changed again after the span would be missing in slices as they are now. Those as of its end have it:
+    base files of an instant up to there merge nothing that was committed later, and of their rows and of the logs' blocks
+    the span's alone are read. They can't be told where file groups were replaced by a write that was requested by then and
+    completed later.
+    """
     later = () if until is None else span(state.timeline.writes, until, None)
-    for write in later:
-        if not state.commit(write).is_compacted:
-            raise CleanedHistoryError(
-                f"the changes up to {until} can no longer be told: files of that span have been cleaned, and "
-                f"{write.requested_time} has changed rows since; leave the end out, or ask for a later begin"
-            )
+    change = next((write for write in later if not state.commit(write).is_compacted), None)
+    if until is None or change is None:
+        return state.view.latest_slices()
+    gone = CleanedHistoryError(
+        f"the changes up to {until} can no longer be told: files of that span have been cleaned, and "
+        f"{change.requested_time} has changed rows since; leave the end out, or ask for a later begin"
+    )
+    if any(write.requested_time <= until and state.commit(write).replaced_file_ids for write in later):
+        raise gone
+    try:
+        check_history(state, until)
+    except CleanedHistoryError as cleaned:
+        raise gone from cleaned
+    return state.view.latest_slices(until)

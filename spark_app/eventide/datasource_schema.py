@@ -1,0 +1,28 @@
+"""Which of a table's columns a query of Spark asks for, by the schema it was given."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from eventide_core.errors import ConfigError
+
+
+def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
+    """The names asked for, which are columns of the table, of its types. Raises ConfigError.
+
+    Spark hands a Python source the whole schema, whatever the query selects; a user who gives some of the columns
+    (`.schema("id string, fare double")`) has only those read.
+    """
+    found = {field.name: field.dataType for field in from_arrow_schema(table)}
+    for field in asked:
+        if field.name not in found:
+            raise ConfigError(f"column {field.name!r} is not one of the table's: {', '.join(found)}")
+        if field.dataType != found[field.name]:
+            kinds = f"{found[field.name].simpleString()}, not {field.dataType.simpleString()}"
+            raise ConfigError(
+                f"column {field.name!r} of the table is {kinds}: cast what was read; a stream that began before the column "
+                "changed has to be started again"
+            )
+    return tuple(asked.names)

@@ -1,0 +1,88 @@
+"""Which rows the filters that Spark hands to a Python source keep, as an Arrow expression.
+
+A part of the conditions, and never too strict: Spark applies all of them to the rows it gets. Left to Spark alone are
+columns inside of others, and floating-point numbers, whose NaN Spark orders and Arrow does not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+
+_COMPARISONS: Mapping[type[Filter], Callable[[Any, Any], Any]] = {
+    EqualTo: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+}
+_TEXTS: Mapping[type[Filter], Callable[[pc.Expression, str], pc.Expression]] = {
+    StringStartsWith: pc.starts_with,
+    StringEndsWith: pc.ends_with,
+    StringContains: pc.match_substring,
+}
+
+
+def pushed_filter(filters: Sequence[Filter], schema: pa.Schema) -> pc.Expression | None:
+    """The conjunction of what can be said in Arrow of columns of the schema; None where nothing can."""
+    found = [expression for expression in (_expression(one, schema) for one in filters) if expression is not None]
+    return reduce(operator.and_, found) if found else None
+
+
+def _expression(condition: Filter, schema: pa.Schema) -> pc.Expression | None:
+    if isinstance(condition, Not):
+        # Where the child is null so is this, and neither engine keeps such a row; `in` is false there, which keeps more.
+        child = _expression(condition.child, schema)
+        return None if child is None else operator.invert(child)
+    attribute: tuple[str, ...] = getattr(condition, "attribute", ())
+    if len(attribute) != 1 or schema.get_field_index(attribute[0]) < 0:
+        return None
+    column, kind = pc.field(attribute[0]), schema.field(attribute[0]).type
+    if isinstance(condition, IsNull):
+        return column.is_null()
+    if isinstance(condition, IsNotNull):
+        return operator.invert(column.is_null())
+    if not _is_alike_in_both(kind):
+        return None
+    value: Any = getattr(condition, "value", None)
+    try:
+        if isinstance(condition, In):
+            return column.isin(pa.array([item for item in value if item is not None], kind))
+        if type(condition) in _TEXTS:
+            return _TEXTS[type(condition)](column, value) if pa.types.is_string(kind) else None
+        compare = _COMPARISONS.get(type(condition))
+        return None if compare is None or value is None else compare(column, pa.scalar(value, kind))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError):
+        return None  # a literal that does not fit the column: Spark knows what it makes of it
+
+
+def _is_alike_in_both(kind: pa.DataType) -> bool:
+    """Whether Spark and Arrow compare values of a type alike."""
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_decimal(kind)
+    )
