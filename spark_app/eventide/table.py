@@ -140,12 +140,14 @@ class Table(TableQueries, TableTags):
         request = compaction_request(self.options, given)
         return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
 
-    def schedule(self, plan: Plan) -> Plan:
+    def schedule(self, plan: Plan, *, is_for_later: bool = True) -> Plan:
         """Puts the same plan, made anew from the table as it is, on the timeline; nothing is merged yet.
 
-        Where nothing is to be done the plan it returns says so (`idle`), and nothing was written.
+        Where nothing is to be done the plan it returns says so (`idle`), and nothing was written. A plan without
+        operations, which would just publish its cut, is put there only for who executes it at once (not `is_for_later`):
+        stock Hudi fails over it.
         """
-        draft = self._application.scheduler.schedule(plan.request)
+        draft = self._application.scheduler.schedule(plan.request, is_for_later=is_for_later)
         return Plan(plan.request, draft, self._application.offending.read)
 
     def compact(
@@ -159,7 +161,7 @@ class Table(TableQueries, TableTags):
 
         Raises NothingToDoError where nothing is to be done: `plan.idle` says so beforehand.
         """
-        scheduled = self.schedule(plan)
+        scheduled = self.schedule(plan, is_for_later=False)
         if scheduled.idle is not None:
             raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
         return self.execute(scheduled.instant, engine=engine, progress=progress)

@@ -175,7 +175,7 @@ class TableService:
         return replace(done, compacted=draft.plan.instant)
 
     def _schedule(self, done: Round, _: Progress) -> Round:
-        return replace(done, idle=self.application.scheduler.schedule(self.request).idle)
+        return replace(done, idle=self.application.scheduler.schedule(self.request, is_for_later=True).idle)
 
     def _clean(self, done: Round, _: Progress) -> Round:
         return replace(done, deleted=self.application.cleaner.clean().deleted)

@@ -277,3 +277,15 @@ def test_a_partition_path_may_be_made_of_a_value_and_a_time(tmp_path: Path) -> N
         ("b", "part=p/ms=2023-11-15"),
     ]
     assert "hoodie.table.keygenerator.type=CUSTOM" in (tmp_path / "t/.hoodie/hoodie.properties").read_text()
+
+
+def test_a_table_that_never_had_a_column_takes_those_of_the_rows(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9, "BUCKET")
+    settings = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    without = [line for line in settings.read_text().splitlines() if not line.startswith("hoodie.table.create.schema")]
+    settings.write_text("\n".join(without) + "\n")
+    table.rollback(table.upsert(rows(("k0", "a", 1, "undone"))).instant)
+    with pytest.raises(UnsupportedTableError, match="no commit on the timeline says the table's schema"):
+        table.delete(pa.table({"id": ["k0"], "part": ["a"]}))
+    table.upsert(rows(("k1", "a", 1, "first")))
+    assert seen(table) == [("k1", "a", 1, "first")]

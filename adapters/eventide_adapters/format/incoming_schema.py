@@ -33,7 +33,7 @@ def evolved_schema(schema: str, incoming: pa.Schema) -> str:
     Raises InvalidRecordError for a missing column that is never null.
     """
     parsed = json.loads(schema)
-    table = arrow_schema(schema)
+    table = arrow_schema(schema) if parsed["fields"] else pa.schema([])
     changed = False
     for field in parsed["fields"]:
         place = incoming.get_field_index(field["name"])

@@ -85,7 +85,7 @@ class Append:
         instant = self._instants.request()
         try:
             state = TableState.load(self.files)
-            if state.schema != before.schema:
+            if state.schema_to_widen != before.schema_to_widen:
                 prepared = self._prepare(state, operation, index, records)
             placements = prepared.placements
             if placements is None:
@@ -161,8 +161,9 @@ class Append:
     def _prepare(
         self, state: TableState, operation: WriteOperation, index: Index, records: IncomingRecords
     ) -> "_Prepared":
-        shape = write_shape(state, records.schema_after(state.schema), self.options, self.files.storage.root)
-        if shape.records.schema != state.schema:
+        schema = state.schema if operation is WriteOperation.DELETE else state.schema_to_widen
+        shape = write_shape(state, records.schema_after(schema), self.options, self.files.storage.root)
+        if shape.records.schema != schema:
             self.metadata.check(state.config, RowChange.WIDENED)
         shape = replace(shape, has_global_keys=index.is_global)
         records.prepare(shape, combines=combines(operation, self.options))

@@ -14,7 +14,7 @@ class DraftPlan:
 
     `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
     `is_aligned` says that T was floored to a boundary, before which there may be nothing new. `offending` are logs with
-    records of the future, which an exact cut can't retire.
+    records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi too.
     """
 
     plan: CompactionPlan
@@ -26,6 +26,7 @@ class DraftPlan:
     published_ms: int | None
     is_aligned: bool = False
     offending: tuple[OffendingLog, ...] = ()
+    is_for_later: bool = False
 
     @property
     def idle(self) -> str | None:
@@ -34,6 +35,8 @@ class DraftPlan:
             return f"{self.due.trigger} is not due: {self.due.reason}"
         if not self.plan.operations and self.plan.cut_ms is None:
             return f"{self.strategy} finds nothing to compact"
+        if not self.plan.operations and self.is_for_later:
+            return "no slice needs compacting, and Hudi can't run an empty plan: a compaction at once publishes the cut"
         may_wait = self.due is not None or self.is_aligned
         if may_wait and not self.plan.operations and self.plan.cut_ms == self.published_ms:
             return f"everything before {self.published_ms} is compacted, and the cut is published"

@@ -74,9 +74,10 @@ class CompactionScheduler:
         """A dry run: what `schedule` would plan now. Writes nothing."""
         return self._draft(TableState.load(self.files), request)
 
-    def schedule(self, request: CompactionRequest) -> DraftPlan:
+    def schedule(self, request: CompactionRequest, *, is_for_later: bool = False) -> DraftPlan:
         """Plans, and puts the plan on the timeline; a draft that says why it is idle is not put there.
 
+        `is_for_later`: the plan is not executed at once, and so must be one that Hudi can run, too.
         Raises BusyError where something pending excludes a plan, or another scheduler was faster.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
@@ -85,11 +86,12 @@ class CompactionScheduler:
             )
         before = TableState.load(self.files)
         # Warms the facts of the logs, so that the lock is held for a short time.
-        if (draft := self._draft(before, request)).idle is not None:
+        draft = replace(self._draft(before, request), is_for_later=is_for_later)
+        if draft.idle is not None:
             return draft
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
-            draft = self._draft(state, request)
+            draft = replace(self._draft(state, request), is_for_later=is_for_later)
             if draft.idle is not None:
                 return draft
             path = f"{state.config.timeline_path}/{draft.plan.instant}.compaction.requested"

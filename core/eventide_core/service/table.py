@@ -1,5 +1,7 @@
 """What a table is at one moment: its settings, timeline, commits and file slices."""
 
+import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -147,18 +149,33 @@ class TableState:
 
     def schema_as_of(self, time: str | None) -> str:
         """The same as of an instant, inclusive: what time travel sees. None: now."""
+        found = self._schema_as_of(time)
+        if found is None:
+            raise UnsupportedTableError(
+                "no commit on the timeline says the table's schema; write rows to it, then try again"
+            )
+        return found
+
+    @property
+    def schema_to_widen(self) -> str:
+        """The schema to which the columns of rows that are written are added: of no column where no write has been left."""
+        name = re.sub(r"\W", "_", self.config.properties.get("hoodie.table.name", "table"))
+        empty: dict[str, object] = {
+            "type": "record",
+            "name": f"{name}_record",
+            "namespace": f"hoodie.{name}",
+            "fields": [],
+        }
+        return self._schema_as_of(None) or json.dumps(empty, separators=(",", ":"))
+
+    def _schema_as_of(self, time: str | None) -> str | None:
         require_stable_names(self.schema_versions, (file.name for file in self.listing))
         for instant in chain(reversed(self.timeline.writes), self.archived_writes()):
             if time is None or instant.requested_time <= time:
                 schema = self.commit(instant).schema
                 if schema is not None:
                     return schema
-        created = self.config.properties.get("hoodie.table.create.schema")
-        if created:
-            return created
-        raise UnsupportedTableError(
-            "no commit on the timeline says the table's schema; write to the table once with Hudi, then try again"
-        )
+        return self.config.properties.get("hoodie.table.create.schema") or None
 
     @property
     def internal_schema(self) -> str | None:
@@ -180,7 +197,11 @@ class TableState:
         return found
 
     def shape(self, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
-        schema, config = self.schema_as_of(as_of), self.config
+        return self.shape_of(self.schema_as_of(as_of), event_time_field)
+
+    def shape_of(self, schema: str, event_time_field: str | None) -> RecordShape:
+        """That of records of another schema, such as those that are being written."""
+        config = self.config
         return RecordShape(
             schema,
             config.merge_rule,

@@ -36,9 +36,7 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
     event_time_field = write_event_time_field(state, schema, options)
     return WriteShape(
         # Hudi's writers heed the table's own marker; its readers never look at that.
-        replace(
-            state.shape(event_time_field), schema=schema, delete_marker=state.delete_marker or config.delete_marker
-        ),
+        replace(state.shape_of(schema, event_time_field), delete_marker=state.delete_marker or config.delete_marker),
         KeyFormat.of(config, root, has_bare_keys=has_bare_keys, times=options.values),
         write_layout(options),
         config.version,

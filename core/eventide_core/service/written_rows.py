@@ -1,6 +1,5 @@
 """How a write that has not completed yet is read back: for indexes over rows, which must follow it when it completes."""
 
-from dataclasses import replace
 from itertools import chain, islice
 
 from eventide_core.ports import AddedFile, FileChanges, RowChange, WrittenRows
@@ -32,9 +31,9 @@ def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -
         known += [(found.partition, found.base_path)] if found.base_path and found.base_path not in own else []
     names = dict.fromkeys((partition, path.rpartition("/")[2]) for partition, path in known)
     return FileChanges(
-        RowChange.WRITTEN if schema == state.schema else RowChange.WIDENED,
+        RowChange.WRITTEN if schema == state.schema_to_widen else RowChange.WIDENED,
         added_files(metadata),
-        written=WrittenRows(replace(state.shape(None), schema=schema), slices, tuple(names)),
+        written=WrittenRows(state.shape_of(schema, None), slices, tuple(names)),
     )
 
 

@@ -50,7 +50,7 @@ def compact(
         return
     with settings.table(table, on_spark_by_default=True) as opened:
         if scheduled is None:
-            made = opened.schedule(plan_for(opened, words))
+            made = opened.schedule(plan_for(opened, words), is_for_later=False)
             if made.idle is not None:
                 _say_idle(console, opened, made.idle)
                 return

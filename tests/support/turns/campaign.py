@@ -89,14 +89,15 @@ class Campaign:
 
     def _checked(self, lives: list[Life], *, is_last: bool) -> list[Life]:
         wrong: dict[int, list[str]] = {life.seed: [] for life in lives}
+        shown = [life for life in lives if not life.is_empty()]
         for version, judge in self._judges.items():
             asked: list[tuple[Life, Query]] = [
-                (life, query) for life in lives for query in _queries(life, version, is_last=is_last)
+                (life, query) for life in shown for query in _queries(life, version, is_last=is_last)
             ]
             for life, query, found in self._asked(judge, asked):
                 wrong[life.seed] += _differences(life, version, query, found)
                 self.reached[f"answers of Hudi {version}"] += 1
-        for life in lives:
+        for life in shown:
             for query in QUERIES:
                 if not life.is_hidden_from_hudi_rs():
                     wrong[life.seed] += _differences(life, HUDI_RS, query, _by_hudi_rs(life, query))

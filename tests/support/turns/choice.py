@@ -46,7 +46,8 @@ def next_move(life: Life) -> Move:
         case "archive":
             return Archive()
         case "roll write back":
-            return RollWriteBack(_actor(life))
+            # Hudi that makes a metadata table in a rollback lists in it what the rollback removes.
+            return RollWriteBack(EVENTIDE if life.lacks_metadata_table() else _actor(life))
         case "schedule" | "compact":
             before_ms = life.chance.randint(life.cut_ms + 1, max(life.now_ms, life.cut_ms) + 10)
             return Schedule(_actor(life), before_ms, life.chance.choice(("auto", "copy")), name == "compact")

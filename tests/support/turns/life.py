@@ -117,6 +117,16 @@ class Life:
         """hudi-rs 0.5 doesn't read the logs that writers of version 6 put above a pending compaction, whoever planned it."""
         return self.kind.version == 6 and self.scheduled is not None and self.scheduled.is_written_above
 
+    def lacks_metadata_table(self) -> bool:
+        """It is one of those that shall have one, and nobody has made it yet."""
+        return (
+            self.kind.options.get("hoodie.metadata.enable") == "true" and not (self.path / ".hoodie/metadata").exists()
+        )
+
+    def is_empty(self) -> bool:
+        """Every write was rolled back: no commit says which columns there are."""
+        return not self.oracle.instants
+
     def story(self) -> str:
         return f"seed {self.seed}, {self.kind.name}, {self.path}:\n  " + "\n  ".join(self.told)
 

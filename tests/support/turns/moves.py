@@ -107,7 +107,8 @@ class Schedule:
 
     def by_eventide(self, life: Life) -> None:
         table = life.table
-        plan = table.schedule(table.plan_compaction(self.before_ms, link_mode=self.link_mode))
+        draft = table.plan_compaction(self.before_ms, link_mode=self.link_mode)
+        plan = table.schedule(draft, is_for_later=not self.executes)
         if plan.idle is not None or not plan.instant:
             return
         life.scheduled = _scheduled(life, plan)
@@ -301,7 +302,7 @@ def _executed(life: Life, actor: str) -> None:
 
 
 def _run(life: Life) -> tuple[Deed, ...]:
-    run = call_of("run_compaction", op="run", path=life.path, options=pairs(life.kind.options))
+    run = call_of("run_compaction", op="execute", path=life.path, options=pairs(life.kind.options))
     return (_procedures(life, run),)
 
 
