@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.serving import serve
-from benchmarks.spark_sums import sums_of
+from benchmarks.spark_sums import COLUMNS, sums_of
 
 LEVELS = {"gzip": 6, "zstd": 1}
 """Of the plain write that is the limit: the levels that eventide writes with."""
@@ -53,9 +53,10 @@ class Contestant:
         return Table.open(path).read_optimized().to_arrow().num_rows
 
     def snapshot_in_spark(self, path: str) -> list[str]:
+        """The columns are named, for Spark does not tell Python tasks which ones it needs."""
         from eventide import Table
 
-        return sums_of(Table.open(path).snapshot().to_spark(self._spark))
+        return sums_of(Table.open(path).snapshot().to_spark(self._spark, COLUMNS))
 
     def read_optimized_in_spark(self, path: str) -> list[str]:
         from eventide import Table

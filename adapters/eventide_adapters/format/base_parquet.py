@@ -41,6 +41,9 @@ from eventide_core.ports import OutputFile, Storage
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
+_BATCH_BYTES: Final = 64 * 1024 * 1024
+_BATCH_ROWS_MIN: Final = 1 << 10
+_VALUE_BYTES_MIN: Final = 16  # of a text that a dictionary makes small in the file
 _ROWS_WORTH_A_THREAD: Final = 4096
 _ROW_GROUP_BYTES_MAX: Final = 120 * 1024 * 1024  # hoodie.parquet.block.size, here of Arrow memory
 
@@ -58,12 +61,21 @@ def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Itera
         names = [field.name for field in target if field.name in written]
         # A few rows are decoded before a thread has begun to.
         has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names, use_threads=has_many):
+        size = _batch_rows(file.metadata, len(names))
+        for batch in file.iter_batches(batch_size=size, columns=names, use_threads=has_many):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             try:
                 yield resolve_columns(columns, batch.num_rows, target, place)
             except RecordDecodeError as error:
                 raise CorruptBaseFileError(str(error)) from error
+
+
+def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
+    """How many rows make a batch of bounded size, if the columns that are read are like the others."""
+    whole = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+    share = columns / max(metadata.num_columns, 1)
+    row_bytes = max(whole * share / max(metadata.num_rows, 1), _VALUE_BYTES_MIN * columns, 1)
+    return min(_BATCH_ROWS, max(_BATCH_ROWS_MIN, int(_BATCH_BYTES / row_bytes)))
 
 
 def read_footer(storage: Storage, path: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from eventide_adapters.format.log_fold import Flags, FoldedLogs
 from eventide_adapters.format.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
+
+_TOGETHER_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:
@@ -68,8 +70,14 @@ class SliceMerge:
 
     def met(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """What has become of the base's rows: no other keys than the base's."""
-        for batch in base:
-            yield self._meet(batch)
+        for batches in _together(base, len(self.logs.keys)):
+            found = pc.index_in(
+                pa.chunked_array([batch.column(RECORD_KEY) for batch in batches]), value_set=self.logs.keys
+            )
+            begin = 0
+            for batch in batches:
+                yield self._meet(batch, found.slice(begin, len(batch)))
+                begin += len(batch)
 
     def inserted(self) -> pa.Table:
         """The rows of keys that the base, of which all has been met, doesn't have."""
@@ -85,9 +93,9 @@ class SliceMerge:
         instants = tuple(logs.instants[i] for i in logs.instant_of[chosen])
         return Tombstones(logs.keys.take(chosen), logs.orderings.take(chosen), instants)
 
-    def _meet(self, batch: pa.RecordBatch) -> pa.Table:
+    def _meet(self, batch: pa.RecordBatch, found: Any) -> pa.Table:
+        """`found`: each row's place among the logs' keys, null where its key is none of them."""
         table = pa.Table.from_batches([batch])
-        found = pc.index_in(batch.column(RECORD_KEY), value_set=self.logs.keys)
         rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
         keys = found.drop_null().to_numpy(zero_copy_only=False)
         is_new = self._is_first(keys) & ~self._is_met[keys]
@@ -121,3 +129,17 @@ class SliceMerge:
         met = orderings_of(batch.select(fields).take(rows), fields)
         newer, older = common_ranks(self.logs.orderings.take(keys), met)
         return np.asarray((newer >= older) | self.logs.is_natural_delete[keys], np.bool_)
+
+
+def _together(base: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches of that many rows, as long as they are small: keys are looked up at once, for every time Arrow makes the
+    table of hashes anew.
+    """
+    waiting: list[pa.RecordBatch] = []
+    for batch in base:
+        waiting.append(batch)
+        if sum(len(one) for one in waiting) >= rows or sum(one.nbytes for one in waiting) >= _TOGETHER_BYTES_MAX:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventide_adapters.format import base_parquet
 from eventide_adapters.format.avro_schema import (
     META_FIELDS,
     arrow_schema,
@@ -206,6 +207,21 @@ def test_row_groups_end_at_a_million_records(storage: MemoryStorage) -> None:
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     assert sum(groups) == 2_100_000
     assert max(groups) <= 1 << 20
+
+
+def test_wide_rows_come_in_smaller_batches(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_parquet, "_BATCH_BYTES", 1 << 20)
+    schema = avro(id="string", note="string")
+    columns: dict[str, Any] = {
+        "_hoodie_record_key": [str(number) for number in range(5000)],
+        "note": [f"{number:0700}" for number in range(5000)],
+    }
+    fields = arrow_schema(with_meta_fields(schema))
+    arrays = [pa.array(columns.get(field.name, [None] * 5000), field.type) for field in fields]
+    write(storage, [pa.Table.from_arrays(arrays, schema=fields)], schema=schema)
+    sizes = [len(batch) for batch in read_base(storage, PATH, table_fields(schema))]
+    assert sum(sizes) == 5000
+    assert 1024 <= max(sizes) < 2000
 
 
 def test_only_the_asked_columns_are_read(storage: MemoryStorage) -> None:
