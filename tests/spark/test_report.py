@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -16,6 +16,7 @@ from eventide.moment import moment
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from support import golden
+from support.browser import seen_in_browser
 from support.command_line import content_of, run, run_json
 
 HOSTILE = '"><img src=x onerror=alert(1)>&lt;\u202e'
@@ -193,3 +194,20 @@ def test_a_page_that_cannot_be_written_ends_with_2(tmp_path: Path) -> None:
 
 def test_what_is_no_visible_character_is_spelled_out() -> None:
     assert shown("a\0\x1b<\udcff\u200b é") == "a\\x00\\x1b&lt;\\udcff\\u200b é"
+
+
+@pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
+def test_a_browser_shows_all_of_it_in_either_scheme_and_fetches_nothing(
+    scheme: Literal["light", "dark"], is_dark: bool, table: Table, tmp_path: Path
+) -> None:
+    table.report(str(tmp_path / "report.html"))
+    marks = (tmp_path / "report.html").read_text().count("<rect")
+    for width in (1200, 500):
+        seen = seen_in_browser(tmp_path / "report.html", scheme, width, tmp_path)
+        assert (seen["width"], seen["scripts"], seen["fetched"], seen["failed"]) == (width, 0, [], [])
+        assert seen["overflow"] <= 0, "the page is wider than the window"
+        assert seen["marks"] >= marks > 0
+        assert seen["tables"] > 0
+        background, ink = (sum(map(int, re.findall(r"\d+", seen[part])[:3])) for part in ("background", "color"))
+        assert abs(background - ink) > 400, "text that is hard to read"
+        assert (background < ink) is is_dark

@@ -26,7 +26,7 @@ KEYS = 5  # of a partition
 def next_move(life: Life) -> Move:
     """The next move; the first is a write, after a write that died one that finds it, and so is it behind a rollback that
     Hudi 0.x can't read past: its compaction would lose what it doesn't read."""
-    if not life.oracle.instants:
+    if life.is_empty():
         return _write(life)
     if life.has_dead_write:
         return _write(life) if life.chance.random() < 0.8 else Clean(EVENTIDE, 2)
@@ -90,8 +90,7 @@ def _executor(life: Life) -> str:
 
 
 def _write(life: Life) -> WriteChanges:
-    is_first = not life.oracle.instants
-    may_be_ours = life.kind.may_be_made_by_eventide or not is_first
+    may_be_ours = not life.is_empty() or (life.kind.may_be_made_by_eventide and not life.has_column_stats())
     return WriteChanges(_actor(life) if may_be_ours else life.kind.writers[0], _changes(life))
 
 

@@ -123,8 +123,12 @@ class Life:
             self.kind.options.get("hoodie.metadata.enable") == "true" and not (self.path / ".hoodie/metadata").exists()
         )
 
+    def has_column_stats(self) -> bool:
+        """Hudi gives its metadata table some unasked: then eventide writes no column that they don't know."""
+        return (self.path / ".hoodie/metadata/column_stats").exists()
+
     def is_empty(self) -> bool:
-        """Every write was rolled back: no commit says which columns there are."""
+        """Nothing is written, or every write was rolled back: no commit says which columns there are."""
         return not self.oracle.instants
 
     def story(self) -> str:
