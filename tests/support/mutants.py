@@ -26,11 +26,11 @@ from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.slice_selection import Selection, SliceFacts
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
-from eventide_core.service import clean, read, run_compaction, schedule_compaction, split_judge, write_instants
+from eventide_core.service import clean, run_compaction, schedule_compaction, split_judge, write_instants
 from eventide_core.service.read import QueryService
+from eventide_core.service.table import TableState
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
-from eventide_core.table.file_system_view import FileSystemView
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
 from eventide_core.table.slice_read import QueryPlan, SliceRead
 from eventide_core.table.write_shape import WriteOperation
@@ -184,14 +184,14 @@ def _renamed(op: PlannedOperation, attribute: str) -> PlannedOperation:
 
 
 def _copies_twice_in_increments(patch: pytest.MonkeyPatch) -> None:
-    class EverySlice:
-        @staticmethod
-        def build(*arguments: Any, **settings: Any) -> Any:
-            view = FileSystemView.build(*arguments, **settings)
-            every = tuple(found for slices in view.slices.values() for found in slices)
-            return type("View", (), {"latest_slices": staticmethod(lambda: every)})
+    real = TableState.view_of
 
-    patch.setattr(read, "FileSystemView", EverySlice)
+    def of_every_slice(*arguments: Any) -> Any:
+        view = real(*arguments)
+        every = tuple(found for slices in view.slices.values() for found in slices)
+        return type("View", (), {"latest_slices": staticmethod(lambda: every)})
+
+    patch.setattr(TableState, "view_of", of_every_slice)
 
 
 def _without_left_overs(part: SliceRead) -> SliceRead:

@@ -20,7 +20,7 @@ from eventide_core.service.table_files import TableFiles
 from eventide_core.service.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
+from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Instant
 from eventide_core.table.slice_read import QueryPlan
 
@@ -70,9 +70,7 @@ class QueryService:
         self._require_kept(state, tag.instant)
         kept = tag.savepoint.paths
         bases = [file for file in state.listing if file.path in kept and BaseFileName.parse(file.name) is not None]
-        by_completion = state.config.slices_by_completion_time
-        view = FileSystemView.build(state.timeline, bases, slices_by_completion_time=by_completion, replaced_at={})
-        slices = plan_slices(view.latest_base_files(), state.blocks())
+        slices = plan_slices(state.view_of(bases, lambda _: False).latest_base_files(), state.blocks())
         return QueryPlan(slices, state.shape(None, as_of=tag.instant))
 
     def as_of(self, instant: str) -> QueryPlan:
@@ -116,13 +114,9 @@ class QueryService:
                 break  # there may be years of archived commits behind this one
         files = [file for file in written.values() if file is not None]
         if len(files) == len(written):
-            view = FileSystemView.build(
-                state.timeline,
-                files,
-                slices_by_completion_time=state.config.slices_by_completion_time,
-                replaced_at=_replaced_until(state, until),
-            )
-            slices = view.latest_slices()
+            # What was replaced after the span's end stays told ever after.
+            ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
+            slices = state.view_of(files, ended.__contains__).latest_slices()
         else:
             slices = _slices_until(state, until)
         return QueryPlan(plan_incremental(slices, instants), state.shape(None))
@@ -157,12 +151,6 @@ def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
     start = state.timeline.start
     archived = state.archived_writes(earliest) if start is None or earliest < start else ()
     return (*reversed(state.timeline.writes), *archived)
-
-
-def _replaced_until(state: TableState, until: str | None) -> dict[FileGroup, str]:
-    """When file groups were replaced, by the writes up to the span's end alone: what it changed stays told ever after."""
-    ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
-    return {group: time for group, time in state.replaced_at.items() if time in ended}
 
 
 def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]:

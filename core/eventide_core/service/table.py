@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -209,6 +209,15 @@ class TableState:
             event_time_field,
             self.delete_marker,
             config.virtual_key_fields,
+        )
+
+    def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:
+        """The view over some of the files. `is_counted` tells by a write's requested time whether its replacements count."""
+        return FileSystemView.build(
+            self.timeline,
+            files,
+            slices_by_completion_time=self.config.slices_by_completion_time,
+            replaced_at={group: time for group, time in self.replaced_at.items() if is_counted(time)},
         )
 
     def blocks(self, until: str | None = None) -> BlockFilter:

@@ -9,7 +9,6 @@ from eventide_core.service.history import check_history_when
 from eventide_core.service.table import TableState
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.file_system_view import FileSystemView
 from eventide_core.table.instant import Instant
 from eventide_core.table.publication import Publication
 
@@ -56,12 +55,7 @@ def base_files_of(state: TableState, view: PublishedView) -> tuple[FileSlice, ..
     """The base files that a read-optimized query saw when the compaction had completed, one a file group."""
     is_shown = _had_completed(state, view.compaction)
     bases = (file for file in state.listing if (name := BaseFileName.parse(file.name)) and is_shown(name.instant))
-    return FileSystemView.build(
-        state.timeline,
-        bases,
-        slices_by_completion_time=state.config.slices_by_completion_time,
-        replaced_at={group: time for group, time in state.replaced_at.items() if is_shown(time)},
-    ).latest_base_files()
+    return state.view_of(bases, is_shown).latest_base_files()
 
 
 def last_write_of(state: TableState, view: PublishedView) -> str:
