@@ -1,6 +1,6 @@
 """Replays a stream with late records through the real services, and prints what each rule of a cut costs and gives.
 
-    python benchmarks/lateness/run.py [--records 20000] [--commits 60] [--json FILE]
+    python -m benchmarks.lateness.run [--records 20000] [--commits 60] [--json FILE]
 
 In memory, by the same code that runs on Spark: writer, planner, merge, readers. Every ten commits everything up to ten hours
 ago is compacted. What the read-optimized table then holds is held against the stream itself.
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from read_counts import ReadCounts
-from stream import HOUR_US, SCHEMA, START_US, Stream
 
+from benchmarks.lateness.read_counts import ReadCounts
+from benchmarks.lateness.stream import HOUR_US, SCHEMA, START_US, Stream
 from eventide import Table
 from eventide.bootstrap import assemble
 

@@ -55,7 +55,7 @@ class Stream:
         self.commits += 1
         notes = [f"a note of some length on number {number}, which differs from commit to commit" for number in times]
         ids = [f"key-{key:09d}" for key in keys]
-        columns = [ids, times, random.random(count), notes, is_delete]
+        columns: list[Any] = [ids, times, random.random(count), notes, is_delete]
         return pa.table([pa.array(column, f.type) for column, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
     def before(self, time_us: int) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Measures one made table in a process of its own: CPU seconds of each service, and the peak of the memory.
 
-    python benchmarks/planning/case.py '{"version": 9, "groups": 10000, "logs": 10, "partitions": 100, "has_ranges": true,
+    python -m benchmarks.planning.case '{"version": 9, "groups": 10000, "logs": 10, "partitions": 100, "has_ranges": true,
         "is_ours": true}'
 
 prints one JSON document. With a second argument, a service's name, its profile goes to stderr.
@@ -20,8 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from made_table import START_MS, STEP_MS, MadeStorage, MadeTable
-
+from benchmarks.planning.made_table import START_MS, STEP_MS, MadeStorage, MadeTable
 from eventide.bootstrap import Application, assemble
 from eventide.cli import spare_collector
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
@@ -30,7 +29,7 @@ from eventide_core.action.freshness import freshness
 from eventide_core.config import LinkChoice
 from eventide_core.ports import MergeResult
 from eventide_core.service.compaction_commit import commit_metadata
-from eventide_core.service.schedule_compaction import DraftPlan
+from eventide_core.service.draft_plan import DraftPlan
 from eventide_core.table.plans import CompactionPlan
 
 _NOW_MS = START_MS + 10_000 * STEP_MS
@@ -109,7 +108,7 @@ def _application(storage: MadeStorage) -> Application:
         storage.root,
         {"hoodie.payload.event.time.field": "ts"},
         storage=storage,
-        lock=_Lock(),  # type: ignore[arg-type]
+        lock=_Lock(),
         clock=_Clock(),
     )
 

@@ -1,6 +1,6 @@
 """Measures planning on made tables, each in a process of its own, and prints a table.
 
-    python benchmarks/planning/run.py [--json FILE] [--largest]
+    python -m benchmarks.planning.run [--json FILE] [--largest]
 
 `--largest` adds the table of a million log files, which takes some minutes and 2 GB.
 """
@@ -32,12 +32,15 @@ CASES: dict[str, dict[str, Any]] = {
     "1,000 file groups x 100 logs": {**_OURS, "groups": 1000, "logs": 100, "partitions": 10},
 }
 LARGEST = {"100,000 file groups": {**_OURS, "groups": 100_000, "partitions": 1000}}
+_ROOT = Path(__file__).parents[2]
 _SERVICES = ("plan", "plan again", "schedule", "freshness", "clean")
 
 
 def measure(case: dict[str, Any]) -> dict[str, Any]:
-    command = [sys.executable, str(Path(__file__).with_name("case.py")), json.dumps(case)]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    command = [sys.executable, "-m", "benchmarks.planning.case", json.dumps(case)]
+    found: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True, cwd=_ROOT).stdout
+    )
     return found
 
 
