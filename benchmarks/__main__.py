@@ -1,17 +1,21 @@
 """`python -m benchmarks [--records N] [--rounds N] [--only WORKLOAD] ...`: builds the tables, and runs everybody by turns.
 
-What was measured goes to a JSON file of the place (`--place`), one sample a line, and is printed as the tables of README.md.
+What was measured goes to a file of JSON lines, one sample each, and is printed as the tables of README.md. `--write` puts
+the tables of everything that the file holds into README.md itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.peers import Peer, Place, build, peers_of, stock_hudi
-from benchmarks.report import Sample, table_of
+from benchmarks.peers import ROOT, Peer, Place, build, build_for, peers_of, stock_hudi
+from benchmarks.report import Sample, read_samples, table_of
+from benchmarks.results import with_results
 from benchmarks.workloads import FULL_RECORDS, Workload, workloads
 
 
@@ -20,10 +24,17 @@ def main() -> None:
     parser.add_argument(
         "--records", type=int, default=FULL_RECORDS, help="of the plain table; the others in proportion"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="everybody runs in a new process that many times")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="everybody runs in a new process that many times; 0: no one"
+    )
     parser.add_argument("--only", action="append", help="a workload; may be given several times")
     parser.add_argument("--task", action="append", help="the beginning of a task's name; may be given several times")
+    parser.add_argument(
+        "--peer", action="append", help="the beginning of a contestant's name; may be given several times"
+    )
     parser.add_argument("--place", type=Path, default=Path("build/benchmarks"), help="where tables and results lie")
+    parser.add_argument("--samples", type=Path, help="the file of samples, in place of samples.jsonl there")
+    parser.add_argument("--write", action="store_true", help="write the results of that file into README.md")
     chosen = parser.parse_args()
     found = workloads(chosen.records)
     for name in chosen.only or ():
@@ -31,30 +42,38 @@ def main() -> None:
             parser.error(f"no workload {name!r}; there are {', '.join(found)}")
     place = Place(chosen.place.resolve())
     (place.folder / "scratch").mkdir(parents=True, exist_ok=True)
-    for name in chosen.only or found:
-        workload = found[name]
+    samples = chosen.samples or place.folder / "samples.jsonl"
+    for workload in (found[name] for name in chosen.only or found) if chosen.rounds else ():
+        peers = [
+            peer for peer in peers_of(workload) if _begins(peer.task, chosen.task) and _begins(peer.name, chosen.peer)
+        ]
         with stock_hudi(place) as stock:
             build(place, workload, stock)
-        peers = [
-            peer
-            for peer in peers_of(workload)
-            if not chosen.task or any(peer.task.startswith(beginning) for beginning in chosen.task)
-        ]
-        print(table_of(workload.name, measured(place, workload, peers, chosen.rounds)), flush=True)
+        build_for(place, workload, peers)
+        print(table_of(workload.name, measured(place, workload, peers, chosen.rounds, samples)), flush=True)
+    if chosen.write:
+        readme = ROOT / "benchmarks" / "README.md"
+        everything = [sample for sample in read_samples(samples) if sample.records == found[sample.workload].records]
+        readme.write_text(with_results(readme.read_text(encoding="utf-8"), everything), encoding="utf-8")
 
 
-def measured(place: Place, workload: Workload, peers: list[Peer], rounds: int) -> list[Sample]:
+def measured(place: Place, workload: Workload, peers: list[Peer], rounds: int, file: Path) -> list[Sample]:
     """Each round everybody once, so that a slow hour is nobody's alone."""
     samples: list[Sample] = []
-    with (place.folder / "samples.jsonl").open("a") as results:
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    with file.open("a") as results:
         for round_number in range(rounds):
             for peer in peers:
                 for cost in peer.run(place, workload):
-                    sample = Sample(workload.name, workload.records, peer.task, peer.name, round_number, cost)
+                    sample = Sample(workload.name, workload.records, peer.task, peer.name, day, round_number, cost)
                     samples.append(sample)
                     results.write(json.dumps(asdict(sample)) + "\n")
                     results.flush()
     return samples
+
+
+def _begins(name: str, beginnings: Sequence[str] | None) -> bool:
+    return beginnings is None or name.startswith(tuple(beginnings))
 
 
 if __name__ == "__main__":

@@ -72,6 +72,11 @@ class Contestant:
 
         return sum(batch.num_rows for batch in HudiTable(path).read(HudiReadOptions()))
 
+    def duckdb(self, path: str, changes: str, codec: str) -> int:
+        from benchmarks.duckdb_merge import merge
+
+        return merge(path, changes, codec)
+
     def hold_merged(self, path: str) -> int:
         """What a compacted table holds, in memory, slice by slice: not measured. Its old base files are kept."""
         import pyarrow.parquet as pq

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,8 @@ from benchmarks.workloads import COMMIT_MS, FIRST_EVENT_MS, Workload
 ROOT: Final = Path(__file__).parents[1]
 _SOURCES: Final = os.pathsep.join([str(ROOT), *(str(ROOT / source) for source in ("core", "adapters", "spark_app"))])
 HUDI: Final = "1.1.1"
+"""Builds the tables."""
+HUDIS: Final = (HUDI, "1.2.0")
 WARM_RUNS: Final = 2
 
 
@@ -33,6 +35,18 @@ class Place:
     def merged(self, workload: Workload) -> Path:
         """The table after a compaction, made once: what the limit writes."""
         return self.folder / f"{workload.name}-{workload.records}-merged"
+
+    def changes(self, workload: Workload) -> Path:
+        """The rows of its log files, decoded."""
+        return self.folder / f"{workload.name}-{workload.records}-changes"
+
+    def delta(self, workload: Workload) -> Path:
+        """Its first commit as a Delta table."""
+        return self.folder / f"{workload.name}-{workload.records}-delta"
+
+    def vectors(self, workload: Workload) -> Path:
+        """The Delta table after all commits, with deletion vectors."""
+        return self.folder / f"{workload.name}-{workload.records}-vectors"
 
     @contextlib.contextmanager
     def copy_of(self, table: Path) -> Iterator[Path]:
@@ -58,6 +72,8 @@ class Peer:
     on_copy: bool = False
     first: str | None = None
     holds_merged: bool = False
+    table: Callable[[Place, Workload], Path] = Place.table
+    wants_changes: bool = False
 
     def run(self, place: Place, workload: Workload) -> Iterator[Cost]:
         """What it costs in a new process, and then what it costs again."""
@@ -66,25 +82,40 @@ class Peer:
                 server.ask(self.first)
             if self.holds_merged:
                 server.ask("hold_merged", path=str(place.merged(workload)))
+            table, arguments = self.table(place, workload), dict(self.arguments)
+            if self.wants_changes:
+                arguments["changes"] = str(place.changes(workload))
             for _ in range(1 + WARM_RUNS):
                 if not self.on_copy:
-                    yield server.measure(self.method, path=str(place.table(workload)), **self.arguments)[0]
+                    yield server.measure(self.method, path=str(table), **arguments)[0]
                     continue
-                with place.copy_of(place.table(workload)) as copy:
-                    yield server.measure(self.method, path=str(copy), **self.arguments)[0]
+                with place.copy_of(table) as copy:
+                    yield server.measure(self.method, path=str(copy), **arguments)[0]
 
 
-def stock_hudi(place: Place) -> Server:
+def stock_hudi(place: Place, version: str = HUDI) -> Server:
     """Raises what starting the judge raises: no interpreter with PySpark 3.5, no Java, no jar."""
     from support.judge.hudi_judge import judge_environment, judge_python
     from support.judge.jars import BUNDLES
     from support.maven import maven_jar
 
     python, environment = judge_python(), judge_environment()
-    jar = maven_jar(BUNDLES[HUDI], python=python, environment=environment)
+    jar = maven_jar(BUNDLES[version], python=python, environment=environment)
     scratch = place.folder / "scratch"
     command = [str(python), "-m", "benchmarks.stock", str(jar), str(scratch)]
     return Server(command, environment | {"PYTHONPATH": str(ROOT)}, place.folder / "stock.log")
+
+
+def delta(place: Place) -> Server:
+    """Raises as `stock_hudi` does."""
+    from support.judge.hudi_judge import judge_environment, judge_python
+    from support.judge.jars import DELTA
+    from support.maven import maven_jar
+
+    python, environment = judge_python(), judge_environment()
+    jars = ",".join(str(maven_jar(jar, python=python, environment=environment)) for jar in DELTA)
+    command = [str(python), "-m", "benchmarks.delta", jars, str(place.folder / "scratch")]
+    return Server(command, environment | {"PYTHONPATH": str(ROOT)}, place.folder / "delta.log")
 
 
 def contestant(place: Place) -> Server:
@@ -92,7 +123,7 @@ def contestant(place: Place) -> Server:
     return Server([sys.executable, "-m", "benchmarks.contestant"], environment, place.folder / "contestant.log")
 
 
-def contestant_on_stocks_spark(place: Place) -> Server:
+def python_of_the_judges(place: Place) -> Server:
     """The same on the PySpark that stock Hudi runs on, so that the one is not ahead by its Spark."""
     from support.judge.hudi_judge import judge_environment, judge_python
 
@@ -106,8 +137,7 @@ def build(place: Place, workload: Workload, stock: Server) -> None:
     if not table.exists():
         unfinished = table.with_name(f"{table.name}-unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        described = asdict(workload) | {"first_event_ms": FIRST_EVENT_MS, "commit_ms": COMMIT_MS}
-        stock.ask("build", path=str(unfinished), workload=described)
+        stock.ask("build", path=str(unfinished), workload=_described(workload))
         unfinished.rename(table)
     if not merged.exists():
         with contestant(place) as server, place.copy_of(table) as copy:
@@ -116,37 +146,74 @@ def build(place: Place, workload: Workload, stock: Server) -> None:
             copy.mkdir()
 
 
+def build_for(place: Place, workload: Workload, peers: Sequence[Peer]) -> None:
+    """What these peers begin with beside the table, where it is not there: the changes decoded, Delta's two tables."""
+    if any(peer.wants_changes or peer.table is Place.vectors for peer in peers):
+        _make(place, place.changes(workload), "write_changes", workload=_described(workload))
+    if any(peer.table in (Place.delta, Place.vectors) for peer in peers):
+        _make(place, place.delta(workload), "build", workload=_described(workload))
+    if any(peer.table is Place.vectors for peer in peers):
+        wanted = {"begun": str(place.delta(workload)), "changes": str(place.changes(workload))}
+        _make(place, place.vectors(workload), "build_vectors", **wanted)
+
+
+def _make(place: Place, folder: Path, method: str, **arguments: object) -> None:
+    if not folder.exists():
+        unfinished = folder.with_name(f"{folder.name}-unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with delta(place) as server:
+            server.ask(method, path=str(unfinished), **arguments)
+        unfinished.rename(folder)
+
+
 def peers_of(workload: Workload) -> tuple[Peer, ...]:
     """Everybody at every task, those of one task beside each other."""
     found: list[Peer] = []
     for codec in ("gzip", "zstd"):
-        task = f"compaction, {codec}"
+        compacting = partial(Peer, task=f"compaction, {codec}", on_copy=True)
         coded = {"codec": codec}
         found += [
-            Peer("limit", task, contestant, "limit", coded, on_copy=True, holds_merged=True),
-            Peer("eventide", task, contestant, "compact", coded, on_copy=True),
-            Peer(
-                f"stock Hudi {HUDI}", task, stock_hudi, "compact", coded | {"version": workload.version}, on_copy=True
-            ),
+            compacting("limit", start=contestant, method="limit", arguments=coded, holds_merged=True),
+            compacting("eventide", start=contestant, method="compact", arguments=coded),
         ]
+        versioned = coded | {"version": workload.version}
+        found += [compacting(name, start=start, method="compact", arguments=versioned) for name, start in _stocks()]
+        if workload.same_rows_as is None:
+            changed = partial(compacting, arguments=coded, wants_changes=True)
+            found += [
+                changed("DuckDB", start=python_of_the_judges, method="duckdb"),
+                changed("Delta, MERGE", start=delta, method="merge", table=Place.delta),
+                compacting("Delta, OPTIMIZE", start=delta, method="optimize", arguments=coded, table=Place.vectors),
+            ]
     half = {"codec": "gzip", "before_ms": workload.half_way_ms}
     found.append(Peer("eventide, half of the logs", "compaction, gzip", contestant, "compact", half, on_copy=True))
-    on_spark = partial(Peer, start=contestant_on_stocks_spark, first="start_spark", arguments={})
-    stock_read = partial(Peer, f"stock Hudi {HUDI}", start=stock_hudi, method="read")
     found += [
         Peer("eventide", "snapshot to Arrow", contestant, "snapshot", {}),
         Peer("hudi-rs", "snapshot to Arrow", contestant, "hudi_rs", {}),
-        on_spark(name="eventide", task="snapshot in Spark", method="snapshot_in_spark"),
-        stock_read(task="snapshot in Spark", arguments={"query": "snapshot"}),
-        on_spark(name="eventide", task="read-optimized in Spark", method="read_optimized_in_spark"),
-        on_spark(name="Spark's parquet reader", task="read-optimized in Spark", method="parquet_in_spark"),
-        stock_read(task="read-optimized in Spark", arguments={"query": "read_optimized"}),
+    ]
+    on_spark = partial(Peer, start=python_of_the_judges, first="start_spark", arguments={})
+    snapshot, read_optimized = "snapshot in Spark", "read-optimized in Spark"
+    found += [
+        on_spark("eventide", snapshot, method="snapshot_in_spark"),
+        *(Peer(name, snapshot, start, "read", {"query": "snapshot"}) for name, start in _stocks()),
+        on_spark("eventide", read_optimized, method="read_optimized_in_spark"),
+        on_spark("Spark's parquet reader", read_optimized, method="parquet_in_spark"),
+        *(Peer(name, read_optimized, start, "read", {"query": "read_optimized"}) for name, start in _stocks()),
     ]
     return tuple(found)
 
 
+def _stocks() -> Iterator[tuple[str, Callable[[Place], Server]]]:
+    for version in HUDIS:
+        yield f"stock Hudi {version}", partial(stock_hudi, version=version)
+
+
+def _described(workload: Workload) -> dict[str, Any]:
+    return asdict(workload) | {"first_event_ms": FIRST_EVENT_MS, "commit_ms": COMMIT_MS}
+
+
 def _link_data(source: str, target: str) -> None:
-    if f"{os.sep}.hoodie{os.sep}" in source:
+    if any(f"{os.sep}{metadata}{os.sep}" in source for metadata in (".hoodie", "_delta_log")):
         shutil.copy2(source, target)
     else:
         os.link(source, target)

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.processes import Cost
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run."""
+    """One run, on a day in ISO-8601."""
 
     workload: str
     records: int
     task: str
     peer: str
+    day: str
     round_number: int
     cost: Cost
+
+
+def read_samples(file: Path) -> list[Sample]:
+    """All that a file of JSON lines holds."""
+    found = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return [Sample(**{**sample, "cost": Cost(**sample["cost"])}) for sample in found]
+
+
+def least(samples: Sequence[Sample], task: str, peer: str, *, is_cold: bool) -> float | None:
+    """The least that a contestant ever spent on a task, in seconds of the processor; None where it was not measured."""
+    return min(_cpu(samples, task, peer, is_cold=is_cold), default=None)
 
 
 def table_of(title: str, samples: Sequence[Sample]) -> str:
@@ -28,26 +42,28 @@ def table_of(title: str, samples: Sequence[Sample]) -> str:
         "| task | | warm, s | spread | cold, s | wall, s | peak MB | eventide's ratio, warm | cold |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for task in dict.fromkeys(sample.task for sample in samples):
-        of_task = [sample for sample in samples if sample.task == task]
-        ours = [sample for sample in of_task if sample.peer == "eventide"]
-        for peer in dict.fromkeys(sample.peer for sample in of_task):
-            mine = [sample for sample in of_task if sample.peer == peer]
-            warm, cold = _cpu(mine, is_cold=False), _cpu(mine, is_cold=True)
-            wall = min(sample.cost.wall_s for sample in mine if not sample.cost.is_cold)
-            peak = max(sample.cost.peak_mb for sample in mine)
-            ratios = ["", ""]
-            if peer != "eventide" and ours:
-                ratios = [
-                    f"{min(_cpu(ours, is_cold=is_cold)) / min(costs):.2f}"
-                    for is_cold, costs in ((False, warm), (True, cold))
-                ]
-            lines.append(
-                f"| {task} | {peer} | {min(warm):.2f} | {min(warm):.2f}-{max(warm):.2f} | {min(cold):.2f} | {wall:.1f} "
-                f"| {peak} | {ratios[0]} | {ratios[1]} |"
-            )
+    tasks = dict.fromkeys(sample.task for sample in samples)
+    for task, peer in dict.fromkeys((task, sample.peer) for task in tasks for sample in samples if sample.task == task):
+        mine = [sample for sample in samples if (sample.task, sample.peer) == (task, peer)]
+        warm, cold = _cpu(mine, task, peer, is_cold=False), _cpu(mine, task, peer, is_cold=True)
+        ratios = ["", ""]
+        if peer != "eventide":
+            for place, is_cold in enumerate((False, True)):
+                ours = least(samples, task, "eventide", is_cold=is_cold)
+                if ours is not None:
+                    ratios[place] = f"{ours / min(cold if is_cold else warm):.2f}"
+        wall = min(sample.cost.wall_s for sample in mine if not sample.cost.is_cold)
+        peak = max(sample.cost.peak_mb for sample in mine)
+        lines.append(
+            f"| {task} | {peer} | {min(warm):.2f} | {min(warm):.2f}-{max(warm):.2f} | {min(cold):.2f} | {wall:.1f} "
+            f"| {peak} | {ratios[0]} | {ratios[1]} |"
+        )
     return "\n".join([*lines, ""])
 
 
-def _cpu(samples: Iterable[Sample], *, is_cold: bool) -> list[float]:
-    return [sample.cost.cpu_s for sample in samples if sample.cost.is_cold == is_cold]
+def _cpu(samples: Sequence[Sample], task: str, peer: str, *, is_cold: bool) -> list[float]:
+    return [
+        sample.cost.cpu_s
+        for sample in samples
+        if (sample.task, sample.peer) == (task, peer) and sample.cost.is_cold == is_cold
+    ]

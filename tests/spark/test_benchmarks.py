@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ from benchmarks.peers import Place, contestant, peers_of
 from benchmarks.picture import Curve, picture
 from benchmarks.processes import Cost
 from benchmarks.report import Sample, table_of
+from benchmarks.results import BEGIN, END, with_results
 from benchmarks.workloads import workloads
 from eventide import Table
 
@@ -48,7 +50,7 @@ def test_a_process_compacts_copies_of_one_table_and_says_what_each_cost(tmp_path
 
 def test_the_table_of_results_sets_the_least_of_each_beside_the_least_of_ours() -> None:
     def sample(peer: str, cpu_s: float, *, is_cold: bool) -> Sample:
-        return Sample("avro-v6", 10, "compaction, gzip", peer, 0, Cost(cpu_s, 2.0, 100, is_cold))
+        return Sample("avro-v6", 10, "compaction, gzip", peer, "2026-01-01", 0, Cost(cpu_s, 2.0, 100, is_cold))
 
     costs = {"eventide": (6.0, 3.0, 2.0), "stock": (12.0, 5.0, 4.0)}
     samples = [
@@ -57,6 +59,27 @@ def test_the_table_of_results_sets_the_least_of_each_beside_the_least_of_ours() 
     assert table_of("avro-v6", samples).splitlines()[-1] == (
         "| compaction, gzip | stock | 4.00 | 4.00-5.00 | 12.00 | 2.0 | 100 | 0.50 | 0.50 |"
     )
+
+
+def test_the_results_stand_between_their_marks_and_a_missed_goal_in_bold() -> None:
+    def sample(workload: str, peer: str, cpu_s: float) -> Sample:
+        return Sample(workload, 10, "compaction, gzip", peer, "2026-01-01", 0, Cost(cpu_s, 2.0, 100, is_cold=False))
+
+    samples = [
+        sample(workload, peer, cpu_s)
+        for workload, limit in (("wide", 10.0), ("nested", 8.0))
+        for peer, cpu_s in (("limit", limit), ("eventide", 12.0))
+    ]
+    samples += [replace(each, cost=replace(each.cost, is_cold=True)) for each in samples]
+    begun = f"# Title\n{BEGIN}\nolder\n{END}\nthe end\n"
+    written = with_results(begun, samples)
+    assert written.startswith("# Title\n")
+    assert written.endswith("\nthe end\n")
+    assert "older" not in written
+    assert "| compaction, gzip: of the limit | 1.3 | 1.20 | **1.50** |" in written.splitlines()
+    assert "| compaction, zstd: of the limit | 1.6 |  |  |" in written.splitlines(), "what was not measured is empty"
+    assert "2026-01-01; 1 warm run of each contestant at each task." in written
+    assert with_results(written, samples) == written
 
 
 def test_a_picture_is_whole_and_shows_every_value() -> None:

@@ -1,4 +1,4 @@
-"""The jars of Hudi's bundles, by version, so that every run is judged by the same bytes."""
+"""The jars of Hudi's bundles, by version, and of Delta, so that every run is judged by the same bytes."""
 
 from __future__ import annotations
 
@@ -15,3 +15,13 @@ BUNDLES = {
         "1.2.0": "cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
     }.items()
 }
+
+# Delta Lake, which benchmarks/ sets beside eventide; ANTLR comes with Spark.
+DELTA = (
+    MavenJar(
+        "io.delta:delta-spark_2.12:3.3.2",
+        "4e92085d5d794cf949c50bb665b91384857cad58680c2d0bfc9c7ad353e98e85",
+        ("io.delta:delta-storage", "org.antlr:antlr4-runtime"),
+    ),
+    MavenJar("io.delta:delta-storage:3.3.2", "c096975a2ca97ccc9b4005aa5cce16c9ac3903139d340da6665b66ace67d7c36"),
+)

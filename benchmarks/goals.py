@@ -1,0 +1,64 @@
+"""What eventide means to reach beside each peer, and what it reached on each workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.report import Sample, least
+
+EQUAL: Final = 1.05
+"""Two runs of the very same differ by that much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """`ours` costs at most this share of `peer`."""
+
+    words: str
+    task: str
+    peer: str
+    at_most: float
+    is_cold: bool = False
+    ours: str = "eventide"
+
+    def reached(self, samples: Sequence[Sample]) -> float | None:
+        """The ratio; None where one of both was not measured."""
+        ours = least(samples, self.task, self.ours, is_cold=self.is_cold)
+        peer = least(samples, self.task, self.peer, is_cold=self.is_cold)
+        return None if ours is None or peer is None else ours / peer
+
+
+GOALS: Final = (
+    Goal("compaction, gzip: of the limit", "compaction, gzip", "limit", 1.3),
+    Goal("compaction, zstd: of the limit", "compaction, zstd", "limit", 1.6),
+    Goal("compaction, gzip: of stock, warm", "compaction, gzip", "stock Hudi 1.1.1", 0.55),
+    Goal("compaction, zstd: of stock, warm", "compaction, zstd", "stock Hudi 1.1.1", 0.3),
+    Goal("compaction, gzip: of stock, cold", "compaction, gzip", "stock Hudi 1.1.1", 0.5, is_cold=True),
+    Goal("compaction, zstd: of stock, cold", "compaction, zstd", "stock Hudi 1.1.1", 0.25, is_cold=True),
+    Goal("half of the logs: of all", "compaction, gzip", "eventide", EQUAL, ours="eventide, half of the logs"),
+    Goal("snapshot to Arrow: of hudi-rs", "snapshot to Arrow", "hudi-rs", 0.7),
+    Goal("snapshot in Spark: of stock", "snapshot in Spark", "stock Hudi 1.1.1", 0.6),
+    Goal("read-optimized in Spark: of Spark's reader", "read-optimized in Spark", "Spark's parquet reader", EQUAL),
+)
+
+
+def goals_table(workloads: Sequence[str], samples: Sequence[Sample]) -> str:
+    """A table in Markdown: a goal a line, a workload a column, and what is missed in bold."""
+    lines = [
+        f"| goal | at most | {' | '.join(f'`{name}`' for name in workloads)} |",
+        "|---" * (len(workloads) + 2) + "|",
+    ]
+    for goal in GOALS:
+        cells: list[str] = []
+        for name in workloads:
+            ratio = goal.reached([sample for sample in samples if sample.workload == name])
+            if ratio is None:
+                cells.append("")
+            elif round(ratio, 2) <= goal.at_most:
+                cells.append(f"{ratio:.2f}")
+            else:
+                cells.append(f"**{ratio:.2f}**")
+        lines.append(f"| {goal.words} | {goal.at_most:g} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])

@@ -1,0 +1,32 @@
+"""The results in README.md: between two marks there, written from samples, by nobody's hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from benchmarks.goals import goals_table
+from benchmarks.report import Sample, table_of
+
+BEGIN: Final = "<!-- results: written by `python -m benchmarks --write` -->"
+END: Final = "<!-- end of results -->"
+
+
+def with_results(readme: str, samples: Sequence[Sample]) -> str:
+    """The text with everything between the marks made anew; workloads stand in the order in which they were measured."""
+    before, _, rest = readme.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    assert after, "README.md has both marks"
+    names = list(dict.fromkeys(sample.workload for sample in samples))
+    tables = [table_of(f"`{name}`", [sample for sample in samples if sample.workload == name]) for name in names]
+    parts = ["", _measured_when(samples), goals_table(names, samples), *tables]
+    return before + BEGIN + "\n".join(parts) + END + after
+
+
+def _measured_when(samples: Sequence[Sample]) -> str:
+    days = sorted({sample.day for sample in samples})
+    runs = Counter((sample.workload, sample.task, sample.peer) for sample in samples if not sample.cost.is_cold)
+    counts = " to ".join(str(count) for count in sorted({min(runs.values()), max(runs.values())}))
+    noun = "run" if counts == "1" else "runs"
+    return f"{' to '.join(sorted({days[0], days[-1]}))}; {counts} warm {noun} of each contestant at each task.\n"
