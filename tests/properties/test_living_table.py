@@ -51,6 +51,23 @@ def test_freshness_does_not_count_records_that_were_rolled_back(version: int) ->
     table.inspect(whole=True)
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_freshness_does_not_count_what_was_rolled_back_once_the_timeline_has_forgotten(version: int) -> None:
+    """Archived, neither the write nor its rollback is on the timeline of version 6, whose readers take it for committed."""
+    table = living(version)
+    table.write((put("k0", 6, "merged"),))
+    table.schedule(7)
+    table.execute()
+    table.write((put("k1", 2, "taken back"),))
+    table.undo_last()
+    for number in range(8):
+        table.write((put("k1", 8 + number, "later"),))
+    table.clean(1)
+    table.archive()
+    assert table.account.oracle.freshness().late_records == 0
+    table.inspect(whole=True)
+
+
 def test_verify_knows_what_was_rolled_back_by_its_command_block_once_the_timeline_has_forgotten() -> None:
     """In version 6 the log stays, and an archived rollback leaves nothing else that tells it from a committed one."""
     table = living(6)

@@ -147,7 +147,7 @@ def counting_blocks(
         for placed in read_headers(storage, path, size, is_strict=False, log_number=number):
             kind = placed.block.block_type
             if kind is BlockType.COMMAND:
-                target = _rollback_target(placed)
+                target = rollback_target(placed)
                 counting = [earlier for earlier in counting if earlier.instant != target]
             elif kind is BlockType.CORRUPT:
                 if is_strict and blocks.accepts(instant_of_torn_block(placed)):
@@ -190,7 +190,8 @@ def refuse_unknown(placed: PlacedBlock) -> None:
         raise UnsupportedTableError(f"{placed.place}: partial updates (records of some columns) are not supported")
 
 
-def _rollback_target(placed: PlacedBlock) -> str:
+def rollback_target(placed: PlacedBlock) -> str:
+    """The instant whose blocks before it a command block takes back. Raises UnsupportedTableError for another command."""
     header = placed.block.header
     command, target = header.get(HeaderKey.COMMAND_BLOCK_TYPE), header.get(HeaderKey.TARGET_INSTANT_TIME)
     if command != _ROLLBACK or target is None:

@@ -17,6 +17,7 @@ from eventide_adapters.format.log_blocks import (
     instant_of_torn_block,
     read_headers,
     refuse_unknown,
+    rollback_target,
 )
 from eventide_adapters.format.log_records import BlockReader, DeleteBlock
 from eventide_adapters.format.merge_arrow import merge_columns
@@ -46,11 +47,12 @@ class ArrowLogContent:
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
-        has_rollback = has_torn_block = has_merged = False
+        taken_back: set[str] = set()
+        has_torn_block = has_merged = False
         for placed in read_headers(self.storage, log.path, log.size, is_strict=False):
             block = placed.block
             if block.block_type is BlockType.COMMAND:
-                has_rollback = True
+                taken_back.add(rollback_target(placed))
                 continue
             if block.block_type is BlockType.CORRUPT:
                 has_torn_block = True
@@ -66,7 +68,13 @@ class ArrowLogContent:
             for part in reader.read(placed):
                 tally.add(event_times_of(part, shape), is_delete=isinstance(part, DeleteBlock))
         return LogSummary(
-            log.path, tally.event_times, frozenset(instants), tally.deletes, has_rollback, has_torn_block, has_merged
+            log.path,
+            tally.event_times,
+            frozenset(instants),
+            tally.deletes,
+            frozenset(taken_back),
+            has_torn_block,
+            has_merged,
         )
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> None:

@@ -31,7 +31,7 @@ class LogFacts:
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
-    has_rollback_block: bool
+    taken_back: frozenset[str]
     needs_check: bool
     has_merged_block: bool
     waiting: EventTimeRange
@@ -116,7 +116,7 @@ def select(
             return None
         chosen = _exact_selection(facts, len(compacted), exact)
     for fact in facts.logs:
-        if fact.has_rollback_block:
+        if fact.taken_back:
             return chosen.in_full(
                 FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} takes blocks back, so the logs must stay together"
             )

@@ -16,16 +16,16 @@ from eventide_core.table.slice_read import BlockFilter, SliceRead
 class LogSummary:
     """What one log file holds, as far as a planner asks.
 
-    `instants` are those of its blocks. `delete_count` counts deletes of either kind, `has_rollback_block` says that a
-    command block takes other blocks back, `has_torn_block` that a write broke off in it (its instant is among `instants`),
-    `has_merged_block` that a log compaction wrote one.
+    `instants` are those of its blocks. `delete_count` counts deletes of either kind, `taken_back` are the instants
+    whose blocks a command block of it takes back, `has_torn_block` says that a write broke off in it (its instant is among
+    `instants`), `has_merged_block` that a log compaction wrote one.
     """
 
     path: str
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
-    has_rollback_block: bool
+    taken_back: frozenset[str]
     has_torn_block: bool
     has_merged_block: bool
 

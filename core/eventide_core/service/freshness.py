@@ -56,11 +56,14 @@ class FreshnessReader:
         shape = state.shape(name)
         proof = are_stats_proof(shape.schema, name, self.options)
         blocks = state.blocks()
+        told = self.facts.read(state, shape, wanted, are_stats_proof=proof)
+        # On version 6 the log of a write that was rolled back stays, beside the block that takes it back; and that alone
+        # tells it from a committed one, once both are archived.
+        taken_back = {instant for fact in told.values() for instant in fact.taken_back}
         facts = {
             path: fact
-            for path, fact in self.facts.read(state, shape, wanted, are_stats_proof=proof).items()
-            # On version 6 the log of a write that was rolled back stays, beside the block that takes it back.
-            if any(blocks.accepts(instant) for instant in fact.instants)
+            for path, fact in told.items()
+            if any(blocks.accepts(instant) for instant in fact.instants - taken_back)
         }
         if cut_ms is None:
             return freshness(None, (fact.waiting for fact in facts.values()), 0)

@@ -92,7 +92,7 @@ class TestSummary:
         assert summary.event_times == EventTimeRange(1700000001000, 1700000009000, 1)
         assert summary.path == log.path
         assert set(summary.instants) == {T1, T2}
-        assert (summary.delete_count, summary.has_rollback_block) == (0, False)
+        assert (summary.delete_count, summary.taken_back) == (0, frozenset())
 
     def test_a_delete_bears_its_ordering_value_where_that_is_the_event_time(self, storage: Storage) -> None:
         log = _log(
@@ -124,7 +124,7 @@ class TestSummary:
     def test_rollback_blocks_are_told_and_what_they_take_back_is_counted_all_the_same(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
         summary = ArrowLogContent(storage).summarize(log, SHAPE)
-        assert summary.has_rollback_block
+        assert summary.taken_back == {T1}
         assert summary.event_times == EventTimeRange(1700000005000, 1700000005000)
         assert summary.instants == {T1}
 

@@ -56,7 +56,7 @@ def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) ->
                 event_times,
                 frozenset({instant}),
                 0,
-                has_rollback_block=False,
+                taken_back=frozenset(),
                 needs_check=False,
                 has_merged_block=False,
                 waiting=event_times,
@@ -118,7 +118,7 @@ def test_a_log_compaction_is_never_parted_from_what_it_merged() -> None:
 
 
 def test_a_rollback_block_anywhere_in_the_slice_forces_a_full_compaction() -> None:
-    found = selection(has_rollback_block=True)
+    found = selection(taken_back=frozenset({"0"}))
     assert (len(found.compacted), found.fallback) == (4, FallbackReason.ROLLBACK_BLOCK)
 
 

@@ -20,7 +20,7 @@ def _slice(*ranges: tuple[int | None, int | None], file_id: str = "f") -> SliceF
                 times,
                 frozenset({"1"}),
                 0,
-                has_rollback_block=False,
+                taken_back=frozenset(),
                 needs_check=False,
                 has_merged_block=False,
                 waiting=times,

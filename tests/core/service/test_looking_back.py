@@ -168,7 +168,7 @@ class Content:
             times,
             frozenset({_t(1)}),
             0,
-            has_rollback_block=False,
+            taken_back=frozenset(),
             has_torn_block=False,
             has_merged_block=False,
         )
