@@ -169,11 +169,16 @@ STREAM_WATERMARK_AS_THRESHOLD = "eventide.stream.watermark.as.threshold"
 
 # Lock, heartbeats, failed writes
 LOCK_PROVIDER = "hoodie.write.lock.provider"
-"""The table lock: file-system-based, Hudi's name of that class, or a plug-in MODULE:FACTORY. Default: file-system-based."""
+"""The table lock: file-system-based, storage-based (S3), Hudi's class of either, or a plug-in MODULE:FACTORY.
+Default: file-system-based."""
 LOCK_PATH = "hoodie.write.lock.filesystem.path"
 """The folder of the lock file, inside the table. Default: .hoodie"""
 LOCK_EXPIRE_MINUTES = "hoodie.write.lock.filesystem.expire"
 """Minutes after which a lock counts as left behind; 0 is never. Every writer must have the same."""
+LOCK_VALIDITY_SECONDS = "hoodie.write.lock.storage.validity.timeout.secs"
+"""How long a storage-based lock holds that nobody renews; at least ten times the seconds below."""
+LOCK_RENEWAL_KEYS = ("hoodie.write.lock.storage.renew.interval.secs", "hoodie.write.lock.storage.heartbeat.poll.secs")
+"""How often its holder renews it, in seconds."""
 LOCK_WAIT_MS = "hoodie.write.lock.wait_time_ms"
 """How long to wait for the lock."""
 HEARTBEAT_INTERVAL_MS = "hoodie.client.heartbeat.interval_in_ms"
@@ -228,6 +233,7 @@ OTLP_ENDPOINT = "eventide.metrics.otlp.endpoint"
 """The whole URL for metrics by OTLP over HTTP. Default: as OpenTelemetry's own variables say"""
 
 HEARTBEAT_INTERVAL_MS_DEFAULT = 60_000  # Hudi's default
+LOCK_WAIT_MS_DEFAULT = 60_000  # Hudi's
 COMMITS_RETAINED_DEFAULT = 10  # Hudi's
 
 # Catalog sync

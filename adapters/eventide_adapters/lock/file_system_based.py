@@ -32,14 +32,11 @@ from types import TracebackType
 from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
-from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
+from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT, Options
 from eventide_core.errors import ConfigError, LockError, MissingFileError, StorageError
 from eventide_core.ports import Capability, Clock, Storage
 
 DEFAULT_DIRECTORY = ".hoodie"
-
-# Hudi's own default.
-_DEFAULT_WAIT_MS = 60_000
 
 # Far below the seconds that a compaction holds the lock, far above what one look costs.
 _POLL_MS = 100
@@ -67,14 +64,14 @@ class FileSystemBasedLock:
         self._clock = clock
         self._owner = owner
         self._path = _lock_path(storage.root, options.text(LOCK_PATH))
-        self._wait_ms = options.integer(LOCK_WAIT_MS, _DEFAULT_WAIT_MS)
+        self._wait_ms = options.integer(LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT)
         self._expire_ms = options.integer(LOCK_EXPIRE_MINUTES, 0) * _MS_PER_MINUTE
 
     def acquire(self) -> "FileSystemBasedLease":
         if Capability.PUT_IF_ABSENT not in self._storage.capabilities:
             raise ConfigError(
                 f"{self._storage.root} cannot create a file for one writer only, which this lock is made of: "
-                "set hoodie.write.lock.provider to a plug-in, MODULE:FACTORY"
+                "set hoodie.write.lock.provider to storage-based, or to a plug-in, MODULE:FACTORY"
             )
         content = self._content()
         deadline_ms = self._clock.now_ms() + self._wait_ms

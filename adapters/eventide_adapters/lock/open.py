@@ -4,12 +4,14 @@ from collections.abc import Callable
 from importlib import import_module
 
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
+from eventide_adapters.lock.storage_based import StorageBasedLock
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Storage, TableLock
 
 _HUDI_PACKAGE = "org.apache.hudi.client.transaction.lock."
 _FILE_SYSTEM_BASED = ("file-system-based", f"{_HUDI_PACKAGE}FileSystemBasedLockProvider")
+_STORAGE_BASED = ("storage-based", f"{_HUDI_PACKAGE}StorageBasedLockProvider")
 
 
 def open_lock(provider: str | None, storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
@@ -21,12 +23,14 @@ def open_lock(provider: str | None, storage: Storage, options: Options, clock: C
     """
     if provider is None or provider in _FILE_SYSTEM_BASED:
         return FileSystemBasedLock(storage, options, clock, owner)
+    if provider in _STORAGE_BASED:
+        return StorageBasedLock(storage, options, clock, owner)
     if ":" in provider:
         return _factory(provider)(storage, options, clock, owner)
     raise ConfigError(
         f"option {LOCK_PROVIDER}={provider!r} names a lock that eventide does not have: set it, for every writer of "
-        f"the table, to {_FILE_SYSTEM_BASED[0]} ({_FILE_SYSTEM_BASED[1]} in Hudi), or plug in the lock that the other "
-        "writers use as MODULE:FACTORY"
+        f"the table, to {_FILE_SYSTEM_BASED[0]} ({_FILE_SYSTEM_BASED[1]} in Hudi) or, on S3, to {_STORAGE_BASED[0]} "
+        f"({_STORAGE_BASED[1]}), or plug in the lock that the other writers use as MODULE:FACTORY"
     )
 
 

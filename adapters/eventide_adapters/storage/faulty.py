@@ -19,7 +19,7 @@ from enum import Enum, auto
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from eventide_core.errors import StorageError
-from eventide_core.ports import Capability, FileInfo, OutputFile, Storage
+from eventide_core.ports import Capability, FileInfo, OutputFile, Storage, VersionedFiles
 
 _Answer = TypeVar("_Answer")
 
@@ -148,6 +148,19 @@ class FaultyStorage:
 
     def read(self, path: str) -> bytes:
         return self._read("read", path, lambda: self._inner.read(path))
+
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        assert isinstance(self._inner, VersionedFiles)
+        operation = Operation("read_version", path)
+        fault = self._record.begin(operation, is_write=False)
+        assert fault not in (Fault.STALE, Fault.BIT_FLIPPED), "a version is neither stale nor torn"
+        inner = self._inner
+        return _perform(fault, operation, lambda: inner.read_version(path))
+
+    def replace_version(self, path: str, data: bytes, version: str) -> bool:
+        assert isinstance(self._inner, VersionedFiles)
+        inner = self._inner
+        return self._write("replace_version", path, lambda: inner.replace_version(path, data, version))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self._read("read_range", path, lambda: self._inner.read_range(path, offset, length))

@@ -5,6 +5,7 @@ A directory is there as long as a file lies below it.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 import posixpath
@@ -165,6 +166,22 @@ class MemoryStorage:
             if _is_taken(files, path):
                 return False
             self._write(files, path, bytes(data))
+            return True
+
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        """Told apart by content, as most stores do."""
+        try:
+            data = self.read(path)
+        except MissingFileError:
+            return None
+        return data, hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+    def replace_version(self, path: str, data: bytes, version: str) -> bool:
+        with self._files.lock:
+            found = self.read_version(path)
+            if found is None or found[1] != version:
+                return False
+            self.put(path, data)
             return True
 
     def copy_if_absent(self, source: str, target: str) -> bool:

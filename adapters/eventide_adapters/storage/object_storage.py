@@ -16,7 +16,7 @@ import uuid
 from contextlib import suppress
 from typing import BinaryIO
 
-from eventide_adapters.storage.objects import PART_BYTES, UNSAFE_WRITES, Objects, StoredObject
+from eventide_adapters.storage.objects import PART_BYTES, UNSAFE_WRITES, Objects, StoredObject, VersionedObjects
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
 from eventide_core.errors import MissingFileError, RefusedError, StorageError
@@ -42,7 +42,7 @@ class ObjectStorage:
         self._capabilities = capabilities
 
     def __reduce__(self) -> tuple[type["ObjectStorage"], tuple[str, str, Objects, Capability | None]]:
-        return ObjectStorage, (self._root, self._prefix, self._objects, self._capabilities)
+        return type(self), (self._root, self._prefix, self._objects, self._capabilities)
 
     @property
     def root(self) -> str:
@@ -184,3 +184,19 @@ class ObjectStorage:
 
     def _missing(self, path: str) -> MissingFileError:
         return MissingFileError(f"there is no file {path!r} in {self.root}")
+
+
+class VersionedObjectStorage(ObjectStorage):
+    """ports.VersionedFiles too, by ETags. Whether the store keeps their condition is for the user of them to find out."""
+
+    def __init__(
+        self, root: str, prefix: str, objects: VersionedObjects, capabilities: Capability | None = None
+    ) -> None:
+        super().__init__(root, prefix, objects, capabilities)
+        self._versions = objects
+
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        return self._versions.read_version(self._key(path))
+
+    def replace_version(self, path: str, data: bytes, version: str) -> bool:
+        return self._versions.replace_version(self._key(path), bytes(data), version)

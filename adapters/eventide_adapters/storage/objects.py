@@ -70,3 +70,15 @@ class Objects(Protocol):
     def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
         """Copies a source that is not empty; False where the key is taken."""
         ...
+
+
+class VersionedObjects(Objects, Protocol):
+    """Of a store that replaces an object on the condition of its ETag."""
+
+    def read_version(self, key: str) -> tuple[bytes, str] | None:
+        """The object and its ETag; None where it is absent."""
+        ...
+
+    def replace_version(self, key: str, data: bytes, etag: str) -> bool:
+        """Replaces the object; False where it is absent or has another ETag by now."""
+        ...

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_adapters.storage.objects import UNSAFE_WRITES, Objects
+from eventide_adapters.storage.objects import UNSAFE_WRITES
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
@@ -64,13 +64,14 @@ def open_storage(uri: str, options: Options) -> Storage:
 
 def _open_s3(uri: str, bucket: str, path: str, options: Options) -> Storage:
     try:
+        from eventide_adapters.storage.object_storage import VersionedObjectStorage
         from eventide_adapters.storage.s3_config import S3Config
         from eventide_adapters.storage.s3_objects import S3Objects
     except ModuleNotFoundError as missing:
         raise ConfigError(
             f"a table on S3 needs the package {missing.name}: run `pip install 'eventide[s3]'`"
         ) from missing
-    return _object_storage(uri, path, S3Objects(bucket, S3Config.of(options)))
+    return VersionedObjectStorage(*_below(uri, path), S3Objects(bucket, S3Config.of(options)))
 
 
 def _open_fsspec(
@@ -80,6 +81,7 @@ def _open_fsspec(
     import fsspec
 
     from eventide_adapters.storage.fsspec_objects import FsspecObjects
+    from eventide_adapters.storage.object_storage import ObjectStorage
 
     try:
         fsspec.get_filesystem_class(protocol)
@@ -91,13 +93,12 @@ def _open_fsspec(
         key.removeprefix(_FSSPEC_OPTION): text for key, text in options.values.items() if key.startswith(_FSSPEC_OPTION)
     }
     keywords = tuple(sorted({**settings, **given}.items()))
-    return _object_storage(uri, path, FsspecObjects(protocol, bucket, keywords, options.flag(UNSAFE_WRITES)))
+    return ObjectStorage(*_below(uri, path), FsspecObjects(protocol, bucket, keywords, options.flag(UNSAFE_WRITES)))
 
 
-def _object_storage(uri: str, path: str, objects: Objects) -> Storage:
-    from eventide_adapters.storage.object_storage import ObjectStorage
-
-    return ObjectStorage(uri.rstrip("/"), f"{checked_path(path)}/" if path else "", objects)
+def _below(uri: str, path: str) -> tuple[str, str]:
+    """The table's URI as it is shown, and what its keys begin with."""
+    return uri.rstrip("/"), f"{checked_path(path)}/" if path else ""
 
 
 def _open_hdfs(scheme: str, authority: str, path: str, options: Options) -> Storage:

@@ -69,22 +69,18 @@ class S3Objects:
         """The object, or that range of it, shorter where it ends before; None where it is absent."""
         end = "" if length is None else offset + length - 1
         with self._answering("read", key):
-            for attempt in range(1, _ATTEMPTS + 1):
-                try:
-                    body = self._call("get_object", Key=key, Range=f"bytes={offset}-{end}")["Body"]
-                except FileNotFoundError:
-                    return None
-                except OSError as failure:
-                    if _code(failure) in _PAST_THE_END:
-                        return b""
-                    raise
-                try:
-                    return self._read_body(body)
-                except S3_RETRYABLE_ERRORS:
-                    # The connection broke off in the middle of the content.
-                    if attempt == _ATTEMPTS:
-                        raise
-        raise AssertionError("the last attempt answers or raises")
+            try:
+                found = self._get(key, Range=f"bytes={offset}-{end}")
+            except OSError as failure:
+                if _code(failure) in _PAST_THE_END:
+                    return b""
+                raise
+            return None if found is None else found[0]
+
+    def read_version(self, key: str) -> tuple[bytes, str] | None:
+        """The object and its ETag; None where it is absent."""
+        with self._answering("read", key):
+            return self._get(key)
 
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
         """The objects right below a prefix that ends with `/` or is empty, and the prefixes below it."""
@@ -107,6 +103,19 @@ class S3Objects:
     def replace(self, key: str, data: bytes) -> None:
         with self._answering("write", key):
             self._call("put_object", Key=key, Body=data)
+
+    def replace_version(self, key: str, data: bytes, etag: str) -> bool:
+        """Replaces the object; False where it is absent or has another ETag, if only by a request that was repeated."""
+        with self._answering("write", key):
+            try:
+                self._call("put_object", Key=key, Body=data, IfMatch=etag)
+            except FileNotFoundError:
+                return False
+            except (OSError, BotoCoreError) as failure:
+                if _code(failure) in _TAKEN | _CONFLICTS:
+                    return False
+                raise
+        return True
 
     def create(self, key: str, data: bytes, *, is_conditional: bool = True) -> bool:
         """Creates a small object; False where the key is taken."""
@@ -188,6 +197,21 @@ class S3Objects:
             with suppress(OSError, BotoCoreError):
                 self._call("abort_multipart_upload", **upload)
             raise
+
+    def _get(self, key: str, **part: str) -> tuple[bytes, str] | None:
+        """What is there, and its ETag."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                found = self._call("get_object", Key=key, **part)
+            except FileNotFoundError:
+                return None
+            try:
+                return self._read_body(found["Body"]), found["ETag"]
+            except S3_RETRYABLE_ERRORS:
+                # The connection broke off in the middle of the content.
+                if attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt answers or raises")
 
     def _read_body(self, body: Any) -> bytes:
         try:

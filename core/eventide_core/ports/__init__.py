@@ -18,7 +18,7 @@ from eventide_core.ports.metadata_table import (
 from eventide_core.ports.metrics import MetricsSink, Unreported
 from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
 from eventide_core.ports.running import Clock, Engine, Progress
-from eventide_core.ports.storage import Capability, FileInfo, OutputFile, Storage
+from eventide_core.ports.storage import Capability, FileInfo, OutputFile, Storage, VersionedFiles
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
 
 __all__ = [
@@ -55,5 +55,6 @@ __all__ = [
     "TableLock",
     "TimedKey",
     "Unreported",
+    "VersionedFiles",
     "WrittenRows",
 ]

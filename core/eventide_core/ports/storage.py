@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Flag, auto
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 
 class Capability(Flag):
@@ -100,4 +100,17 @@ class Storage(Protocol):
 
     def delete(self, path: str) -> bool:
         """Removes the name, never a link's target; an empty directory too. False where it is absent."""
+        ...
+
+
+@runtime_checkable
+class VersionedFiles(Protocol):
+    """What some storages can do beside: replace a file on the condition that nobody has changed it."""
+
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        """A small file, whole, and what tells this content from any other of that name; None where it is absent."""
+        ...
+
+    def replace_version(self, path: str, data: bytes, version: str) -> bool:
+        """Replaces the file, whole; False where it is absent or of another version, and nothing has changed."""
         ...

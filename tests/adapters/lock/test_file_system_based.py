@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,31 +21,11 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, StorageError
 from eventide_core.ports import Storage
+from support.clocks import ManualClock
 
 LOCK = ".hoodie/lock"
 MINUTE_MS = 60_000
 EXPIRING = {LOCK_EXPIRE_MINUTES: "10", LOCK_WAIT_MS: "0"}
-
-
-@dataclass
-class ManualClock:
-    """Stands still but for sleeping. `events` happen when a sleep reaches their time."""
-
-    time_ms: int = 1_795_000_000_000
-    events: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-    def sleep(self, milliseconds: int) -> None:
-        assert milliseconds > 0
-        self.time_ms += milliseconds
-        for event in [event for event in self.events if event[0] <= self.time_ms]:
-            self.events.remove(event)
-            event[1]()
-
-    def local_offset_ms(self) -> int:
-        return 0
 
 
 @pytest.fixture

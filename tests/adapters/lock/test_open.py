@@ -5,6 +5,7 @@ import pytest
 
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.open import open_lock
+from eventide_adapters.lock.storage_based import StorageBasedLock
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
@@ -41,10 +42,15 @@ def test_the_file_lock_has_a_short_name_hudis_name_and_is_the_default(provider: 
 
 
 @pytest.mark.parametrize(
+    "provider", ["storage-based", "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"]
+)
+def test_the_storage_lock_has_a_short_name_and_hudis_name(provider: str) -> None:
+    assert isinstance(open_lock(provider, STORAGE, OPTIONS, CLOCK, "us"), StorageBasedLock)
+
+
+@pytest.mark.parametrize(
     "provider",
     [
-        "storage-based",
-        "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
         "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "org.apache.hudi.client.transaction.lock.NoopLockProvider",

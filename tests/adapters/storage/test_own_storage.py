@@ -20,6 +20,7 @@ from eventide_core.ports import Capability
 
 class MyStorage(MemoryStorage):
     capabilities = Capability.PUT_IF_ABSENT
+    read_version = None  # and keeps no versions
 """
 
 

@@ -4,19 +4,19 @@ import uuid
 
 import pytest
 
-from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract
+from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract, VersionContract
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from support.servers.s3_servers import BUCKET, S3Server
 
 
-class TestMoto(StorageContract, BehindContract):
+class TestMoto(StorageContract, BehindContract, VersionContract):
     @pytest.fixture
     def case(self, moto: S3Server) -> StorageCase:
         return _case(moto)
 
 
-class TestSeaweedFS(StorageContract, BehindContract):
+class TestSeaweedFS(StorageContract, BehindContract, VersionContract):
     rounds = 1  # it makes a loser wait for a second or more
 
     @pytest.fixture

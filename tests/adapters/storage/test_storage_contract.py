@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from eventide.testing.storage_contract import BehindContract, LinkContract, StorageCase, StorageContract
+from eventide.testing.storage_contract import (
+    BehindContract,
+    LinkContract,
+    StorageCase,
+    StorageContract,
+    VersionContract,
+)
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
@@ -26,13 +32,13 @@ class TestLocalStorage(StorageContract, LinkContract, BehindContract):
         )
 
 
-class TestMemoryStorage(StorageContract, LinkContract, BehindContract):
+class TestMemoryStorage(StorageContract, LinkContract, BehindContract, VersionContract):
     @pytest.fixture
     def case(self, tmp_path: Path) -> StorageCase:
         return _memory_case(str(tmp_path))
 
 
-class TestFaultyStorageWithoutFaults(StorageContract, LinkContract, BehindContract):
+class TestFaultyStorageWithoutFaults(StorageContract, LinkContract, BehindContract, VersionContract):
     @pytest.fixture
     def case(self, tmp_path: Path) -> StorageCase:
         case = _memory_case(str(tmp_path))

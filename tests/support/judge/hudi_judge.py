@@ -213,6 +213,12 @@ class HudiJudge:
         assert isinstance(answer, str)
         return bytes.fromhex(answer)
 
+    def storage_lock(self, document: bytes) -> bytes:
+        """The document of a storage-based lock as Hudi writes what it has read of this one. From 1.1 on."""
+        answer = self._ask("storage_lock", document=document.decode())
+        assert isinstance(answer, str)
+        return answer.encode()
+
     def _rows(self, folder: object) -> pa.Table:
         assert isinstance(folder, str)
         table = pq.read_table(folder, partitioning=None)

@@ -3,7 +3,8 @@
 Usage: `python server.py JAR SCRATCH [METASTORE]`, the last one the address of a Hive Metastore that has its tables.
 Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes", ...arguments}
+    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "storage_lock",
+               ...arguments}
     response  {"ok": value} or {"error": message}
 
 Rows travel as Parquet: a request names the file to read, a response the folder that was written.
@@ -153,6 +154,15 @@ class Hudi:
         for place, one in enumerate(objects):
             array[place] = one
         return bytes(hudi.util.SerializationUtils.serialize(array)).hex()
+
+    def storage_lock(self, document: str) -> str:
+        """A lock's document as Hudi writes what it has read of this one."""
+        context: Any = self._spark.sparkContext
+        models = context._jvm.org.apache.hudi.client.transaction.lock.models
+        content = context._jvm.java.io.ByteArrayInputStream(document.encode())
+        lock = models.StorageLockFile.createFromStream(content, "any version")
+        data = models.StorageLockData(lock.isExpired(), lock.getValidUntilMs(), lock.getOwner())
+        return bytes(models.StorageLockFile.toByteArray(data)).decode()
 
     def _answer(self, frame: DataFrame) -> str:
         target = self._scratch / "answers" / uuid.uuid4().hex

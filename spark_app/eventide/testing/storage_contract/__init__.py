@@ -15,7 +15,8 @@ from eventide.testing.storage_contract.content import BehindContract, ContentCon
 from eventide.testing.storage_contract.links import HardLinkContract, LinkContract, SymbolicLinkContract
 from eventide.testing.storage_contract.names import NameContract
 from eventide.testing.storage_contract.races import RaceContract
-from eventide_core.ports import Capability, Storage
+from eventide.testing.storage_contract.versions import VersionContract
+from eventide_core.ports import Capability, Storage, VersionedFiles
 
 __all__ = [
     "BehindContract",
@@ -24,6 +25,7 @@ __all__ = [
     "StorageCase",
     "StorageContract",
     "SymbolicLinkContract",
+    "VersionContract",
 ]
 
 
@@ -34,3 +36,4 @@ class StorageContract(ContentContract, RaceContract, NameContract):
         assert Capability.PUT_IF_ABSENT in storage.capabilities
         assert (Capability.SYMLINK in storage.capabilities) == isinstance(self, SymbolicLinkContract)
         assert (Capability.HARDLINK in storage.capabilities) == isinstance(self, HardLinkContract)
+        assert isinstance(storage, VersionedFiles) == isinstance(self, VersionContract)

@@ -1,0 +1,218 @@
+"""Hudi's StorageBasedLockProvider, where a file can be replaced on the condition that nobody has changed it: on S3.
+
+1. The lock is the content of `.hoodie/.locks/table_lock.json`: its owner, until when it is valid, whether it was given up.
+   Hudi lets the document hold more; eventide adds which process it is.
+2. Who finds no file, a lock that was given up, or one whose time is over (by more than the clocks may differ), replaces that
+   version of it by a lock of its own. Of many who do, the store lets one.
+3. The holder renews it in good time, each time replacing its own last version; and gives it up the same way.
+4. A lock of a process of this machine that is dead counts as given up. Elsewhere it is over when its time is.
+
+A store may ignore the condition, and then any number would hold the lock. So who has taken it tries once to replace a
+version that never was, by what stands there: who succeeds refuses to go on.
+
+Not guarded against: a holder that stands still for longer than the lock is valid, between `Lease.check` and the write that
+follows it. Put-if-absent stands behind it.
+"""
+
+import json
+import threading
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from eventide_adapters.lock.processes import is_dead, this_process
+from eventide_core.config import LOCK_RENEWAL_KEYS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT, Options
+from eventide_core.errors import ConfigError, LockError, RefusedError, StorageError
+from eventide_core.ports import Clock, Storage, VersionedFiles
+
+PATH: Final = ".hoodie/.locks/table_lock.json"
+
+# Hudi's own defaults, and by how much it takes clocks to differ at most.
+_VALIDITY_SECONDS: Final = 300
+_RENEWAL_SECONDS: Final = 30
+_CLOCKS_DIFFER_MS: Final = 500
+_LEAST_RENEWALS: Final = 10  # within the time that a lock is valid; fewer are refused by Hudi, too
+_POLL_MS: Final = 1000  # as Hudi
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The lock as somebody saw it. `version` is for replacing just this one."""
+
+    content: bytes
+    version: str
+    owner: str
+    valid_until_ms: int
+    is_given_up: bool
+
+    def is_over(self, now_ms: int) -> bool:
+        return self.is_given_up or now_ms > self.valid_until_ms + _CLOCKS_DIFFER_MS or is_dead(self.content)
+
+
+class StorageBasedLock:
+    """ports.TableLock; `owner` says to a person who is at work. Raises ConfigError for times that don't go together."""
+
+    def __init__(self, storage: Storage, options: Options, clock: Clock, owner: str) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._owner = owner
+        self._wait_ms = options.integer(LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT)
+        self._validity_ms = 1000 * options.integer(LOCK_VALIDITY_SECONDS, _VALIDITY_SECONDS)
+        self.renewal_seconds = options.first_integer(LOCK_RENEWAL_KEYS, _RENEWAL_SECONDS)
+        if not 0 < 1000 * self.renewal_seconds * _LEAST_RENEWALS <= self._validity_ms:
+            raise ConfigError(
+                f"option {LOCK_VALIDITY_SECONDS}={self._validity_ms // 1000} must be at least {_LEAST_RENEWALS} times "
+                f"{LOCK_RENEWAL_KEYS[0]}={self.renewal_seconds}, and that at least 1"
+            )
+
+    def acquire(self) -> "StorageBasedLease":
+        deadline_ms = self._clock.now_ms() + self._wait_ms
+        # The number tells two locks of one owner apart.
+        owner = f"{self._owner} {uuid.uuid4().hex}"
+        while True:
+            found = self.look()
+            if found is None or found.is_over(self._clock.now_ms()):
+                taken = self.write(owner, found, is_given_up=False)
+                if taken is not None:
+                    self._require_conditions(taken)
+                    return StorageBasedLease(self, taken)
+            remaining_ms = deadline_ms - self._clock.now_ms()
+            if remaining_ms <= 0:
+                raise LockError(self._why_not_taken(found))
+            self._clock.sleep(min(_POLL_MS, remaining_ms))
+
+    def check(self, owner: str) -> None:
+        """Raises LockError where this owner does not hold the lock now."""
+        found = self.look()
+        if found is None or found.owner != owner:
+            now = "is gone" if found is None else f"is held by {found.owner!r} now"
+            raise LockError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
+        if self._clock.now_ms() > found.valid_until_ms:
+            raise LockError(
+                f"the table lock {self.place} was not renewed in time, and is over since {_moment(found.valid_until_ms)}: "
+                f"the process stood still, or could not reach the storage; nothing was written after that"
+            )
+
+    def look(self) -> _Found | None:
+        found = self._files.read_version(PATH)
+        return None if found is None else _parse(*found, self.place)
+
+    def write(self, owner: str, over: _Found | None, *, is_given_up: bool) -> _Found | None:
+        """The owner's lock in place of the one found; None where another one was faster."""
+        until_ms = over.valid_until_ms if over and is_given_up else self._clock.now_ms() + self._validity_ms
+        content = _document(owner, until_ms, is_given_up=is_given_up)
+        failure = None
+        try:
+            if over is None:
+                self._storage.put_if_absent(PATH, content)
+            else:
+                self._files.replace_version(PATH, content, over.version)
+        except StorageError as lost:
+            failure = lost
+        # A look tells more than the answer, which may have been lost, or be that to a repeated request.
+        found = self.look()
+        if found is not None and found.content == content:
+            return found
+        if failure is not None:
+            raise failure
+        return None
+
+    @property
+    def place(self) -> str:
+        return f"{self._storage.root}/{PATH}"
+
+    @property
+    def _files(self) -> VersionedFiles:
+        if not isinstance(self._storage, VersionedFiles):
+            raise ConfigError(
+                f"{self._storage.root} cannot replace a file on the condition that nobody has changed it, which a "
+                "storage-based lock is made of: it is for tables on S3; set hoodie.write.lock.provider to "
+                "file-system-based for every writer of the table"
+            )
+        return self._storage
+
+    def _require_conditions(self, taken: _Found) -> None:
+        if self._files.replace_version(PATH, taken.content, f'"{uuid.uuid4().hex}"'):
+            raise RefusedError(
+                f"the store of {self._storage.root} ignores the condition of a replacement, so any number of writers "
+                "would hold a storage-based lock: use a store that keeps it, or another hoodie.write.lock.provider"
+            )
+
+    def _why_not_taken(self, found: _Found | None) -> str:
+        waited = f"the table lock {self.place} was not free within {self._wait_ms} ms"
+        if found is None or found.is_over(self._clock.now_ms()):
+            return f"{waited}: others were faster each time; try again"
+        return (
+            f"{waited}: {found.owner!r} holds it until {_moment(found.valid_until_ms)}, and longer if it renews it; "
+            "try again, or wait until then where that process is dead"
+        )
+
+
+class StorageBasedLease:
+    """ports.Lease, renewed by a thread of its own until it is given up or lost."""
+
+    def __init__(self, lock: StorageBasedLock, taken: _Found) -> None:
+        self._lock = lock
+        self._found = taken
+        self._one_at_a_time = threading.Lock()
+        self._end = threading.Event()
+        name = f"renewal of {lock.place}"
+        self._thread = threading.Thread(target=self._go_on, name=name, daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        self._lock.check(self._found.owner)
+
+    def renew(self) -> bool:
+        """Makes it valid from now on; False where it was lost."""
+        with self._one_at_a_time:
+            renewed = self._lock.write(self._found.owner, self._found, is_given_up=False)
+            self._found = renewed or self._found
+            return renewed is not None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+        # Where it cannot be given up it is over by itself, and what was done under it is done.
+        with self._one_at_a_time, suppress(StorageError):
+            self._lock.write(self._found.owner, self._found, is_given_up=True)
+
+    def _go_on(self) -> None:
+        is_held = True
+        while is_held and not self._end.wait(self._lock.renewal_seconds):
+            # A renewal that fails may be followed by one that does not; without any the lock is over, and `check` says so.
+            with suppress(StorageError):
+                is_held = self.renew()
+
+
+def _document(owner: str, until_ms: int, *, is_given_up: bool) -> bytes:
+    lock_data = {"expired": is_given_up, "validUntil": until_ms, "owner": owner, **this_process()}
+    return json.dumps(lock_data, separators=(",", ":")).encode()
+
+
+def _parse(content: bytes, version: str, place: str) -> _Found:
+    try:
+        document: dict[str, Any] = json.loads(content)
+        given_up, until_ms, owner = document["expired"], document["validUntil"], document["owner"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        given_up = until_ms = owner = None
+    if not isinstance(given_up, bool) or type(until_ms) is not int or not isinstance(owner, str):
+        raise LockError(
+            f"the table lock {place} holds no lock of Hudi's: see that nobody works on the table, then delete the file"
+        )
+    return _Found(content, version, owner, until_ms, given_up)
+
+
+def _moment(time_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"

@@ -1,0 +1,25 @@
+"""A clock for what waits: it stands still but for sleeping."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class ManualClock:
+    """Stands still but for sleeping. `events` happen when a sleep reaches their time."""
+
+    time_ms: int = 1_795_000_000_000
+    events: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def sleep(self, milliseconds: int) -> None:
+        assert milliseconds > 0
+        self.time_ms += milliseconds
+        for event in [event for event in self.events if event[0] <= self.time_ms]:
+            self.events.remove(event)
+            event[1]()
+
+    def local_offset_ms(self) -> int:
+        return 0
