@@ -21,7 +21,7 @@ from eventide_adapters.format.log_writer import encode_data_block
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Capability, FileInfo, OutputFile
-from eventide_core.table.commit_metadata import WRITER, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.instant import instant_time
 from eventide_core.table.new_table import NewTable
@@ -101,7 +101,7 @@ class MadeTable:
             self.partition(number): tuple(write(self.partition(number), file_id) for file_id in self.file_ids(number))
             for number in numbers
         }
-        extra = {"schema": SCHEMA} | ({WRITER_KEY: WRITER} if self.is_ours else {})
+        extra = {"schema": SCHEMA} | ({WRITER_KEY: WRITER, EVENT_TIMES_KEY: "ts"} if self.is_ours else {})
         return CommitMetadata(stats, extra, "BULK_INSERT" if commit == 0 else "UPSERT")
 
     def log_bytes(self, commit: int) -> bytes:

@@ -27,7 +27,7 @@ CASES: dict[str, dict[str, Any]] = {
     "5,000 file groups": {**_OURS, "groups": 5000, "partitions": 50},
     "10,000 file groups": _OURS,
     "the same, written by stock Hudi": {**_OURS, "is_ours": False},
-    "the same on version 6": {**_OURS, "version": 6, "has_ranges": False},
+    "the same on version 6": {**_OURS, "version": 6},
     "the same on version 6, written by stock Hudi": {**_OURS, "version": 6, "has_ranges": False, "is_ours": False},
     "1,000 file groups x 100 logs": {**_OURS, "groups": 1000, "logs": 100, "partitions": 10},
 }

@@ -189,11 +189,8 @@ def test_a_log_that_has_its_size_ends_and_the_next_version_goes_on(
     ranges = [
         (s.min_event_time_ms, s.max_event_time_ms) for s in sorted(stats, key=lambda s: (s.file_id, s.log_version))
     ]
-    if version == 9:
-        assert min(least for least, _ in ranges if least is not None) == START_MS + 100
-        assert len(set(ranges)) == len(ranges), "each file has a range of its own"
-    else:
-        assert set(ranges) == {(None, None)}
+    assert min(least for least, _ in ranges if least is not None) == START_MS + 100
+    assert len(set(ranges)) == len(ranges), "each file has a range of its own"
 
     expected = seen(table)
     assert expected == sorted((f"k{i}", "p", 100 + i, "x" * 20) for i in range(40) if i != 1)

@@ -178,7 +178,4 @@ class _Tally:
         self.deletes += len(times) if is_delete else 0
 
     def add_range(self, other: EventTimeRange) -> None:
-        mine = self.event_times
-        ends = [end for end in (mine.min_ms, mine.max_ms, other.min_ms, other.max_ms) if end is not None]
-        unknown = mine.unknown_records + other.unknown_records
-        self.event_times = EventTimeRange(min(ends, default=None), max(ends, default=None), unknown)
+        self.event_times = self.event_times.union(other)

@@ -26,15 +26,15 @@ from eventide_adapters.format.event_time_blocks import by_event_time
 from eventide_adapters.format.event_time_column import event_times_ms
 from eventide_adapters.format.keyed_records import IS_DELETE, PARTITION_PATH
 from eventide_adapters.format.log_writer import encode_data_block, encode_parquet_block
-from eventide_adapters.format.ordering_values import orderings_of
+from eventide_adapters.format.ordering_values import ordering_of_fields, orderings_of
 from eventide_core.errors import StorageError, UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_group_write import FileGroupWrite, FileKind
+from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.write_shape import LogBlockFormat, WriteShape
 
-_TRACKED_DIGITS: Final = (10, 13)  # Hudi takes such numbers for seconds and milliseconds, and tracks no others
 _FILE_NAME: Final = "_hoodie_file_name"
 _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
 
@@ -133,6 +133,8 @@ class RowWriter:
                 output.abort()
             size = _size_of(self.storage, path)
             is_v6 = shape.table_version < 8
+            is_told = shape.stat_field is not None and log.event_times.unknown_records == 0
+            told = log.event_times if is_told else _NO_EVENT_TIMES
             yield WriteStat(
                 file_id=group.file_id,
                 path=path,
@@ -143,8 +145,8 @@ class RowWriter:
                 num_update_writes=log.upserts,
                 total_write_bytes=size,
                 file_size_bytes=size,
-                min_event_time_ms=log.tracked.min_ms,
-                max_event_time_ms=log.tracked.max_ms,
+                min_event_time_ms=told.min_ms,
+                max_event_time_ms=told.max_ms,
                 log_version=group.first_log_version + len(names) - 1,
                 base_file=(group.base_file or "") if is_v6 else "",
                 # Version 6 names every log of the slice up to this one.
@@ -154,22 +156,20 @@ class RowWriter:
 
 @dataclass(slots=True)
 class _LogFile:
-    """The blocks of one log file, and what they hold; `tracked` are the event times that Hudi would track."""
+    """The blocks of one log file, and what they hold."""
 
     blocks: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
     upserts: int = 0
     deletes: int = 0
-    tracked: EventTimeRange = _NO_EVENT_TIMES
+    event_times: EventTimeRange = _NO_EVENT_TIMES
 
-    def add(
-        self, block: bytes, *, upserts: int = 0, deletes: int = 0, tracked: EventTimeRange = _NO_EVENT_TIMES
-    ) -> None:
+    def add(self, block: bytes, event_times: EventTimeRange, *, upserts: int = 0, deletes: int = 0) -> None:
         self.blocks.append(block)
         self.size += len(block)
         self.upserts += upserts
         self.deletes += deletes
-        self.tracked = _union(self.tracked, tracked)
+        self.event_times = self.event_times.union(event_times)
 
 
 def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table) -> Iterator[_LogFile]:
@@ -180,13 +180,14 @@ def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, dele
             yield log
             log = _LogFile()
         records = _with_meta_columns(rows, shape, group, group.file_id, first_row)
-        block, tracked = _data_block(group.instant, shape, records)
-        log.add(block, upserts=len(rows), tracked=tracked)
+        event_times = _event_times(records, shape)
+        log.add(_data_block(group.instant, shape, records, event_times), event_times, upserts=len(rows))
         first_row += len(rows)
     if len(deletes):
         keys: list[Any] = deletes.column(RECORD_KEY).to_pylist()
         orderings = _delete_orderings(deletes, shape.records.ordering_fields)
-        log.add(encode_delete_block(group.instant, group.partition, keys, orderings), deletes=len(keys))
+        block = encode_delete_block(group.instant, group.partition, keys, orderings)
+        log.add(block, _delete_event_times(orderings, shape.records), deletes=len(keys))
     yield log
 
 
@@ -199,16 +200,14 @@ def _delete_orderings(deletes: pa.Table, fields: Sequence[str]) -> Any:
     return pa.StructArray.from_arrays(values.flatten(), list(fields), mask=pa.array(is_natural))
 
 
-def _data_block(instant: str, shape: WriteShape, records: pa.Table) -> tuple[bytes, EventTimeRange]:
-    """The block, its event times in its header, and those that Hudi would track."""
+def _data_block(instant: str, shape: WriteShape, records: pa.Table, event_times: EventTimeRange) -> bytes:
     name, schema = shape.records.event_time_field, shape.records.schema
-    whole, tracked = _event_times(records, shape)
-    in_header = (name, whole) if name is not None and shape.layout.notes_event_times else None
+    in_header = (name, event_times) if name is not None and shape.layout.notes_event_times else None
     match shape.layout.log_block_format:
         case LogBlockFormat.AVRO:
-            return encode_data_block(instant, schema, records, in_header), tracked
+            return encode_data_block(instant, schema, records, in_header)
         case LogBlockFormat.PARQUET:
-            return encode_parquet_block(instant, schema, records, in_header, codec=shape.layout.codec), tracked
+            return encode_parquet_block(instant, schema, records, in_header, codec=shape.layout.codec)
 
 
 def _in_blocks(upserts: pa.Table, shape: WriteShape) -> Iterator[pa.Table]:
@@ -240,33 +239,28 @@ def _with_meta_columns(
     return pa.table([*meta, *columns], schema=pa.schema([*fields, *own]))
 
 
-def _event_times(rows: pa.Table, shape: WriteShape) -> tuple[EventTimeRange, EventTimeRange]:
-    """The range of all event times, and that of the ones that Hudi would track."""
+def _event_times(rows: pa.Table, shape: WriteShape) -> EventTimeRange:
     name = shape.records.event_time_field
-    if name is None:
-        return EventTimeRange(None, None, len(rows)), _NO_EVENT_TIMES
-    column: Any = rows.column(name).combine_chunks()
+    column: Any = pa.nulls(len(rows)) if name is None else rows.column(name).combine_chunks()
+    return _range(column)
+
+
+def _delete_event_times(orderings: Any, shape: RecordShape) -> EventTimeRange:
+    """As whoever reads the block finds them: a delete has the event time that its ordering value is, or none."""
+    name = shape.event_time_field
+    if name is None or name not in shape.ordering_fields:
+        return EventTimeRange(None, None, len(orderings))
+    return _range(ordering_of_fields(orderings, shape.ordering_fields, name))
+
+
+def _range(column: Any) -> EventTimeRange:
     try:
-        whole = _range(event_times_ms(column))
+        times = event_times_ms(column)
     except UnsupportedTableError:
         # Only a compaction by event time would need them, and says so.
-        return EventTimeRange(None, None, len(rows)), _NO_EVENT_TIMES
-    if not shape.has_stat_event_times or not pa.types.is_integer(column.type):
-        return whole, _NO_EVENT_TIMES
-    texts: Any = pc.cast(pc.abs(column), pa.string())
-    digits = pc.utf8_length(texts)
-    return whole, _range(event_times_ms(column.filter(pc.is_in(digits, pa.array(_TRACKED_DIGITS, pa.int32())))))
-
-
-def _range(times: pa.Int64Array) -> EventTimeRange:
+        return EventTimeRange(None, None, len(column))
     ends: Any = pc.min_max(times).as_py()
     return EventTimeRange(ends["min"], ends["max"], times.null_count)
-
-
-def _union(one: EventTimeRange, other: EventTimeRange) -> EventTimeRange:
-    least = [time for time in (one.min_ms, other.min_ms) if time is not None]
-    greatest = [time for time in (one.max_ms, other.max_ms) if time is not None]
-    return EventTimeRange(min(least, default=None), max(greatest, default=None))
 
 
 def _size_of(storage: Storage, path: str) -> int:

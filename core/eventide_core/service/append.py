@@ -33,7 +33,7 @@ from eventide_core.service.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write_instants import WriteInstants
 from eventide_core.service.write_leavings import remove_leavings
 from eventide_core.service.write_settings import base_file_sizes, combines, insert_duplicates, write_shape
-from eventide_core.table.commit_metadata import WRITER, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
 from eventide_core.table.slice_read import SliceRead
@@ -115,6 +115,8 @@ class Append:
         for group, of_group in zip(groups, stats, strict=True):
             by_partition.setdefault(group.partition, []).extend(of_group)
         extra = {**(extra_metadata or {}), "schema": prepared.schema, WRITER_KEY: WRITER}
+        if prepared.stat_field is not None:
+            extra[EVENT_TIMES_KEY] = prepared.stat_field
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
@@ -174,10 +176,11 @@ class Append:
                     f"option {keys.INSERT_DUPLICATES}={duplicates}: under a bucket index an insert does not ask for the "
                     "keys that are there; use upsert, or a table with another index"
                 )
-            return _Prepared(shape.records.schema, records.place_by_bucket(index.buckets, index.hash_fields))
+            places = records.place_by_bucket(index.buckets, index.hash_fields)
+            return _Prepared(shape.records.schema, shape.stat_field, places)
         if operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT) and duplicates is InsertDuplicates.NONE:
-            return _Prepared(shape.records.schema, records.place_nowhere())
-        return _Prepared(shape.records.schema, None)
+            return _Prepared(shape.records.schema, shape.stat_field, records.place_nowhere())
+        return _Prepared(shape.records.schema, shape.stat_field, None)
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
         blocks = state.blocks()
@@ -230,9 +233,13 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The schema that the table will have, and the records' places where these do not depend on what the table holds."""
+    """The schema that the table will have, and the records' places where these do not depend on what the table holds.
+
+    `stat_field`: see WriteShape.
+    """
 
     schema: str
+    stat_field: str | None
     placements: tuple[Placement, ...] | None
 
 

@@ -1,4 +1,4 @@
-"""What is known of each log file's content: from write stats where they tell, else by asking the content once."""
+"""What is known of each log file's content: from the timeline where it tells, else by asking the content once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,9 +8,8 @@ from eventide_core.action.slice_selection import LogFacts
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.needed_files import LEFT_OVER_VERSION
 from eventide_core.service.table import TableState
-from eventide_core.table.commit_metadata import LOG_COMPACT, WRITER_KEY, WriteStat
+from eventide_core.service.told_logs import told_by_stats
 from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_name import path_in
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.publication import Publication
 from eventide_core.table.record_shape import RecordShape
@@ -25,13 +24,8 @@ _PORTIONS_MAX: Final = 1000  # tasks in which logs are asked: enough for many th
 class LogFactsReader:
     """Answers for the logs of one table; a log file never changes under its name, so each is asked at most once.
 
-    What of it is in a base already is asked of the timeline each time: a commit may have merged it since.
-
-    A write stat tells the range only where the writer tracked it, where the file was written by that commit alone, where
-    no record can lack an event time (Hudi's writers leave nulls out of the stat, but not out of the file), and where the
-    field is known to be the one that the writer tracked: a stat does not name it. Of a left-over's file the stat of the log
-    that it is of tells. Which kinds of blocks a log holds a stat never says; of a log that eventide wrote they are known, of
-    any other one its headers are read before a plan is made.
+    What the timeline tells of it (service/told_logs.py) is not asked of the log. What of it is in a base already is asked of
+    the timeline each time: a commit may have merged it since.
     """
 
     content: LogContent
@@ -44,12 +38,12 @@ class LogFactsReader:
     def read(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> dict[str, LogFacts]:
-        """The facts of each log, by path. `are_stats_proof`: what a write stat says holds for every record."""
+        """The facts of each log, by path. `are_stats_proof`: what a write stat of Hudi says holds for every record."""
         wanted = tuple(logs)
         self._forget_gone(state)
         unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
-        if unknown and are_stats_proof:
-            told = _told_by_stats(state, unknown)
+        if unknown:
+            told = told_by_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
             self._known.update({(path, told[path].log.size, shape.event_time_field): told[path] for path in told})
             unknown = [log for log in unknown if log.path not in told]
         for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
@@ -116,59 +110,6 @@ def _portions(items: Sequence[T]) -> list[Sequence[T]]:
     """The items in their order, some in each portion: many small questions are not worth a task each."""
     size = -(-len(items) // _PORTIONS_MAX)
     return [items[start : start + size] for start in range(0, len(items), size)] if items else []
-
-
-def _told_by_stats(state: TableState, logs: Iterable[LogFile]) -> dict[str, LogFacts]:
-    """The facts of those logs that one commit alone wrote, and whose range its write stat tells, by path.
-
-    Not by those of log compactions: their logs hold blocks that stand for others, which only the logs themselves say.
-    """
-    origins = _origins(state)
-    wanted: dict[str, list[LogFile]] = {}
-    for log in logs:
-        wanted.setdefault(_origin_of(log.path, origins), []).append(log)
-    found: dict[str, LogFacts | None] = {}
-    for time, metadata in state.commits.items():
-        if metadata.operation_type == LOG_COMPACT:
-            continue
-        instants, needs_check = frozenset({time}), WRITER_KEY not in metadata.extra_metadata
-        for stat in metadata.stats:
-            for log in wanted.get(stat.path, ()):
-                is_first = log.path not in found
-                found[log.path] = _told_by(stat, log, instants, needs_check) if is_first else None
-    return {path: told for path, told in found.items() if told is not None}
-
-
-def _origins(state: TableState) -> dict[str, str]:
-    """Of each left-over's file the log that it is a link to or a copy of, one hop; by path."""
-    links = (said.links for said in state.publications.values())
-    return {path: path_in(path.rpartition("/")[0], name) for made in links for path, name in made.items()}
-
-
-def _origin_of(path: str, origins: Mapping[str, str]) -> str:
-    """The log that a writer made, which a left-over's file holds the same as, through any number of compactions."""
-    for _ in origins:  # no chain is longer, and what is damaged may be a ring
-        if path not in origins:
-            break
-        path = origins[path]
-    return path
-
-
-def _told_by(stat: WriteStat, log: LogFile, instants: frozenset[str], needs_check: bool) -> LogFacts | None:
-    event_times = stat.event_time_range
-    # A delete is no record of the stat's range; and a left-over's stat, which we wrote, names the compaction.
-    if event_times is None or stat.num_deletes or stat.num_writes == 0 or stat.file_size_bytes != log.size:
-        return None
-    return LogFacts(
-        log,
-        event_times,
-        instants,
-        0,
-        taken_back=frozenset(),
-        needs_check=needs_check,
-        has_merged_block=False,
-        waiting=event_times,
-    )
 
 
 def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | None]:

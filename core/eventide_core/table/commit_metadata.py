@@ -12,13 +12,17 @@ WRITER_KEY = "eventide.writer"
 """Extra metadata of a write by eventide: its logs hold blocks of whole records and of deletes, and no others."""
 WRITER = "1"
 
+EVENT_TIMES_KEY = "eventide.event.times"
+"""Extra metadata of a commit by eventide: the field whose event times its write stats tell. The range in the stat of a log
+is that of every record and delete in the file, none of them without an event time; a stat without a range says nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
     """Hudi's HoodieWriteStat, as far as it is known to matter. `path` is relative to the table's root.
 
-    Event times are epoch milliseconds, null where the writer did not track them. For a log file `log_version`,
-    `base_file` and `log_files` are set, for a base file they are None.
+    Event times are epoch milliseconds, null where the writer did not track them; see EVENT_TIMES_KEY. For a log file
+    `log_version`, `base_file` and `log_files` are set, for a base file they are None.
     """
 
     file_id: str

@@ -28,6 +28,13 @@ class EventTimeRange:
     max_ms: int | None
     unknown_records: int = 0
 
+    def union(self, other: "EventTimeRange") -> "EventTimeRange":
+        """The range of the records of both."""
+        least = [time for time in (self.min_ms, other.min_ms) if time is not None]
+        greatest = [time for time in (self.max_ms, other.max_ms) if time is not None]
+        unknown = self.unknown_records + other.unknown_records
+        return EventTimeRange(min(least, default=None), max(greatest, default=None), unknown)
+
     def starts_before(self, threshold_ms: int) -> bool:
         """Whether some record lies before the threshold, or may: an unknown event time counts as minus infinity."""
         return self.unknown_records > 0 or (self.min_ms is not None and self.min_ms < threshold_ms)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.table.key_format import KeyFormat
-from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 
 
@@ -35,9 +34,9 @@ class WriteLayout:
 
     `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and the
     next one begins. The bloom filter of a base file is laid out for `bloom_entries` keys at that rate of false positives.
-    `notes_event_times`: in the headers of log blocks, which Hudi passes over; `tracks_event_times`: in write stats, where
-    Hudi has them. `log_block_span_ms`: how much event time a block of a log may hold, 0 for any; a block then holds what
-    lies between two multiples of it, and rare records around.
+    `notes_event_times`: in the headers of log blocks, which Hudi passes over; `tracks_event_times`: in write stats.
+    `log_block_span_ms`: how much event time a block of a log may hold, 0 for any; a block then holds what lies between two
+    multiples of it, and rare records around.
     """
 
     log_block_format: LogBlockFormat
@@ -65,7 +64,6 @@ class WriteShape:
     has_global_keys: bool = False
 
     @property
-    def has_stat_event_times(self) -> bool:
-        """Whether Hudi would leave event times in the write stats of this table's logs."""
-        is_ordered = self.records.merge_rule is MergeRule.EVENT_TIME_ORDERING
-        return self.layout.tracks_event_times and self.table_version >= 8 and is_ordered
+    def stat_field(self) -> str | None:
+        """The field whose event times write stats tell; None where they tell none."""
+        return self.records.event_time_field if self.layout.tracks_event_times else None

@@ -1,0 +1,92 @@
+"""What the write stats of a table's commits tell of its logs, so that nobody has to open them.
+
+1. A stat tells of a file as it was when its commit completed: not of one that has grown since (version 6 appends), nor of
+   one that several commits name, nor of what a log compaction merged, whose blocks stand for others.
+2. eventide's commits say of which field their ranges are, and that no record or delete lies outside them.
+3. Hudi's say neither. They are believed where the user names the field that writers track, and where no record can lack an
+   event time: Hudi leaves nulls out of a stat, but not out of the file. Where there are deletes, they are not: a stat holds
+   the range of some kinds alone.
+4. Which kinds of blocks a log holds no stat says; in eventide's own they are known, of others the headers are read before
+   a plan is made.
+5. A left-over's file holds the same as the log that it is of, whose stat tells, through any number of compactions.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.action.slice_selection import LogFacts
+from eventide_core.service.table import TableState
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.file_name import path_in
+from eventide_core.table.file_slice import LogFile
+
+
+def told_by_stats(
+    state: TableState, logs: Iterable[LogFile], event_time_field: str | None, *, are_stats_proof: bool
+) -> dict[str, LogFacts]:
+    """The facts of those logs that a write stat tells of, by path. `are_stats_proof`: Hudi's stats are, see above."""
+    origins = _origins(state)
+    wanted: dict[str, list[LogFile]] = {}
+    for log in logs:
+        wanted.setdefault(_origin_of(log.path, origins), []).append(log)
+    found: dict[str, LogFacts | None] = {}
+    for time, commit in state.commits.items():
+        if commit.operation_type == LOG_COMPACT:
+            continue
+        teller = _Teller.of(time, commit, event_time_field, are_stats_proof=are_stats_proof)
+        for stat in commit.stats:
+            for log in wanted.get(stat.path, ()):
+                is_first = log.path not in found
+                found[log.path] = teller.facts(stat, log) if is_first and teller is not None else None
+    return {path: told for path, told in found.items() if told is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Teller:
+    """A commit whose stats tell event times: `is_whole`, of every record and delete."""
+
+    instants: frozenset[str]
+    is_whole: bool
+    needs_check: bool
+
+    @classmethod
+    def of(
+        cls, time: str, commit: CommitMetadata, event_time_field: str | None, *, are_stats_proof: bool
+    ) -> "_Teller | None":
+        """None where its stats tell nothing, or tell of another field."""
+        named = commit.extra_metadata.get(EVENT_TIMES_KEY)
+        if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
+            return None
+        return cls(frozenset({time}), named is not None, WRITER_KEY not in commit.extra_metadata)
+
+    def facts(self, stat: WriteStat, log: LogFile) -> LogFacts | None:
+        event_times = stat.event_time_range
+        if event_times is None or stat.file_size_bytes != log.size:
+            return None
+        if not self.is_whole and (stat.num_deletes or stat.num_writes == 0):
+            return None
+        return LogFacts(
+            log,
+            event_times,
+            self.instants,
+            stat.num_deletes,
+            taken_back=frozenset(),
+            needs_check=self.needs_check,
+            has_merged_block=False,
+            waiting=event_times,
+        )
+
+
+def _origins(state: TableState) -> dict[str, str]:
+    """Of each left-over's file the log that it is a link to or a copy of, one hop; by path."""
+    links = (said.links for said in state.publications.values())
+    return {path: path_in(path.rpartition("/")[0], name) for made in links for path, name in made.items()}
+
+
+def _origin_of(path: str, origins: Mapping[str, str]) -> str:
+    """The log that a writer made, which a left-over's file holds the same as, through any number of compactions."""
+    for _ in origins:  # no chain is longer, and what is damaged may be a ring
+        if path not in origins:
+            break
+        path = origins[path]
+    return path
