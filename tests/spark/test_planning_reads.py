@@ -14,8 +14,16 @@ from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.slice_selection import LogFacts
-from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, LOG_EVENT_TIMES, LinkChoice
+from eventide_core.config import (
+    BUCKETS,
+    EVENT_TIME_FIELD,
+    LOG_EVENT_TIMES,
+    MAX_LEFT_OVERS,
+    TRACK_EVENT_TIMES,
+    LinkChoice,
+)
 from eventide_core.service.draft_plan import DraftPlan
+from eventide_core.table.plans import Cut
 from support.counting_storage import CountingStorage
 
 COLUMNS: list[pa.Field[Any]] = [
@@ -105,6 +113,34 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
         assert told == logs
         assert len(told) == 6
         assert sum(fact.delete_count for fact in told.values()) == 2
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_what_a_compaction_says_of_a_left_over_is_what_its_blocks_hold(version: int, tmp_path: Path) -> None:
+    """Of logs that no writer told of, with deletes and without, and those whose time is not known."""
+    silent = {LOG_EVENT_TIMES: "false", TRACK_EVENT_TIMES: "false", BUCKETS: "1", MAX_LEFT_OVERS: "9"}
+    columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.int64())]
+    schema, path = pa.schema(columns), str(tmp_path)
+    table = Table.create(path, schema=schema, record_key="id", event_time="at", version=version, options=silent)
+    for at in (1, 10, 20, 30):
+        table.upsert(pa.Table.from_pylist([{"id": f"{at} {n}", "at": at + n} for n in range(3)], schema=schema))
+    table.delete(pa.Table.from_pylist([{"id": "20 0", "at": 40}, {"id": "20 1", "at": 41}], schema=schema))
+    table.delete(pa.table({"id": ["30 0"]}))
+    table.upsert(pa.Table.from_pylist([{"id": "1 0", "at": 50}], schema=schema))
+    table.compact(table.plan_compaction(25, cut=Cut.EXACT, link_mode=LinkChoice.COPY))
+    logs = _facts(assemble(path, silent), is_told=False)
+    application = assemble(path, silent, storage=(storage := CountingStorage(path)))
+    told = _facts(application, is_told=True)
+    assert [*map(_content, told.values())] == [*map(_content, logs.values())]
+    assert sum(fact.delete_count for fact in told.values()) == 3
+    unknown = {path for path, fact in told.items() if fact.event_times.unknown_records}
+    assert 0 < len(unknown) < len(told)
+    assert {name for name in storage.opened if ".log." in name} == unknown
+
+
+def _content(fact: LogFacts) -> tuple[Any, ...]:
+    """What does not depend on where the log stands, and what became of its records."""
+    return fact.log, fact.event_times, fact.delete_count, fact.taken_back, fact.has_merged_block
 
 
 def _facts(application: Application, *, is_told: bool) -> dict[str, LogFacts]:

@@ -7,8 +7,7 @@ What Hudi's own fields say is what an engine that knows nothing of left-overs ma
                         has no such field (it is RFC-74's): a reader of Hudi drops it
     extraMetadata       `eventide.*`: everything else, with one JSON list under `eventide.operations`
 
-Decoding trusts no name: each must be a base or log file of the operation's own file group, in a partition
-below the table's root, and what is said twice must be said alike.
+Decoding trusts no name (see `plan_names`), and what is said twice must be said alike.
 """
 
 import json
@@ -22,7 +21,8 @@ import fastavro
 
 from eventide_adapters.format.avro_container import TIMELINE_FILE_BYTES_MAX, read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
-from eventide_core.errors import RefusedError, UnsafePathError, UnsupportedTableError
+from eventide_adapters.format.plan_names import file_group, merged_paths, own_name
+from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.plans import (
@@ -47,7 +47,6 @@ _NO_BASE_WRITE_MB = 120  # Hudi counts a new base as one of `hoodie.parquet.max.
 _CUT_KEY = "eventide.cut_ms"
 _FIELD_KEY = "eventide.event.time.field"
 _CUT_MS = re.compile(r"-?[0-9]{1,18}")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -96,8 +95,8 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     operations = tuple(document.documents("operations"))
     written = extra.text("eventide.format")
     if written is None:
-        groups = tuple(map(_file_group, operations))
-        return ForeignPlan(instant, groups, tuple(path for op in operations for path in _merged_paths(op)))
+        groups = tuple(map(file_group, operations))
+        return ForeignPlan(instant, groups, tuple(path for op in operations for path in merged_paths(op)))
     if written != FORMAT:
         raise UnsupportedTableError(
             f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; "
@@ -175,7 +174,8 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
 
 def _encode_left_over(left: LeftOver) -> dict[str, Any]:
     early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
-    return _encode_log(left.log) | {"linked": left.linked_name} | early
+    deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
+    return _encode_log(left.log) | {"linked": left.linked_name} | early | deletes
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
@@ -195,16 +195,16 @@ def _details(extra: Document) -> tuple[Document, ...]:
 
 
 def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode, instant: str) -> PlannedOperation:
-    partition, file_id = _file_group(operation)
+    partition, file_id = file_group(operation)
 
     def path_of(name: str) -> str:
         return path_in(partition, name)
 
     def log_name(name: str) -> str:
-        return _own_name(name, LogFileName.parse, file_id, operation.path)
+        return own_name(name, LogFileName.parse, file_id, operation.path)
 
     def new_name(name: str, parse: Callable[[str], BaseFileName | LogFileName | None]) -> str:
-        return _own_name(name, parse, file_id, operation.path, instant)
+        return own_name(name, parse, file_id, operation.path, instant)
 
     def log(document: Document) -> PlannedLog:
         times = None
@@ -217,11 +217,12 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
     def left_over(document: Document) -> LeftOver:
         linked = document.text("linked")
         name = None if linked is None else new_name(linked, LogFileName.parse)
-        return LeftOver(log(document), name, document.integer("merged_before_ms"))
+        deletes = None if document.integer("deletes") is None else document.count("deletes")
+        return LeftOver(log(document), name, document.integer("merged_before_ms"), deletes)
 
     base_name, carried = operation.text("dataFilePath"), detail.text("carried")
     if base_name is not None:
-        _own_name(base_name, BaseFileName.parse, file_id, operation.path)
+        own_name(base_name, BaseFileName.parse, file_id, operation.path)
     decoded = PlannedOperation(
         partition=partition,
         file_id=file_id,
@@ -249,47 +250,6 @@ def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: 
         raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")
     if operation.items("deltaFilePaths") != listed or operation.items("symlinkOperations") != links:
         raise corrupt(operation.path, f"says two things of the logs of {decoded.file_id}")
-
-
-def _file_group(operation: Document) -> tuple[str, str]:
-    """The partition and file id of an operation. Raises UnsafePathError for a partition outside the table."""
-    partition = operation.text("partitionPath") or ""
-    parts = partition.split("/") if partition else []
-    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts) or _SCHEME.match(partition):
-        raise UnsafePathError(
-            f"timeline file {operation.path}: partition {partition[:200]!r} would lead outside the table; "
-            "do not run this plan, roll it back"
-        )
-    return partition, operation.required_text("fileId")
-
-
-def _merged_paths(operation: Document) -> tuple[str, ...]:
-    partition, file_id = _file_group(operation)
-    base = operation.text("dataFilePath")
-    # Earlier versions of Hudi's plans hold paths; of these the name is what counts.
-    names = [path.rpartition("/")[2] for path in (*operation.texts("deltaFilePaths"), *((base,) if base else ()))]
-    for name in names:
-        parse = LogFileName.parse if name.startswith(".") else BaseFileName.parse
-        _own_name(name, parse, file_id, operation.path)
-    return tuple(path_in(partition, name) for name in names)
-
-
-def _own_name(
-    name: str,
-    parse: Callable[[str], BaseFileName | LogFileName | None],
-    file_id: str,
-    path: str,
-    instant: str | None = None,
-) -> str:
-    """The name, if it is a file of this file group, and of this instant where one is given."""
-    parsed = parse(name)
-    if parsed is None or parsed.file_id != file_id or instant not in (None, parsed.instant):
-        of_instant = "" if instant is None else f" and instant {instant}"
-        raise UnsafePathError(
-            f"timeline file {path}: {name[:200]!r} is no file of file id {file_id[:80]!r}{of_instant}; "
-            "do not run this plan, roll it back"
-        )
-    return name
 
 
 def _member(document: Document, key: str, kind: type[E]) -> E:

@@ -97,6 +97,7 @@ def _operation(selection: Selection, link: LinkDecision, terms: PlanTerms, token
             _planned(fact),
             _left_over_name(fact.log, number, link, terms.table_version, has_carried),
             selection.exact_ms if fact.log.path in early else None,
+            fact.delete_count,
         )
         for number, fact in enumerate(selection.remaining)
     )

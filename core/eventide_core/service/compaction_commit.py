@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
-from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.internal_schema import LATEST_SCHEMA_KEY
-from eventide_core.table.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.plans import CompactionPlan, LeftOver, PlannedOperation
 from eventide_core.table.publication import Publication, PublishedCut
 
 
@@ -37,8 +38,16 @@ def commit_metadata(
         },
         fallbacks={str(reason): count for reason, count in plan.fallbacks.items()},
         waiting={path: since for op in plan.operations for path, since in _waiting(op, by_base).items()},
+        deletes={
+            op.path_of(left.linked_name): left.delete_count
+            for op in plan.operations
+            for left in op.remaining
+            if left.linked_name is not None and left.delete_count
+        },
     )
     extra = {"schema": plan.schema, **published.texts}
+    if plan.event_time_field is not None:
+        extra[EVENT_TIMES_KEY] = plan.event_time_field
     if internal_schema is not None:
         extra[LATEST_SCHEMA_KEY] = internal_schema
     by_partition = {partition: tuple(found) for partition, found in stats.items()}
@@ -111,8 +120,18 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
     if op.carried_name is not None and result.carried_size is not None:
         carried = _link_stat(op, op.carried_name, result.carried_size)
         stats.append(replace(carried, num_deletes=result.carried_tombstones))
-    stats += [_link_stat(op, left.linked_name, left.log.size) for left in op.remaining if left.linked_name is not None]
+    for left in op.remaining:
+        if left.linked_name is not None:
+            told = _told(left)
+            stat = _link_stat(op, left.linked_name, left.log.size)
+            stats.append(replace(stat, min_event_time_ms=told.min_ms, max_event_time_ms=told.max_ms))
     return tuple(stats)
+
+
+def _told(left: LeftOver) -> EventTimeRange:
+    """The range that the left-over's stat tells, so that the next process need not ask its file; see EVENT_TIMES_KEY."""
+    known = left.log.event_times
+    return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
 
 
 def _link_stat(op: PlannedOperation, name: str, size: int) -> WriteStat:

@@ -8,10 +8,11 @@
    the range of some kinds alone.
 4. Which kinds of blocks a log holds no stat says; in eventide's own they are known, of others the headers are read before
    a plan is made.
-5. A left-over's file holds the same as the log that it is of, whose stat tells, through any number of compactions.
+5. A left-over's file holds the same as the log that it is of. Its own stat, of the compaction that made it, tells what was
+   known of that log then, which may have taken a scan; else the stat of the log tells, through any number of compactions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from eventide_core.action.slice_selection import LogFacts
@@ -19,6 +20,7 @@ from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_name import path_in
 from eventide_core.table.file_slice import LogFile
+from eventide_core.table.publication import Publication
 
 
 def told_by_stats(
@@ -26,28 +28,36 @@ def told_by_stats(
 ) -> dict[str, LogFacts]:
     """The facts of those logs that a write stat tells of, by path. `are_stats_proof`: Hudi's stats are, see above."""
     origins = _origins(state)
-    wanted: dict[str, list[LogFile]] = {}
-    for log in logs:
-        wanted.setdefault(_origin_of(log.path, origins), []).append(log)
-    found: dict[str, LogFacts | None] = {}
+    places = {log.path: (log, tuple(_same_content(log.path, origins))) for log in logs}
+    wanted = {path for _, paths in places.values() for path in paths}
+    said: dict[str, tuple[_Teller, WriteStat] | None] = {}
     for time, commit in state.commits.items():
         if commit.operation_type == LOG_COMPACT:
             continue
         teller = _Teller.of(time, commit, event_time_field, are_stats_proof=are_stats_proof)
         for stat in commit.stats:
-            for log in wanted.get(stat.path, ()):
-                is_first = log.path not in found
-                found[log.path] = teller.facts(stat, log) if is_first and teller is not None else None
-    return {path: told for path, told in found.items() if told is not None}
+            if stat.path in wanted:
+                said[stat.path] = None if teller is None or stat.path in said else (teller, stat)
+    found: dict[str, LogFacts] = {}
+    for log, paths in places.values():
+        tellers = (told for path in paths if (told := said.get(path)) is not None)
+        facts = next((facts for teller, stat in tellers if (facts := teller.facts(stat, log)) is not None), None)
+        if facts is not None:
+            found[log.path] = facts
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Teller:
-    """A commit whose stats tell event times: `is_whole`, of every record and delete."""
+    """A commit whose stats tell event times: `is_whole`, of every record and delete.
+
+    `deletes` are those of left-overs' files, by path.
+    """
 
     instants: frozenset[str]
     is_whole: bool
     needs_check: bool
+    deletes: Mapping[str, int]
 
     @classmethod
     def of(
@@ -57,7 +67,11 @@ class _Teller:
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)
         if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
             return None
-        return cls(frozenset({time}), named is not None, WRITER_KEY not in commit.extra_metadata)
+        published = Publication.of(time, commit)
+        # What a plan leaves over has been looked at before the plan was made.
+        is_known = WRITER_KEY in commit.extra_metadata or published is not None
+        deletes: Mapping[str, int] = {} if published is None else published.deletes
+        return cls(frozenset({time}), named is not None, not is_known, deletes)
 
     def facts(self, stat: WriteStat, log: LogFile) -> LogFacts | None:
         event_times = stat.event_time_range
@@ -69,7 +83,7 @@ class _Teller:
             log,
             event_times,
             self.instants,
-            stat.num_deletes,
+            stat.num_deletes or self.deletes.get(stat.path, 0),
             taken_back=frozenset(),
             needs_check=self.needs_check,
             has_merged_block=False,
@@ -83,10 +97,11 @@ def _origins(state: TableState) -> dict[str, str]:
     return {path: path_in(path.rpartition("/")[0], name) for made in links for path, name in made.items()}
 
 
-def _origin_of(path: str, origins: Mapping[str, str]) -> str:
-    """The log that a writer made, which a left-over's file holds the same as, through any number of compactions."""
+def _same_content(path: str, origins: Mapping[str, str]) -> Iterator[str]:
+    """A log, and the logs that it holds the same as, up to the one that a writer made."""
+    yield path
     for _ in origins:  # no chain is longer, and what is damaged may be a ring
         if path not in origins:
-            break
+            return
         path = origins[path]
-    return path
+        yield path

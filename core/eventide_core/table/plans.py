@@ -64,11 +64,13 @@ class LeftOver:
     """A log that stays; `linked_name` is its name in the new slice, None where it needs none.
 
     `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
+    `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
     """
 
     log: PlannedLog
     linked_name: str | None
     merged_before_ms: int | None = None
+    delete_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

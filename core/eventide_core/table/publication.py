@@ -8,6 +8,7 @@
     eventide.symlink.operations      JSON: the path of each left-over's file in the new slice -> the name of the log it is of
     eventide.fallbacks               JSON: reason -> how many slices were compacted in full for it
     eventide.waiting.event.times     JSON: see Publication.waiting; absent where an exact cut took nothing early
+    eventide.left.over.deletes       JSON: the path of a left-over's file -> how many deletes it holds, where it holds any
 
 Nothing is parsed before it is asked for, so what is damaged says so only where it matters. A commit of a plan that another
 engine ran has none of these keys.
@@ -30,6 +31,7 @@ _LINK_MODE_KEY = "eventide.link.mode"
 _LINKS_KEY = "eventide.symlink.operations"
 _FALLBACKS_KEY = "eventide.fallbacks"
 _WAITING_KEY = "eventide.waiting.event.times"
+_DELETES_KEY = "eventide.left.over.deletes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Publication:
         links: Mapping[str, str] | None = None,
         fallbacks: Mapping[str, int] | None = None,
         waiting: Mapping[str, int | None] | None = None,
+        deletes: Mapping[str, int] | None = None,
     ) -> "Publication":
         """What a compaction is to publish. Without a cut it says nothing of freshness: the cut before it stays true."""
         texts = {
@@ -81,6 +84,8 @@ class Publication:
             texts[LATE_RECORDS_KEY] = str(cut.late_records)
         if waiting:
             texts[_WAITING_KEY] = json.dumps(waiting, sort_keys=True)
+        if deletes:
+            texts[_DELETES_KEY] = json.dumps(deletes, sort_keys=True)
         return cls(instant, texts)
 
     @property
@@ -130,6 +135,14 @@ class Publication:
         found = self._object(_WAITING_KEY)
         if not all(since is None or isinstance(since, int) for since in found.values()):
             raise self._corrupt(_WAITING_KEY, "no event times")
+        return found
+
+    @property
+    def deletes(self) -> Mapping[str, int]:
+        """How many deletes a left-over's file holds, by path; none where nothing is said of it."""
+        found = self._object(_DELETES_KEY)
+        if not all(type(count) is int and count >= 0 for count in found.values()):
+            raise self._corrupt(_DELETES_KEY, "no counts")
         return found
 
     def _number(self, key: str) -> int | None:

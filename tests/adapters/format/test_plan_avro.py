@@ -75,7 +75,11 @@ def operations(draw: st.DrawFn, link_mode: LinkMode) -> PlannedOperation:
         base_size=draw(sizes) if has_base else 0,
         compacted=tuple(logs[:split]),
         remaining=tuple(
-            LeftOver(log, str(LogFileName(file_id, C, 0, f"{number:05d}-0-1")) if has_links else None)
+            LeftOver(
+                log,
+                str(LogFileName(file_id, C, 0, f"{number:05d}-0-1")) if has_links else None,
+                delete_count=draw(st.none() | sizes),
+            )
             for number, log in enumerate(logs[split:], start=1)
         ),
         new_base_name=str(BaseFileName(file_id, "7-7-7", C)),

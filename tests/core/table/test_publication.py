@@ -31,7 +31,10 @@ def test_a_publication_is_read_as_it_was_written() -> None:
 
 
 def test_the_keys_are_the_ones_that_catalogs_and_earlier_commits_have() -> None:
-    written = Publication.write("1", link_mode=LinkMode.PREFIX, cut=PublishedCut(2, 1, 0, "ts"), waiting={"a": 1})
+    written = Publication.write(
+        "1", link_mode=LinkMode.PREFIX, cut=PublishedCut(2, 1, 0, "ts"), waiting={"a": 1}, deletes={"a": 2}
+    )
+    assert written.deletes == {"a": 2}
     assert set(written.texts) == {
         "hoodie.ro.event.time.cut",
         "hoodie.ro.event.time.field",
@@ -41,6 +44,7 @@ def test_the_keys_are_the_ones_that_catalogs_and_earlier_commits_have() -> None:
         "eventide.symlink.operations",
         "eventide.fallbacks",
         "eventide.waiting.event.times",
+        "eventide.left.over.deletes",
     }
 
 
@@ -65,6 +69,7 @@ def test_a_commit_of_another_engine_published_nothing() -> None:
         ("eventide.symlink.operations", "[]", "links"),
         ("eventide.fallbacks", "{", "fallbacks"),
         ("eventide.waiting.event.times", '{"a": "soon"}', "waiting"),
+        ("eventide.left.over.deletes", '{"a": -1}', "deletes"),
     ],
 )
 def test_what_is_damaged_says_so_where_it_is_asked_for(key: str, text: str, wanted: str) -> None:
