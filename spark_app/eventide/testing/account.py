@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from eventide.bootstrap import Application
 from eventide.testing.checks import avro_records, check_split, exact_ms, group_name, merged_commits
@@ -17,7 +18,7 @@ from eventide.testing.observation import BlockInstants, Files
 from eventide.testing.oracle import Change, Oracle
 from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
 
-_ON_TIMELINE = re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_\d{17})?\.([a-z.]+)")
+_on_timeline = lru_cache(1 << 14)(re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_\d{17})?\.([a-z.]+)").fullmatch)
 
 _PENDING = ("requested", "inflight")
 
@@ -199,6 +200,6 @@ def _being_rolled_back(files: Files) -> frozenset[str]:
 
 def _timeline(files: Files) -> Iterator[tuple[str, re.Match[str]]]:
     for path in files:
-        match = _ON_TIMELINE.fullmatch(path)
+        match = _on_timeline(path)
         if match is not None:
             yield path, match

@@ -20,10 +20,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
+from uuid import uuid4
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.progress import NoProgress
+from eventide.testing.by_heart import KnownCommits
 from eventide.testing.histories import History, ManualClock, WrittenTable
 from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
@@ -49,6 +51,11 @@ OPTIONS = {
     PENDING_WRITE_WAIT_MS: "1000",
 }
 LOCK_EXPIRY_MS = 61_000
+
+
+def _new_uuid() -> str:
+    return str(uuid4())
+
 
 Protocol = Callable[[Application], None]
 _Answer = TypeVar("_Answer")
@@ -104,6 +111,7 @@ class Bench:
     options: Mapping[str, str] = field(default_factory=lambda: OPTIONS)
     storage: MemoryStorage = field(init=False)
     clock: ManualClock = field(init=False)
+    _commits: KnownCommits = field(default_factory=KnownCommits)
 
     def __post_init__(self) -> None:
         self.load(Moment({}, 0))
@@ -115,10 +123,14 @@ class Bench:
     def moment(self) -> Moment:
         return Moment(self.storage.dump(), self.clock.time_ms)
 
-    def process(self, storage: Storage | None = None) -> Application:
-        """A process that works on the table as it is."""
-        used = storage or self.storage
-        return assemble(used.root, self.options, engine=LocalEngine(1), storage=used, clock=self.clock)
+    def process(self, storage: Storage | None = None, new_uuid: Callable[[], str] = _new_uuid) -> Application:
+        """A process that works on the table as it is, one thing after the other."""
+        used, engine = storage or self.storage, LocalEngine(1)
+        application = assemble(
+            used.root, self.options, engine=engine, storage=used, clock=self.clock, new_uuid=new_uuid
+        )
+        application.files.engine, application.files.codec = engine, self._commits
+        return application
 
     def run(self, moment: Moment, protocol: Protocol) -> Moment:
         """What the protocol leaves of the table as it was at that moment."""

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from eventide.bootstrap import Application, assemble
-from eventide.engine_local import LocalEngine
+from eventide.bootstrap import Application
 from eventide.progress import NoProgress
 from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, Moment
@@ -32,7 +31,6 @@ from eventide_core.errors import (
     RefusedError,
     ThresholdBelowCutError,
 )
-from eventide_core.ports import Storage
 from eventide_core.table.plans import Cut
 from eventide_core.table.write_shape import WriteOperation
 
@@ -251,7 +249,7 @@ class LivingTable:
         writes = {} if crash_at is None else {crash_at: Fault.CRASH_BEFORE}
         storage = FaultyStorage(self.bench.storage, FaultPlan(writes=writes))
         try:
-            run(self._process(storage))
+            run(self.bench.process(storage, self._next_uuid))
         except SimulatedCrash:
             return True, None
         except EventideError as failure:
@@ -263,19 +261,9 @@ class LivingTable:
     def _let_the_dead_expire(self) -> None:
         self.bench.load(self.bench.moment().after_the_lock_expired().later(HEARTBEAT_EXPIRY_MS - LOCK_EXPIRY_MS))
 
-    def _process(self, storage: Storage) -> Application:
-        def next_uuid() -> str:
-            self._file_groups += 1
-            return f"00000000-0000-4000-8000-{self._file_groups:012d}"
-
-        return assemble(
-            storage.root,
-            self.bench.options,
-            engine=LocalEngine(1),
-            storage=storage,
-            clock=self.bench.clock,
-            new_uuid=next_uuid,
-        )
+    def _next_uuid(self) -> str:
+        self._file_groups += 1
+        return f"00000000-0000-4000-8000-{self._file_groups:012d}"
 
 
 def _is_immutable(path: str) -> bool:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from eventide.bootstrap import Application
 from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
+from eventide.testing.by_heart import Decoded, KnownLogContent
 from eventide.testing.oracle import ExpectedFreshness, Row, Rows
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.errors import CleanedHistoryError
@@ -39,11 +40,15 @@ class Seen:
 
 
 class Observer:
-    """Asks a table every query. A slice whose files and counting blocks it has read before it knows by heart."""
+    """Asks a table every query. A slice whose files and counting blocks it has read before it knows by heart.
+
+    So it does the content of a block or a base file that it has met in another slice.
+    """
 
     def __init__(self) -> None:
         self._known: dict[object, tuple[Row, ...]] = {}
         self._instants = BlockInstants()
+        self._decoded = Decoded()
 
     def look(
         self,
@@ -57,9 +62,22 @@ class Observer:
 
         Where only some are `promised`, to those; the rest, if it is tried, may have been cleaned.
         """
+        with self._decoded.used():
+            return self._look(application, instants, promised, tries_the_rest=tries_the_rest)
+
+    def _look(
+        self,
+        application: Application,
+        instants: Sequence[str],
+        promised: Collection[str] | None,
+        *,
+        tries_the_rest: bool,
+    ) -> Seen:
         queries = application.queries.of_one_moment()
         state = application.state()
-        now = application.freshness.now(state)
+        content = KnownLogContent(application.storage, self._decoded)
+        facts = replace(application.freshness.facts, content=content)
+        now = replace(application.freshness, content=content, facts=facts).now(state)
         answered = [i for i in instants if promised is None or i in promised]
         as_of = {instant: self._rows(application, queries.as_of(instant)) for instant in answered}
         spans: dict[frozenset[str], Rows] = {}

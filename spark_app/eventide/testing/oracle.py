@@ -10,7 +10,6 @@ base. A compaction merges the first n logs into the base; deletes among them are
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -72,7 +71,8 @@ class Oracle:
     _cut_ms: int | None = None
 
     def copy(self) -> Oracle:
-        return deepcopy(self)
+        groups = {name: _Group(dict(g.base), list(g.logs), set(g.early)) for name, g in self._groups.items()}
+        return Oracle(self.order, self.buckets, dict(self.as_of), groups, list(self._history), self._cut_ms)
 
     @property
     def instants(self) -> tuple[str, ...]:
