@@ -19,6 +19,7 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -59,12 +60,15 @@ class BloomParameters:
     @classmethod
     def parse(cls, type_code: str, text: str | bytes, path: str) -> BloomParameters:
         """The layout of an existing filter. Raises CorruptBaseFileError naming `path`."""
+        return cls._of(type_code, _decoded(text, path), path)
+
+    @classmethod
+    def _of(cls, type_code: str, data: bytes, path: str) -> BloomParameters:
         try:
-            data = base64.b64decode(text, validate=True)
             version, hash_count, hash_type, bit_count = _HEAD.unpack_from(data)
             entries = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)[0] if type_code == DYNAMIC else 0
-        except (binascii.Error, struct.error):
-            raise CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} is no bloom filter") from None
+        except struct.error:
+            raise _no_filter(path) from None
         known = version == _VERSION and hash_type == _MURMUR and type_code in (SIMPLE, DYNAMIC)
         if not known or hash_count <= 0 or bit_count <= 0 or (type_code == DYNAMIC and entries <= 0):
             raise CorruptBaseFileError(
@@ -83,8 +87,9 @@ class BloomFilter:
 
     def __init__(self, type_code: str, text: str, path: str) -> None:
         """Raises CorruptBaseFileError naming `path`."""
-        self.parameters = BloomParameters.parse(type_code, text, path)
-        data = base64.b64decode(text)
+        data = _decoded(text, path)
+        self.text = text
+        self.parameters = BloomParameters._of(type_code, data, path)
         row_bytes = -(-self.parameters.bit_count // 8)
         position, current, count = 0, 0, 1
         if type_code == DYNAMIC:
@@ -92,21 +97,23 @@ class BloomFilter:
             _, current, count = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)
         if count < 1 or len(data) < position + count * (_HEAD.size + row_bytes):
             raise CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} ends before its last row")
-        self.rows: list[npt.NDArray[np.uint8]] = []
-        for _ in range(count):
-            position += _HEAD.size
-            packed = np.frombuffer(data, np.uint8, row_bytes, position)
-            self.rows.append(np.unpackbits(packed, count=self.parameters.bit_count, bitorder="little"))
-            position += row_bytes
+        starts = [position + _HEAD.size + number * (_HEAD.size + row_bytes) for number in range(count)]
+        self._packed = [np.frombuffer(data, np.uint8, row_bytes, start) for start in starts]
         self.key_count = None if type_code == SIMPLE else current + (count - 1) * self.parameters.row_entries
         """How many keys were added to it; a SIMPLE filter doesn't say."""
+
+    @cached_property
+    def rows(self) -> list[npt.NDArray[np.bool_]]:
+        """The bits of each row. Most compactions add no key, and need none of them."""
+        bit_count = self.parameters.bit_count
+        return [np.unpackbits(row, count=bit_count, bitorder="little").view(np.bool_) for row in self._packed]
 
     def may_contain(self, keys: pa.Array[Any]) -> npt.NDArray[np.bool_]:
         """Of each key (strings, none null or empty) whether it may be there."""
         hits = np.ones((len(self.rows), len(keys)), np.bool_)
         for places, bits in _bits_of(keys, self.parameters):
             for row, filled in enumerate(self.rows):
-                hits[row, places] &= filled[bits].astype(np.bool_)
+                hits[row, places] &= filled[bits]
         return np.asarray(hits.any(axis=0), np.bool_)
 
 
@@ -117,13 +124,14 @@ class BloomFilterBuilder:
         self._parameters = parameters
         self._rows = [self._empty_row()]
         self._added = 0
+        self._earlier: BloomFilter | None = None  # as long as no key was added to it
 
     @classmethod
     def going_on(cls, earlier: BloomFilter) -> Self:
         """Has the keys of an earlier filter, whose `key_count` is known."""
         assert earlier.key_count is not None
         builder = cls(earlier.parameters)
-        builder._rows = [row.astype(np.bool_) for row in earlier.rows]
+        builder._earlier = earlier
         builder._added = earlier.key_count
         return builder
 
@@ -139,6 +147,8 @@ class BloomFilterBuilder:
 
     def text(self) -> str:
         """The filter as it stands in a footer."""
+        if self._earlier is not None:
+            return self._earlier.text
         shape = self._parameters
         head = _HEAD.pack(_VERSION, shape.hash_count, _MURMUR, shape.bit_count)
         rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
@@ -149,6 +159,8 @@ class BloomFilterBuilder:
         return base64.b64encode(b"".join(rows)).decode()
 
     def _add_chunk(self, keys: pa.Array[Any]) -> None:
+        if self._earlier is not None:
+            self._rows, self._earlier = [row.copy() for row in self._earlier.rows], None
         rows = self._rows_of(np.arange(self._added, self._added + len(keys)))
         while len(self._rows) <= rows.max():
             self._rows.append(self._empty_row())
@@ -170,6 +182,17 @@ class BloomFilterBuilder:
 
     def _empty_row(self) -> npt.NDArray[np.bool_]:
         return np.zeros(self._parameters.bit_count, np.bool_)
+
+
+def _decoded(text: str | bytes, path: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise _no_filter(path) from None
+
+
+def _no_filter(path: str) -> CorruptBaseFileError:
+    return CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} is no bloom filter")
 
 
 def _bits_of(keys: pa.Array[Any], parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:

@@ -1,12 +1,13 @@
 """Writes records with meta columns as Parquet: the codec, its level, and which columns get a dictionary.
 
-A column whose values hardly repeat is written plain: its dictionary would be given up when it is full, after every value
-has been looked for in it, and the values up to there would be stored in a worse way. Hudi's own writer decides by the first
-page; here a sample of the first rows decides, evenly spaced, for base files are often sorted by something.
+A column is written plain where more than half of its values differ, or its dictionary would not fit: every value would be
+looked for in it, and stored in a worse way. Hudi's own writer decides by the first page; here some rows of the whole row
+group decide, drawn at random, for base files are often sorted by something. Of Hudi's own columns it is known beforehand.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -15,17 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro_schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.avro_schema import META_FIELDS, arrow_schema, with_meta_fields
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
 
 # Java's deflate default; zstd beyond 1 costs half as much time again for a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": 6, "zstd": 1, "snappy": None, "uncompressed": None}
 ROW_GROUP_ROWS_MAX: Final = 1 << 20
-# Of 16 Ki values drawn from 160 Ki different ones a twentieth meets another: eight-byte values of so many different kinds
-# fill the megabyte that a dictionary may have.
-_SAMPLE_ROWS: Final = 1 << 14
-_DISTINCT_SHARE_MAX: Final = 0.95
+_SAMPLE_ROWS: Final = 1 << 11
+_DISTINCT_SHARE_MAX: Final = 0.5  # beyond it files were larger and took longer, with gzip as with zstd
+_DICTIONARY_BYTES_MAX: Final = 1 << 20  # of Arrow's writer, as of parquet-mr
+_OF_HUDI: Final = {name: name not in ("_hoodie_record_key", "_hoodie_commit_seqno") for name in META_FIELDS}
 
 
 class ParquetOutput:
@@ -71,15 +72,31 @@ class ParquetOutput:
 
 
 def repetitive_columns(records: pa.Table) -> list[str]:
-    """The Parquet paths of the columns, nested ones too, that are worth a dictionary, by a sample of their values."""
-    places = np.unique(np.linspace(0, max(len(records) - 1, 0), min(len(records), _SAMPLE_ROWS)).astype(np.int64))
-    sample = records.take(places)
-    return [
+    """The Parquet paths of the columns, nested ones too, that are worth a dictionary in a row group of these records."""
+    drawn = np.random.default_rng(0)  # the same rows each time
+    count = len(records)
+    places = np.arange(count) if count <= _SAMPLE_ROWS else drawn.integers(0, count, _SAMPLE_ROWS)
+    own = [name for name in records.schema.names if name not in _OF_HUDI]
+    sample = records.select(own).take(places)
+    return [name for name in records.schema.names if _OF_HUDI.get(name)] + [
         path
-        for name in records.schema.names
+        for name in own
         for path, values in _leaves(name, sample.column(name).combine_chunks())
-        if len(pc.unique(values)) <= _DISTINCT_SHARE_MAX * (len(values) - values.null_count) + 1
+        if _is_repetitive(values.drop_null(), count / max(len(places), 1))
     ]
+
+
+def _is_repetitive(sample: Any, scale: float) -> bool:
+    """Whether `scale` times as many values as this sample repeat themselves enough, if it is like all of them."""
+    same = len(sample) - len(pc.unique(sample))
+    if same == 0:
+        return False
+    # That many of a sample meet another one if there are so many kinds of values, all equally frequent.
+    kinds = len(sample) ** 2 / (2 * same)
+    count = len(sample) * scale
+    expected = kinds * (1 - math.exp(-count / kinds))
+    value_bytes = sample.nbytes / len(sample)
+    return expected <= _DISTINCT_SHARE_MAX * count and expected * value_bytes <= _DICTIONARY_BYTES_MAX
 
 
 def avro_footer(schema: str) -> dict[str, str]:

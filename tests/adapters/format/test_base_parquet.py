@@ -168,7 +168,7 @@ def test_a_column_whose_values_hardly_repeat_has_no_dictionary(storage: MemorySt
             "id": str(number),
             "city": f"city {number % 50}",
             "items": [{"sku": f"sku {number % 9}", "price": float(number)}],
-            "tags": [("a", number), ("b", 0 if number % 3 else 1)],
+            "tags": [("a", number), ("b", 0 if number % 3 else 1), ("c", 2)],
         }
         for number in range(3000)
     ]
@@ -176,7 +176,7 @@ def test_a_column_whose_values_hardly_repeat_has_no_dictionary(storage: MemorySt
     group = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata.row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]
     plain = {column.path_in_schema for column in columns if not column.has_dictionary_page}
-    assert plain == {"_hoodie_record_key", "id", "items.list.element.price"}
+    assert plain == {"_hoodie_record_key", "_hoodie_commit_seqno", "id", "items.list.element.price"}
     assert sorted(read_all(storage, schema), key=lambda row: int(row["id"])) == [
         {**dict.fromkeys(row), **row} | {name: None for name in META_FIELDS if name not in row} for row in listed
     ]
