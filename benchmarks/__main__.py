@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.peers import ROOT, Peer, Place, build, build_for, peers_of, stock_hudi
+from benchmarks.peers import ROOT, Peer, Place, build, build_for, peers_of
 from benchmarks.report import Sample, read_samples, table_of
 from benchmarks.results import with_results
 from benchmarks.workloads import FULL_RECORDS, Workload, workloads
@@ -47,8 +47,7 @@ def main() -> None:
         peers = [
             peer for peer in peers_of(workload) if _begins(peer.task, chosen.task) and _begins(peer.name, chosen.peer)
         ]
-        with stock_hudi(place) as stock:
-            build(place, workload, stock)
+        build(place, workload)
         build_for(place, workload, peers)
         print(table_of(workload.name, measured(place, workload, peers, chosen.rounds, samples)), flush=True)
     if chosen.write:

@@ -36,7 +36,9 @@ def _rows_of(numbers: DataFrame, workload: dict[str, Any], commit: int) -> DataF
         return f.pmod(drawn(stream), f.lit(1_000_000)) / 1_000_000.0
 
     first_ms, commit_ms = workload["first_event_ms"], workload["commit_ms"]
-    lateness = f.when(uniform(2) < 0.05, f.pmod(drawn(3), f.lit(3 * commit_ms))).otherwise(f.lit(0))
+    lateness = f.when(uniform(2) < 0.05, f.pmod(drawn(3), f.lit(workload["late_commits"] * commit_ms))).otherwise(
+        f.lit(0)
+    )
     event = f.lit(first_ms + commit * commit_ms) + f.pmod(drawn(1), f.lit(commit_ms)) - lateness
     statuses = f.array(*(f.lit(status) for status in ("new", "open", "done", "void")))
     columns = [

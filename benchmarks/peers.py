@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.processes import Cost, Server
-from benchmarks.workloads import COMMIT_MS, FIRST_EVENT_MS, Workload
+from benchmarks.workloads import COMMIT_MS, FIRST_EVENT_MS, LATE_COMMITS, Workload
 
 ROOT: Final = Path(__file__).parents[1]
 _SOURCES: Final = os.pathsep.join([str(ROOT), *(str(ROOT / source) for source in ("core", "adapters", "spark_app"))])
@@ -131,13 +131,14 @@ def python_of_the_judges(place: Place) -> Server:
     return Server([str(judge_python()), "-m", "benchmarks.contestant"], environment, place.folder / "contestant.log")
 
 
-def build(place: Place, workload: Workload, stock: Server) -> None:
+def build(place: Place, workload: Workload) -> None:
     """The workload's table by stock Hudi, and what it holds after a compaction, by eventide. Nothing where it is there."""
     table, merged = place.table(workload), place.merged(workload)
     if not table.exists():
         unfinished = table.with_name(f"{table.name}-unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
-        stock.ask("build", path=str(unfinished), workload=_described(workload))
+        with stock_hudi(place) as stock:
+            stock.ask("build", path=str(unfinished), workload=_described(workload))
         unfinished.rename(table)
     if not merged.exists():
         with contestant(place) as server, place.copy_of(table) as copy:
@@ -168,6 +169,8 @@ def _make(place: Place, folder: Path, method: str, **arguments: object) -> None:
 
 def peers_of(workload: Workload) -> tuple[Peer, ...]:
     """Everybody at every task, those of one task beside each other."""
+    if workload.is_for_halves:
+        return tuple(_halves(workload))
     found: list[Peer] = []
     for codec in ("gzip", "zstd"):
         compacting = partial(Peer, task=f"compaction, {codec}", on_copy=True)
@@ -185,8 +188,6 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
                 changed("Delta, MERGE", start=delta, method="merge", table=Place.delta),
                 compacting("Delta, OPTIMIZE", start=delta, method="optimize", arguments=coded, table=Place.vectors),
             ]
-    half = {"codec": "gzip", "before_ms": workload.half_way_ms}
-    found.append(Peer("eventide, half of the logs", "compaction, gzip", contestant, "compact", half, on_copy=True))
     found += [
         Peer("eventide", "snapshot to Arrow", contestant, "snapshot", {}),
         Peer("hudi-rs", "snapshot to Arrow", contestant, "hudi_rs", {}),
@@ -208,8 +209,17 @@ def _stocks() -> Iterator[tuple[str, Callable[[Place], Server]]]:
         yield f"stock Hudi {version}", partial(stock_hudi, version=version)
 
 
+def _halves(workload: Workload) -> Iterator[Peer]:
+    """eventide alone: all of the logs, and the half that an event time retires."""
+    for codec in ("gzip", "zstd"):
+        compacting = partial(Peer, task=f"compaction, {codec}", start=contestant, method="compact", on_copy=True)
+        yield compacting("eventide", arguments={"codec": codec})
+        half = {"codec": codec, "before_ms": workload.half_way_ms}
+        yield compacting("eventide, half of the logs", arguments=half)
+
+
 def _described(workload: Workload) -> dict[str, Any]:
-    return asdict(workload) | {"first_event_ms": FIRST_EVENT_MS, "commit_ms": COMMIT_MS}
+    return asdict(workload) | {"first_event_ms": FIRST_EVENT_MS, "commit_ms": COMMIT_MS, "late_commits": LATE_COMMITS}
 
 
 def _link_data(source: str, target: str) -> None:

@@ -11,13 +11,14 @@ Blocks = Literal["avro", "parquet"]
 FULL_RECORDS: Final = 1_600_000
 FIRST_EVENT_MS: Final = 1_700_000_000_000
 COMMIT_MS: Final = 600_000
+LATE_COMMITS: Final = 3
 """The events of each commit lie in ten minutes of their own, but for one in twenty that is up to half an hour late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A table of `records` keys in `slices` file groups, then `upserts` commits that each touch `share` of them, and one
-    that deletes `deleted`. Everything after the first commit is log files.
+    that deletes `deleted`, if any. Everything after the first commit is log files.
     """
 
     name: str
@@ -33,9 +34,14 @@ class Workload:
     """The workload with the very same rows, where those are measured who know neither logs nor file groups."""
 
     @property
+    def is_for_halves(self) -> bool:
+        """Without deletes: those of stock Hudi have no event time, so a log of them is in every cut, with all below it."""
+        return not self.deleted
+
+    @property
     def half_way_ms(self) -> int:
-        """An event time before which half of the upserts lie, but for what came late in the others."""
-        return FIRST_EVENT_MS + (self.upserts // 2 + 1) * COMMIT_MS
+        """The greatest T that retires no more than half of the upserts' logs: nothing of the others lies before it."""
+        return FIRST_EVENT_MS + (self.upserts // 2 + 1 - LATE_COMMITS) * COMMIT_MS
 
 
 def workloads(records: int) -> dict[str, Workload]:
@@ -51,5 +57,7 @@ def workloads(records: int) -> dict[str, Workload]:
         Workload("decimals", records // 4, max(1, slices // 4), columns="decimals"),
         Workload("few-touched", records, slices, share=0.002, deleted=0.0002),
         Workload("one-large", records, 1, same_rows_as="avro-v6"),
+        Workload("halves-v6", records, slices, deleted=0, same_rows_as="avro-v6"),
+        Workload("halves-v9", records, slices, deleted=0, version=9, same_rows_as="avro-v6"),
     )
     return {workload.name: workload for workload in found}
