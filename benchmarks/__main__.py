@@ -11,6 +11,7 @@ import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from benchmarks.peers import ROOT, Peer, Place, build, build_for, peers_of
@@ -28,9 +29,11 @@ def main() -> None:
         "--rounds", type=int, default=3, help="everybody runs in a new process that many times; 0: no one"
     )
     parser.add_argument("--only", action="append", help="a workload; may be given several times")
-    parser.add_argument("--task", action="append", help="the beginning of a task's name; may be given several times")
     parser.add_argument(
-        "--peer", action="append", help="the beginning of a contestant's name; may be given several times"
+        "--task", action="append", help="a task, or a pattern (compaction*); may be given several times"
+    )
+    parser.add_argument(
+        "--peer", action="append", help="a contestant, or a pattern (stock*); may be given several times"
     )
     parser.add_argument("--place", type=Path, default=Path("build/benchmarks"), help="where tables and results lie")
     parser.add_argument("--samples", type=Path, help="the file of samples, in place of samples.jsonl there")
@@ -45,7 +48,9 @@ def main() -> None:
     samples = chosen.samples or place.folder / "samples.jsonl"
     for workload in (found[name] for name in chosen.only or found) if chosen.rounds else ():
         peers = [
-            peer for peer in peers_of(workload) if _begins(peer.task, chosen.task) and _begins(peer.name, chosen.peer)
+            peer
+            for peer in peers_of(workload)
+            if _is_chosen(peer.task, chosen.task) and _is_chosen(peer.name, chosen.peer)
         ]
         build(place, workload)
         build_for(place, workload, peers)
@@ -71,8 +76,8 @@ def measured(place: Place, workload: Workload, peers: list[Peer], rounds: int, f
     return samples
 
 
-def _begins(name: str, beginnings: Sequence[str] | None) -> bool:
-    return beginnings is None or name.startswith(tuple(beginnings))
+def _is_chosen(name: str, patterns: Sequence[str] | None) -> bool:
+    return patterns is None or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ the others.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,24 @@ class Contestant:
     def __init__(self) -> None:
         self._merged: list[tuple[str, Any]] = []
         self._spark: Any = None
+        self._engine: Any = None
 
-    def start_spark(self) -> None:
+    def use_threads(self, cores: int) -> None:
+        """Compactions run on so many cores, a slice a thread."""
+        from eventide.engine_local import LocalEngine
+
+        os.sched_setaffinity(0, range(cores))
+        self._engine = LocalEngine(cores)
+
+    def start_spark(self, cores: int) -> None:
+        """Compactions and queries run on so many cores, on Spark."""
+        os.sched_setaffinity(0, range(cores))
         from eventide.engine_spark import spark_session
 
-        self._spark = spark_session("local[2]")
+        self._engine = self._spark = spark_session(f"local[{cores}]")
 
     def compact(self, path: str, codec: str, before_ms: int | None = None) -> dict[str, int]:
-        """eventide's compaction, here or on Spark where that was started: of everything, or of what lies before a T."""
+        """eventide's compaction, on Spark where that was started: of everything, or of what lies before a T."""
         from eventide import Table
 
         options = {"hoodie.parquet.compression.codec": codec}
@@ -40,7 +51,7 @@ class Contestant:
             options["hoodie.compaction.target.io"] = str(1 << 30)
         table = Table.open(path, options)
         plan = table.plan_compaction() if before_ms is None else table.plan_compaction(before=before_ms)
-        return dict(table.compact(plan, engine=self._spark).metrics)
+        return dict(table.compact(plan, engine=self._engine).metrics)
 
     def snapshot(self, path: str) -> int:
         from eventide import Table

@@ -50,7 +50,7 @@ class Axis:
 
 AXES = (
     Axis("logs", (2, 6, 12, 50), Point(share=0.02)),
-    Axis("records", (50_000, 200_000, 1_000_000, 3_000_000), Point(logs=2, share=0.01)),
+    Axis("records", (50_000, 200_000, 1_000_000, 3_000_000, 10_000_000), Point(logs=2, share=0.01)),
     Axis("columns", (8, 32, 100, 200), Point(records=100_000)),
     Axis("share", (0.0, 0.002, 0.02, 0.1, 0.5), Point(logs=2)),
     Axis("slices", (1, 4, 16, 64), Point(records=640_000, logs=2)),

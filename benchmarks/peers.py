@@ -71,6 +71,7 @@ class Peer:
     arguments: dict[str, Any]
     on_copy: bool = False
     first: str | None = None
+    cores: int = 2
     holds_merged: bool = False
     table: Callable[[Place, Workload], Path] = Place.table
     wants_changes: bool = False
@@ -79,7 +80,7 @@ class Peer:
         """What it costs in a new process, and then what it costs again."""
         with self.start(place) as server:
             if self.first is not None:
-                server.ask(self.first)
+                server.ask(self.first, cores=self.cores)
             if self.holds_merged:
                 server.ask("hold_merged", path=str(place.merged(workload)))
             table, arguments = self.table(place, workload), dict(self.arguments)
@@ -182,6 +183,13 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
         versioned = coded | {"version": workload.version}
         found += [compacting(name, start=start, method="compact", arguments=versioned) for name, start in _stocks()]
         if workload.same_rows_as is None:
+            ours = partial(compacting, method="compact", arguments=coded)
+            on_spark = partial(ours, start=python_of_the_judges, first="start_spark")
+            found += [
+                ours("eventide, one core", start=contestant, first="use_threads", cores=1),
+                on_spark("eventide on Spark"),
+                on_spark("eventide on Spark, one core", cores=1),
+            ]
             changed = partial(compacting, arguments=coded, wants_changes=True)
             found += [
                 changed("DuckDB", start=python_of_the_judges, method="duckdb"),
@@ -192,13 +200,13 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
         Peer("eventide", "snapshot to Arrow", contestant, "snapshot", {}),
         Peer("hudi-rs", "snapshot to Arrow", contestant, "hudi_rs", {}),
     ]
-    on_spark = partial(Peer, start=python_of_the_judges, first="start_spark", arguments={})
+    reading = partial(Peer, start=python_of_the_judges, first="start_spark", arguments={})
     snapshot, read_optimized = "snapshot in Spark", "read-optimized in Spark"
     found += [
-        on_spark("eventide", snapshot, method="snapshot_in_spark"),
+        reading("eventide", snapshot, method="snapshot_in_spark"),
         *(Peer(name, snapshot, start, "read", {"query": "snapshot"}) for name, start in _stocks()),
-        on_spark("eventide", read_optimized, method="read_optimized_in_spark"),
-        on_spark("Spark's parquet reader", read_optimized, method="parquet_in_spark"),
+        reading("eventide", read_optimized, method="read_optimized_in_spark"),
+        reading("Spark's parquet reader", read_optimized, method="parquet_in_spark"),
         *(Peer(name, read_optimized, start, "read", {"query": "read_optimized"}) for name, start in _stocks()),
     ]
     return tuple(found)
