@@ -16,7 +16,8 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,7 +48,7 @@ class _Clock:
 
 
 class _Lock:
-    """The lock of a table that nobody else has."""
+    """The lock of a table that nobody else has, and its own lease."""
 
     def acquire(self) -> Self:
         return self
@@ -60,33 +61,42 @@ class _Lock:
     def check(self) -> None: ...
 
 
+@dataclass(slots=True)
+class Meter:
+    """What each service cost, by name. The profile of the one that is named goes to stderr."""
+
+    storage: MadeStorage
+    profiled: str | None
+    found: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def run(self, name: str, service: Callable[[], Any]) -> Any:
+        calls = self.storage.calls.copy()
+        profile = cProfile.Profile() if name == self.profiled else None
+        wall, cpu = time.perf_counter(), time.process_time()
+        if profile is not None:
+            profile.enable()
+        answer = service()
+        if profile is not None:
+            profile.disable()
+            pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(35)
+        self.found[name] = {
+            "cpu_s": round(time.process_time() - cpu, 3),
+            "wall_s": round(time.perf_counter() - wall, 3),
+            "peak_mb": round(_peak_mb()),
+            "calls": dict(self.storage.calls - calls),
+        }
+        return answer
+
+
 def measure(table: MadeTable, profiled: str | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         storage = MadeStorage(table, Path(folder))
         storage.make()
         gc.collect()
         before = _peak_mb()
-        found: dict[str, Any] = {}
-
-        def run(name: str, service: Callable[[], Any]) -> Any:
-            calls = storage.calls.copy()
-            profile = cProfile.Profile() if name == profiled else None
-            wall, cpu = time.perf_counter(), time.process_time()
-            if profile is not None:
-                profile.enable()
-            answer = service()
-            if profile is not None:
-                profile.disable()
-                pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(35)
-            found[name] = {
-                "cpu_s": round(time.process_time() - cpu, 3),
-                "wall_s": round(time.perf_counter() - wall, 3),
-                "peak_mb": round(_peak_mb()),
-                "calls": dict(storage.calls - calls),
-            }
-            return answer
-
-        app, request = _application(storage), CompactionRequest(table.middle_ms, None, LinkChoice.AUTO)
+        meter = Meter(storage, profiled)
+        found, run = meter.found, meter.run
+        app, request = application_over(storage), CompactionRequest(table.middle_ms, None, LinkChoice.AUTO)
         draft: DraftPlan = run("plan", lambda: app.scheduler.plan(request))
         assert len(draft.plan.operations) == table.groups, draft.idle
         run("plan again", lambda: app.scheduler.plan(request))
@@ -103,10 +113,10 @@ def measure(table: MadeTable, profiled: str | None) -> dict[str, Any]:
         return found
 
 
-def _application(storage: MadeStorage) -> Application:
+def application_over(storage: MadeStorage, options: Mapping[str, str] = {}) -> Application:
     return assemble(
         storage.root,
-        {"hoodie.payload.event.time.field": "ts"},
+        {"hoodie.payload.event.time.field": "ts", **options},
         storage=storage,
         lock=_Lock(),
         clock=_Clock(),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro_schema import arrow_schema, with_meta_fields
 from eventide_adapters.format.log_writer import encode_data_block
@@ -114,6 +115,12 @@ class MadeTable:
         noted = ("ts", EventTimeRange(least, greatest)) if self.is_ours else None
         return encode_data_block(requested(commit), SCHEMA, pa.Table.from_pylist(rows, arrow_schema(full)), noted)
 
+    def base_bytes(self) -> bytes:
+        """The content of each base file. It is small: a listing says that they are large."""
+        sink = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist([], arrow_schema(with_meta_fields(SCHEMA))), sink)
+        return sink.getvalue()
+
     def _base_stat(self, partition: str, file_id: str) -> WriteStat:
         return WriteStat(
             file_id,
@@ -211,15 +218,17 @@ class MadeStorage:
         file = self._folder / path.rpartition("/")[2]
         if path.startswith(".hoodie/") and file.exists():
             return file.read_bytes()
+        if path.startswith(f"{self.table.timeline_path}/") and path.endswith((".deltacommit.requested", ".inflight")):
+            return b""
         raise MissingFileError(f"there is no file {path!r} in {self.root}")
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         self.calls["read_range"] += 1
-        return self._log(path)[offset : offset + length]
+        return self._content(path)[offset : offset + length]
 
     def open_input(self, path: str) -> BinaryIO:
         self.calls["open_input"] += 1
-        return io.BytesIO(self._log(path))
+        return io.BytesIO(self._content(path))
 
     def open_output(self, path: str) -> OutputFile:
         raise AssertionError(f"nothing writes {path} while a plan is made")
@@ -242,8 +251,13 @@ class MadeStorage:
     def delete(self, path: str) -> bool:
         return self.written.pop(path, None) is not None
 
-    def _log(self, path: str) -> bytes:
-        parts = path.rpartition("/")[2].split("_")
+    def _content(self, path: str) -> bytes:
+        name = path.rpartition("/")[2]
+        if path in self.written:
+            return self.written[path]
+        if name.endswith(".parquet"):
+            return _base_bytes(self.table)
+        parts = name.split("_")
         commit = int(parts[1].rpartition(".")[2]) if self.table.version < 8 else self._commit_of[parts[1].split(".")[0]]
         return _log_bytes(self.table, commit)
 
@@ -267,6 +281,11 @@ def event_times(commit: int) -> tuple[int, int]:
 @functools.cache
 def _log_bytes(table: MadeTable, commit: int) -> bytes:
     return table.log_bytes(commit)
+
+
+@functools.cache
+def _base_bytes(table: MadeTable) -> bytes:
+    return table.base_bytes()
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import Any
 from eventide.bootstrap import Application
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import ConfigError, EventideError
+from eventide_core.errors import ConfigError
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
@@ -105,33 +105,16 @@ def describe(application: Application) -> TableDescription:
     if field is None:
         problems = dict.fromkeys((log.path for log in logs), f"no event-time field is known: give {EVENT_TIME_FIELD}")
     elif logs:
-        facts, problems = _log_facts(application, state, field, logs)
+        shape = state.shape(field)
+        proof = are_stats_proof(shape.schema, field, application.options)
+        facts, errors = application.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
+        problems = {path: str(error) for path, error in errors.items()}
     plans = {
         instant.requested_time: files.plan(state.config, instant.requested_time)
         for instant in state.timeline.pending
         if instant.action is Action.COMPACTION
     }
     return TableDescription(files.storage.root, state, field, facts, problems, plans)
-
-
-def _log_facts(
-    application: Application, state: TableState, field: str, logs: list[LogFile]
-) -> tuple[dict[str, LogFacts], dict[str, str]]:
-    reader = application.freshness.facts
-    shape = state.shape(field)
-    proof = are_stats_proof(shape.schema, field, application.options)
-    try:
-        return reader.read(state, shape, logs, are_stats_proof=proof), {}
-    except EventideError:
-        # One by one, to tell which.
-        facts: dict[str, LogFacts] = {}
-        problems: dict[str, str] = {}
-        for log in logs:
-            try:
-                facts.update(reader.read(state, shape, [log], are_stats_proof=proof))
-            except EventideError as error:
-                problems[log.path] = str(error)
-        return facts, problems
 
 
 def _instant(instant: Instant) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from eventide_core.config import (
     LinkChoice,
     Options,
 )
+from eventide_core.service.log_facts import LogFactsReader
 
 T = 1_700_002_204_000
 STATS = {TRACK_EVENT_TIMES: "true", LOG_EVENT_TIMES: "false", EVENT_TIME_FIELD: "ms"}
@@ -130,3 +131,25 @@ def test_logs_that_nothing_tells_of_are_read_once_a_process_until_a_compaction_l
     assert application.freshness.now(application.state()).watermark_ms == T + 115
     assert len(told.logs()) == 3
     assert opened(storage) == {}
+
+
+def test_partitions_are_told_apart_after_all_logs_were_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told("costs by partition", STATS)
+    found = {"id": ["a", "b"], "part": ["q", "r"], "ms": [T + 7, T + 200]}
+    told.table.upsert(pa.table(found, schema=told.schema))
+    told.table.compact(told.table.plan_compaction(T + 100, link_mode=LinkChoice.COPY))
+    late = {"id": ["c", "d", "c"], "part": ["q", "r", "r"], "ms": [T + 50, T + 60, T + 70]}
+    told.table.upsert(pa.table(late, schema=told.schema))
+    application, _ = told.process()
+    questions: list[int] = []
+    read = LogFactsReader.read
+
+    def counting(self: LogFactsReader, state: Any, shape: Any, logs: Any, *, are_stats_proof: bool) -> Any:
+        questions.append(len(wanted := tuple(logs)))
+        return read(self, state, shape, wanted, are_stats_proof=are_stats_proof)
+
+    monkeypatch.setattr(LogFactsReader, "read", counting)
+    fresh = application.freshness.by_partition(application.state())
+    assert questions == [len(told.logs())]
+    told_of = {partition: (one.watermark_ms, one.late_records) for partition, one in fresh.items()}
+    assert told_of == {"part=p": (T + 100, 0), "part=q": (T + 50, 1), "part=r": (T + 60, 2)}

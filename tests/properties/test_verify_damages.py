@@ -368,7 +368,7 @@ def test_a_missing_file_is_found_by_the_savepoint_and_the_plan_that_need_it(vers
 
 
 def test_a_late_record_that_its_write_stat_hides_is_found_by_reading_records() -> None:
-    """The option says that stats of this field can be trusted; the planner and the watermark then believe them."""
+    """The commit says that its stats are those of this field; the planner and the watermark then believe them."""
     bench = Bench("verify-damages", {**OPTIONS, EVENT_TIME_FIELD: "ms"})
     story = Story.begin(replace(LAYOUTS[9], has_block_event_times=True), bench.storage, bench.clock)
     story.commit((put("k0", 1, "base"),))
@@ -380,10 +380,16 @@ def test_a_late_record_that_its_write_stat_hides_is_found_by_reading_records() -
     moment = bench.moment()
     assert verified(bench, moment).ok
     files = dict(moment.files)
-    path = next(p for p in files if f"_{late}.log." in p)
-    bounds = f"{EPOCH_MS + 7}".encode()
-    assert bounds in files[path].data, "the block's header bears its event times"
-    files[path] = MemoryFile(files[path].data.replace(bounds, f"{EPOCH_MS + 77}".encode()[: len(bounds)]), 1)
+    path = next(p for p in files if f"/{late}_" in p)
+    commit = CODEC.decode_commit(files[path].data, path)
+    assert {stat.min_event_time_ms for stat in commit.stats} == {EPOCH_MS + 7}
+    stats = {
+        partition: tuple(
+            replace(stat, min_event_time_ms=EPOCH_MS + 77, max_event_time_ms=EPOCH_MS + 77) for stat in told
+        )
+        for partition, told in commit.write_stats.items()
+    }
+    files[path] = MemoryFile(CODEC.encode_commit(replace(commit, write_stats=stats), 9), 1)
     found = verified(bench, Moment(files, moment.time_ms))
     assert {check.name for check in found.failed} == {"event-times", "read-optimized"}, told(found)
 

@@ -5,12 +5,17 @@ import shutil
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.format.metadata_table import HudiMetadataTable
+from eventide_adapters.storage.faulty import FaultyStorage
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import BUCKETS, Options
 from eventide_core.errors import BusyError, RefusedError
 from eventide_core.table.instant import Action
 from golden.histories import EPOCH_MS
@@ -199,3 +204,26 @@ def test_the_metadata_table_names_what_a_rollback_leaves(name: str, tmp_path: Pa
         if ".log." in file.name or file.name.endswith(".parquet"):
             present[file.partition][file.name] = file.size
     assert {partition: dict(found) for partition, found in listed.items()} == present
+
+
+def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups() -> None:
+    uri, options = "memory://rolled back", {BUCKETS: "4"}
+    columns: list[pa.Field[Any]] = [
+        pa.field("id", pa.string()),
+        pa.field("part", pa.string()),
+        pa.field("ms", pa.int64()),
+    ]
+    schema = pa.schema(columns)
+    table = Table.create(
+        uri, schema=schema, record_key="id", partition="part", ordering="ms", version=6, options=options
+    )
+    keys = [f"k{number}" for number in range(20)]
+    for ms in (1, 2):
+        result = table.upsert(pa.table({"id": keys, "part": ["a"] * 20, "ms": [ms] * 20}, schema=schema))
+    storage = FaultyStorage(open_storage(uri, Options(options)))
+    assemble(uri, options, storage=storage).rollback.undo(result.instant)
+    (instant,) = table.state().timeline.writes
+    written = [log for found in table.state().view.latest_slices() for log in found.log_files]
+    assert len(written) == 8, "a log that was taken back, and what takes it back, in each file group"
+    assert set(table.snapshot().to_arrow()["ms"].to_pylist()) == {1}, instant
+    assert sum(found.kind == "list" and found.path == "part=a" for found in storage.reads) == 2

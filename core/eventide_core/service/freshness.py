@@ -1,10 +1,11 @@
 """How fresh the read-optimized table is now, and will be when a compaction commits."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from eventide_core.action.freshness import NO_CUT, Freshness, freshness
+from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
 from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
@@ -13,8 +14,11 @@ from eventide_core.service.table import TableState
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
 
 _NONE: Final[Mapping[str, int]] = {}
+_WORTH_TASKS: Final = 8  # fewer logs are read one after another
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,21 @@ class FreshnessReader:
         return self._of(state, state.cut_ms, _live_logs(state))
 
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
-        """The freshness of each partition that has records."""
+        """The freshness of each partition that has records. The logs are asked for together, as for the whole table."""
         cut_ms = state.cut_ms
-        logs: dict[str, list[LogFile]] = {}
+        paths: dict[str, list[str]] = {found.partition: [] for found in state.view.latest_slices()}
         for found in state.view.latest_slices():
-            logs.setdefault(found.partition, []).extend(found.log_files)
-        return {partition: self._of(state, cut_ms, logs[partition]) for partition in sorted(logs)}
+            paths[found.partition] += [log.path for log in found.log_files]
+        facts = self._facts(state, _live_logs(state))
+        late = self._late_records(state, cut_ms, facts)
+        return {
+            partition: freshness(
+                cut_ms,
+                [facts[path].waiting for path in paths[partition] if path in facts],
+                sum(late.get(path, 0) for path in paths[partition]),
+            )
+            for partition in sorted(paths)
+        }
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
         """The freshness that holds once the plan's compaction has committed over this state."""
@@ -49,28 +62,57 @@ class FreshnessReader:
         self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile], early: Mapping[str, int] = _NONE
     ) -> Freshness:
         """`early`: up to where a log's records are about to be merged, by path."""
+        facts = {
+            path: replace(fact, waiting=fact.waiting.since(early[path])) if path in early else fact
+            for path, fact in self._facts(state, logs).items()
+        }
+        late = self._late_records(state, cut_ms, facts)
+        return freshness(cut_ms, (fact.waiting for fact in facts.values()), sum(late.values()))
+
+    def _facts(self, state: TableState, logs: Iterable[LogFile]) -> dict[str, LogFacts]:
+        """The facts of those logs that count, by path."""
         wanted = tuple(logs)
         if not wanted:
-            return freshness(cut_ms, (), 0)
-        name = event_time_field_of(state, self.options)
-        shape = state.shape(name)
-        proof = are_stats_proof(shape.schema, name, self.options)
+            return {}
+        shape = self._shape(state)
+        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
         blocks = state.blocks()
         told = self.facts.read(state, shape, wanted, are_stats_proof=proof)
         # On version 6 the log of a write that was rolled back stays, beside the block that takes it back; and that alone
         # tells it from a committed one, once both are archived.
         taken_back = {instant for fact in told.values() for instant in fact.taken_back}
-        facts = {
+        return {
             path: fact
             for path, fact in told.items()
             if any(blocks.accepts(instant) for instant in fact.instants - taken_back)
         }
+
+    def _late_records(self, state: TableState, cut_ms: int | None, facts: Mapping[str, LogFacts]) -> dict[str, int]:
+        """How many records before the cut each late log holds, by path; they are read to be counted."""
         if cut_ms is None:
-            return freshness(None, (fact.waiting for fact in facts.values()), 0)
-        waiting = {p: fact.waiting.since(early[p]) if p in early else fact.waiting for p, fact in facts.items()}
-        late = [fact.log for p, fact in facts.items() if _has_records_before(waiting[p], cut_ms)]
-        late_records = sum(self.content.count_before(log, shape, cut_ms, blocks) for log in late)
-        return freshness(cut_ms, waiting.values(), late_records)
+            return {}
+        late = [fact.log for fact in facts.values() if _has_records_before(fact.waiting, cut_ms)]
+        if not late:
+            return {}
+        count = _CountBefore(self.content, self._shape(state), cut_ms, state.blocks())
+        counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
+        return dict(zip((log.path for log in late), counts, strict=True))
+
+    def _shape(self, state: TableState) -> RecordShape:
+        return state.shape(event_time_field_of(state, self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class _CountBefore:
+    """A picklable call of LogContent.count_before."""
+
+    content: LogContent
+    shape: RecordShape
+    threshold_ms: int
+    blocks: BlockFilter
+
+    def __call__(self, log: LogFile) -> int:
+        return self.content.count_before(log, self.shape, self.threshold_ms, self.blocks)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from eventide_core.action.slice_selection import LogFacts
+from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.needed_files import LEFT_OVER_VERSION
 from eventide_core.service.table import TableState
@@ -39,6 +40,23 @@ class LogFactsReader:
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> dict[str, LogFacts]:
         """The facts of each log, by path. `are_stats_proof`: what a write stat of Hudi says holds for every record."""
+        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=False)[0]
+
+    def read_each(
+        self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
+    ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
+        """The same; and of the logs that cannot be read, what was raised for them, by path."""
+        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=True)
+
+    def _read(
+        self,
+        state: TableState,
+        shape: RecordShape,
+        logs: Iterable[LogFile],
+        *,
+        are_stats_proof: bool,
+        tells_errors: bool,
+    ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
         wanted = tuple(logs)
         self._forget_gone(state)
         unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
@@ -46,7 +64,11 @@ class LogFactsReader:
             told = told_by_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
             self._known.update({(path, told[path].log.size, shape.event_time_field): told[path] for path in told})
             unknown = [log for log in unknown if log.path not in told]
-        for log, summary in zip(unknown, self._summarize(unknown, shape), strict=True):
+        problems: dict[str, EventideError] = {}
+        for log, summary in zip(unknown, self._summarize(unknown, shape, tells_errors), strict=True):
+            if isinstance(summary, EventideError):
+                problems[log.path] = summary
+                continue
             self._known[log.path, log.size, shape.event_time_field] = LogFacts(
                 log,
                 summary.event_times,
@@ -57,9 +79,10 @@ class LogFactsReader:
                 summary.has_merged_block,
                 waiting=summary.event_times,
             )
-        known = [self._known[log.path, log.size, shape.event_time_field] for log in wanted]
+        readable = (log for log in wanted if log.path not in problems)
+        known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
         in_base = _in_base(state, known)
-        return {fact.log.path: _still_waiting(fact, in_base) for fact in known}
+        return {fact.log.path: _still_waiting(fact, in_base) for fact in known}, problems
 
     def _forget_gone(self, state: TableState) -> None:
         """Lets the facts of logs go that are no longer there: a service asks for as long as it lives."""
@@ -78,8 +101,10 @@ class LogFactsReader:
         self.engine.map(_CheckBlocks(self.content, blocks), _portions(unchecked))
         self._checked = set(asked)
 
-    def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary]:
-        portions = self.engine.map(_Summarize(self.content, shape), _portions(logs))
+    def _summarize(
+        self, logs: Sequence[LogFile], shape: RecordShape, tells_errors: bool
+    ) -> list[LogSummary | EventideError]:
+        portions = self.engine.map(_Summarize(self.content, shape, tells_errors), _portions(logs))
         return [summary for portion in portions for summary in portion]
 
 
@@ -97,13 +122,22 @@ class _CheckBlocks:
 
 @dataclass(frozen=True, slots=True)
 class _Summarize:
-    """A picklable call of LogContent.summarize."""
+    """A picklable call of LogContent.summarize. `tells_errors` instead of raising them."""
 
     content: LogContent
     shape: RecordShape
+    tells_errors: bool
 
-    def __call__(self, logs: Sequence[LogFile]) -> list[LogSummary]:
-        return [self.content.summarize(log, self.shape) for log in logs]
+    def __call__(self, logs: Sequence[LogFile]) -> list[LogSummary | EventideError]:
+        return [self._summary(log) for log in logs]
+
+    def _summary(self, log: LogFile) -> LogSummary | EventideError:
+        try:
+            return self.content.summarize(log, self.shape)
+        except EventideError as error:
+            if not self.tells_errors:
+                raise
+            return error
 
 
 def _portions(items: Sequence[T]) -> list[Sequence[T]]:

@@ -13,7 +13,7 @@ Order of writes, as Hudi has it, and what a crash after each leaves:
 8. Markers and heartbeat of the target. A crash before leaves those, which nobody heeds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
@@ -123,27 +123,45 @@ class RollbackRunner:
 
     def _take_back(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
         """Writes the command blocks; what the rollback does to each partition, the same in every run."""
-        found: dict[str, RolledBackPartition] = {}
+        requests: dict[str, list[RollbackRequest]] = {}
         for request in plan.requests:
-            known = found.get(request.partition, RolledBackPartition())
-            logs = dict(known.rollback_logs)
-            if request.log_blocks:
-                written = self._command_log(plan, request, lease)
-                logs[written.name] = written.size
-            found[request.partition] = RolledBackPartition(
-                known.deleted + request.deleted, logs, {**known.failed_logs, **request.log_blocks}
+            requests.setdefault(request.partition, []).append(request)
+        return {
+            partition: RolledBackPartition(
+                tuple(name for request in found for name in request.deleted),
+                self._command_logs(plan, partition, [request for request in found if request.log_blocks], lease),
+                {name: size for request in found for name, size in request.log_blocks.items()},
             )
-        return found
+            for partition, found in requests.items()
+        }
 
-    def _command_log(self, plan: RollbackPlan, request: RollbackRequest, lease: Lease) -> DataFile:
-        """The log that takes the target's blocks back: the one that an earlier run wrote, or a new one."""
+    def _command_logs(
+        self, plan: RollbackPlan, partition: str, requests: Sequence[RollbackRequest], lease: Lease
+    ) -> dict[str, int]:
+        """The sizes of the logs that take the target's blocks back, by name. The partition is listed once for all."""
+        logs: dict[tuple[str, str], list[DataFile]] = {}
+        for entry in self.files.storage.list(partition) if requests else ():
+            file = DataFile(partition, entry.path, entry.size)
+            if isinstance(file.parsed, LogFileName):
+                logs.setdefault((file.parsed.file_id, file.parsed.instant), []).append(file)
+        written = (
+            self._command_log(plan, request, logs.get((request.file_id, request.base_instant), ()), lease)
+            for request in requests
+        )
+        return {file.name: file.size for file in written}
+
+    def _command_log(
+        self, plan: RollbackPlan, request: RollbackRequest, logs: Iterable[DataFile], lease: Lease
+    ) -> DataFile:
+        """The log that takes the target's blocks back: the one that an earlier run wrote, or a new one.
+
+        `logs` are those of the slice.
+        """
         storage = self.files.storage
         last = 0
-        for entry in storage.list(request.partition):
-            file = DataFile(request.partition, entry.path, entry.size)
-            log = LogFileName.parse(file.name)
-            if log is None or (log.file_id, log.instant) != (request.file_id, request.base_instant):
-                continue
+        for file in logs:
+            log = file.parsed
+            assert isinstance(log, LogFileName)
             if log.write_token == _COMMAND_TOKEN and takes_back(storage, file, plan.target.instant):
                 return file
             last = max(last, log.version)

@@ -261,17 +261,11 @@ class FactsReader:
 
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
         """Those of the logs of the latest slices that can be read."""
-        reader = self.freshness.facts
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
         logs = [log for found in state.view.latest_slices() for log in found.log_files]
-        try:
-            return reader.read(state, shape, logs, are_stats_proof=proof)
-        except EventideError as error:
+        facts, errors = self.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
+        for error in errors.values():
             _require_damage(error)
-        facts: dict[str, LogFacts] = {}
-        for log in logs:  # one by one, to tell which
-            with _Noting({}, log.path):
-                facts |= reader.read(state, shape, (log,), are_stats_proof=proof)
         return facts
 
     def _indexed(self, config: TableConfig, timeline: Timeline) -> tuple[Mapping[str, int] | None, str | None]:
