@@ -1,4 +1,4 @@
-"""A task that answers what is wrong with a file instead of failing for it."""
+"""Answers what is wrong with a file instead of failing for it; a failing world still raises."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +27,28 @@ class Attempt(Generic[T, R]):
         try:
             return self.function(item)
         except EventideError as error:
-            if error.exit_code == StorageError.exit_code:
-                raise
+            require_damage(error)
             return Problem(str(error))
+
+
+class Noting:
+    """Writes down why a file cannot be read, and goes on: what cannot be read has a check that says so."""
+
+    def __init__(self, unreadable: dict[str, str], path: str) -> None:
+        self._unreadable, self._path = unreadable, path
+
+    def __enter__(self) -> None:
+        """Nothing has been read yet."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if not isinstance(error, EventideError):
+            return False
+        require_damage(error)
+        self._unreadable[self._path] = str(error)
+        return True
+
+
+def require_damage(error: EventideError) -> None:
+    """Raises what is the world's fault, not the table's."""
+    if error.exit_code == StorageError.exit_code:
+        raise error
