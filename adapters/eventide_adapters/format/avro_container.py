@@ -8,6 +8,7 @@ holds exactly one record, what is compressed is inflated up to the cap, and a sc
 few bytes (recursive types, lists whose items take no bytes) is refused, as Hudi has none.
 """
 
+import hashlib
 import io
 import json
 import zlib
@@ -63,9 +64,11 @@ def read_container(data: bytes, path: str) -> Document:
 
 
 def write_container(schema: Schema, record: dict[str, Any]) -> bytes:
-    """The container of one record, uncompressed as Hudi writes it."""
+    """The container of one record, uncompressed as Hudi writes it. The same record makes the same bytes."""
     stream = io.BytesIO()
-    fastavro.writer(stream, schema, [record])
+    # Avro would draw the mark that tells blocks apart. There is one block, and a write that is repeated is the same one.
+    mark = hashlib.md5(repr(schema).encode(), usedforsecurity=False).digest()
+    fastavro.writer(stream, schema, [record], sync_marker=mark)
     return stream.getvalue()
 
 
