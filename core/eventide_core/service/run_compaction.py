@@ -110,8 +110,11 @@ class CompactionRunner:
         progress.start("compacting", len(tasks))
         try:
             results = self.engine.map(self.merger, tasks, on_done=progress.advance)
-        except EventideError:
-            self._sweep_after_rollback(plan)
+        except EventideError as failure:
+            if self._sweep_after_rollback(plan):
+                raise PlanMismatchError(
+                    f"the plan at {plan.instant} was rolled back while it ran; nothing of it is left: plan again"
+                ) from failure
             raise
         try:
             self._complete(plan, results)
@@ -121,14 +124,15 @@ class CompactionRunner:
             self._sweep_after_rollback(plan)
             raise
 
-    def _sweep_after_rollback(self, plan: CompactionPlan) -> None:
-        """What this process made after another one had rolled the plan back goes, too: nobody else would remove it."""
+    def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
+        """Whether another process rolled the plan back. Then what this one made since goes, too: nobody else removes it."""
         if not is_rolled_back(self.files.storage, plan.instant):
-            return
+            return False
         for path in made_files(plan):
             self.files.storage.delete(path)
         remove_markers(self.files.storage, plan)
         remove_orphaned_inflight(self.files, plan.instant)
+        return True
 
     def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan | None:
         """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
@@ -276,7 +280,7 @@ class CompactionRunner:
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
         found = state.timeline.find(instant) or state.archive.find(instant)
-        if found is None:
+        if found is None or not found.is_completed:
             raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
         stats = state.commit(found).stats
         bases = [stat for stat in stats if stat.log_version is None]
