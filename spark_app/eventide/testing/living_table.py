@@ -129,9 +129,7 @@ class LivingTable:
             self._undo("undo", self.account.completed[-1].instant, crash_at)
 
     def clean(self, retained: int, crash_at: int | None = None) -> None:
-        writes = sorted(completed_instants(self.files))
-        if len(writes) > retained:
-            self._retained_from = max(self._retained_from, writes[-retained])
+        self._give_up(retained)
         self._step("clean", lambda a: _ignored(a.cleaner.clean(retained)), crash_at, (BusyError,), removes=True)
 
     def save(self, crash_at: int | None = None) -> None:
@@ -162,8 +160,10 @@ class LivingTable:
     def archive(self, crash_at: int | None = None) -> None:
         self._step("archive", lambda a: _ignored(a.archiver.archive()), crash_at, (BusyError,), archives=True)
 
-    def take_note(self, changes: Commit) -> None:
-        """Of what others did to the table, one of whom may have written these changes."""
+    def take_note(self, changes: Commit, retained: int | None = None) -> None:
+        """Of what others did to the table: one may have written these changes, one have cleaned but so many commits."""
+        if retained is not None:
+            self._give_up(retained)
         self.account.last_plan = None
         self.account.keep(self.bench.process(), self.files, changes, archives=False, ignorantly=False)
         self._before = {}
@@ -194,6 +194,12 @@ class LivingTable:
             )
         )
         self._before = files
+
+    def _give_up(self, retained: int) -> None:
+        """What a clean may take from the history: nothing is promised of it any more."""
+        writes = sorted(completed_instants(self.files))
+        if len(writes) > retained:
+            self._retained_from = max(self._retained_from, writes[-retained])
 
     def _is_being_rolled_back(self, instant: str) -> bool:
         outcome = self.files.get(f"{OUTCOMES_PREFIX}{instant}.outcome")
