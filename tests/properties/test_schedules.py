@@ -95,9 +95,9 @@ class Scene:
         assert not left, f"{left} are left"
 
 
-def scene(layout: Layout, *, has_plan: bool, is_cleaned: bool = False) -> Scene:
+def scene(layout: Layout, *, has_plan: bool, is_cleaned: bool = False, link: LinkChoice = LinkChoice.COPY) -> Scene:
     """`is_cleaned`: there is an older slice, too, which a clean takes away."""
-    table = LivingTable(layout, LinkChoice.COPY, "schedules")
+    table = LivingTable(layout, link, "schedules")
     table.write((put("k0", 1, "base"), put("k1", 1, "base")))
     if is_cleaned:
         table.write((put("k1", 1, "old"),))
@@ -119,14 +119,21 @@ class Pair:
     actors: Callable[[Scene], tuple[Protocol, Protocol]]
     has_plan: bool = True
     is_cleaned: bool = False
+    link: LinkChoice = LinkChoice.COPY
     is_long: bool = False
     refusals: tuple[type[EventideError], ...] = (BusyError,)
+
+    def scene(self, layout: Layout) -> Scene:
+        return scene(layout, has_plan=self.has_plan, is_cleaned=self.is_cleaned, link=self.link)
 
 
 PAIRS = {
     "compactor and writer": Pair(lambda s: (s.compactor, s.writer), is_long=True),
     "compactor and compactor": Pair(lambda s: (s.compactor, s.compactor), is_long=True),
     "compactor and cleaner": Pair(lambda s: (s.compactor, s.cleaner), is_cleaned=True, is_long=True),
+    "compactor with links and cleaner": Pair(
+        lambda s: (s.compactor, s.cleaner), is_cleaned=True, link=LinkChoice.SYMLINK, is_long=True
+    ),
     # A file is missing to one who has committed and tells of it, while it is rolled back.
     "compactor and rollback": Pair(
         lambda s: (s.compactor, s.undoer),
@@ -143,7 +150,7 @@ PAIRS = {
 def test_two_at_once_keep_every_promise_in_every_order(name: str, layout: Layout) -> None:
     pair = PAIRS[name]
     bound = FEW_SWITCHES if pair.is_long else None
-    explored = go_through(scene(layout, has_plan=pair.has_plan, is_cleaned=pair.is_cleaned), pair, bound)
+    explored = go_through(pair.scene(layout), pair, bound)
     assert explored.interleavings > 1
     which = "all" if bound is None else f"at most {bound} switches"
     reached(f"schedules: {name}, v{layout.version}, {which}: situations", explored.situations)
@@ -179,9 +186,9 @@ def test_an_order_in_which_a_plan_takes_the_log_of_a_pending_write_is_found(monk
     with monkeypatch.context() as patch:
         (mutant,) = (mutant for mutant in MUTANTS if mutant.number == "11")
         mutant.is_wrong(patch)
-        go_through(scene(LAYOUTS[0], has_plan=False), pair, 0)
+        go_through(pair.scene(LAYOUTS[0]), pair, 0)
         with pytest.raises(AssertionError, match=r"I[13], "):
-            go_through(scene(LAYOUTS[0], has_plan=False), pair, 1)
+            go_through(pair.scene(LAYOUTS[0]), pair, 1)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"v{layout.version}")
