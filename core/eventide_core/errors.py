@@ -139,6 +139,15 @@ class RecordDecodeError(EventideError, ValueError):
     exit_code = 2
 
 
+class ResourceLimitError(EventideError, MemoryError):
+    """A file would take far more memory to read than any file of Hudi's: it says so itself, or memory has run out.
+
+    Find out who wrote the file that the message names; where it is meant so, read it with more memory, or with Hudi.
+    """
+
+    exit_code = 3
+
+
 class MissingFileError(EventideError, FileNotFoundError):
     """A file that the timeline or a plan names is not there.
 

@@ -8,8 +8,10 @@
 1. A question about an instant reads the files whose names' range holds it, and of these the columns that say times and
    actions; they are kept, as a file never changes.
 2. Metadata are read one row group at a time, and the last group is kept: who asks for one commit asks for its neighbours.
+3. Texts come as dictionaries, so that one that many rows point to takes its room once; one that is too long is refused.
 """
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.archived_lsm_writer import append_actions
 from eventide_adapters.format.document import corrupt
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec, read_json
+from eventide_adapters.format.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
 from eventide_core.errors import EventideError, MissingFileError
 from eventide_core.ports import ArchivedAction, Storage
 from eventide_core.table.archived_timeline import VERSION_NAME, HistoryFileName, manifest_name, manifest_version
@@ -29,6 +32,7 @@ from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
 
 _TIMES: Final = ("instantTime", "completionTime", "action")
 _METADATA: Final = "metadata"
+_TIME_LENGTH_MAX: Final = 64  # Hudi's are of 17 digits, its actions of 15 letters
 _WRITES: Final[Mapping[str, Action]] = {str(action): action for action in WRITE_ACTIONS}
 _CODEC: Final = HudiMetadataCodec()
 
@@ -50,7 +54,7 @@ class LsmArchivedTimeline:
     _files: tuple[HistoryFileName, ...] | None = None
     _writes: dict[str, _Writes] = field(default_factory=dict[str, _Writes])
     _last_group: tuple[str, int] | None = None
-    _last_metadata: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
+    _last_metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def refresh(self) -> None:
         self._files = None
@@ -74,7 +78,7 @@ class LsmArchivedTimeline:
                 group = self._of(file).row_groups.get(requested_time)
                 if group is not None:
                     path = f"{self.folder}/{file.name}"
-                    return _CODEC.decode_commit(self._metadata(path, group)[requested_time] or b"", path)
+                    return _CODEC.decode_commit(self._metadata(path, group)[requested_time].as_py() or b"", path)
         return None
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
@@ -95,7 +99,7 @@ class LsmArchivedTimeline:
 
     def _instants(self, path: str) -> list[dict[str, Any]]:
         with _open(self.storage, path) as file:
-            return [row for group in range(file.metadata.num_row_groups) for row in _rows(file, group, _TIMES, path)]
+            return [row for group in range(file.metadata.num_row_groups) for row in _times(file, group, path)]
 
     def _manifest(self) -> tuple[HistoryFileName, ...]:
         """The files that count, by their last instants, the newest first."""
@@ -142,43 +146,61 @@ class LsmArchivedTimeline:
         row_groups: dict[str, int] = {}
         with _open(self.storage, path) as file:
             for group in range(file.metadata.num_row_groups):
-                for row in _rows(file, group, _TIMES, path):
+                for row in _times(file, group, path):
                     instant = _write(row, path)
                     if instant is not None:
                         instants.append(instant)
                         row_groups[instant.requested_time] = group
         return _Writes(tuple(instants), row_groups)
 
-    def _metadata(self, path: str, group: int) -> Mapping[str, bytes | None]:
+    def _metadata(self, path: str, group: int) -> Mapping[str, Any]:
         if self._last_group != (path, group):
             with _open(self.storage, path) as file:
-                rows = _rows(file, group, ("instantTime", "action", _METADATA), path)
-                self._last_metadata = {row["instantTime"]: row[_METADATA] for row in rows if row["action"] in _WRITES}
+                metadata = _read(file, group, (_METADATA,), path).column(_METADATA)
+                rows = enumerate(_times(file, group, path))
+                self._last_metadata = {
+                    row["instantTime"]: metadata[number] for number, row in rows if row["action"] in _WRITES
+                }
             self._last_group = (path, group)
         return self._last_metadata
 
 
 @contextmanager
 def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
-    """The file, and what Arrow says against it as CorruptTimelineError."""
+    """The file, and what Arrow says against it as CorruptTimelineError. Raises ResourceLimitError."""
+    place = f"timeline file {path}"
     try:
-        with storage.open_input(path) as stream:
-            yield pq.ParquetFile(stream)
+        with storage.open_input(path) as stream, within_memory(place):
+            size = stream.seek(0, io.SEEK_END)
+            file = pq.ParquetFile(stream, read_dictionary=[*_TIMES, _METADATA])
+            check_parquet(file.metadata, size, place, rows_a_byte_max=INSTANTS_A_BYTE_MAX)
+            yield file
     except MissingFileError:
         raise corrupt(path, "is missing, and the manifest names it") from None
-    except EventideError:
+    except (EventideError, MemoryError):
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise corrupt(path, f"cannot be read as Parquet: {error}") from error
 
 
-def _rows(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str) -> list[dict[str, Any]]:
+def _times(file: pq.ParquetFile, group: int, path: str) -> list[dict[str, Any]]:
+    """The times and actions in a row group."""
+    table = _read(file, group, _TIMES, path)
+    for name in _TIMES:
+        chunks: list[Any] = table.column(name).chunks
+        longest = max((len(text or "") for chunk in chunks for text in chunk.dictionary.to_pylist()), default=0)
+        if longest > _TIME_LENGTH_MAX:
+            raise corrupt(path, f"has a {name} of {longest} characters")
+    return table.to_pylist()
+
+
+def _read(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str) -> pa.Table:
     found: Mapping[str, pa.DataType] = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
     for name in columns:
-        wanted = pa.binary() if name == _METADATA else pa.string()
+        wanted = pa.dictionary(pa.int32(), pa.binary() if name == _METADATA else pa.string())
         if found.get(name) != wanted:
-            raise corrupt(path, f"has a column {name} of type {found.get(name)}, where {wanted} should be")
-    return file.read_row_group(group, columns=list(columns)).to_pylist()
+            raise corrupt(path, f"has a column {name} of type {found.get(name)}, where {wanted.value_type} should be")
+    return file.read_row_group(group, columns=list(columns))
 
 
 def _write(row: Mapping[str, Any], path: str) -> Instant | None:

@@ -3,9 +3,9 @@
     container := "Obj" 01  metadata: map of bytes  sync: 16 bytes  block...
     block     := long count  long size  data  sync
 
-The bytes may be anyone's, so nothing in them can make reading cost more than the cap below: the container
-holds exactly one record, what is compressed is inflated up to the cap, and a schema that could say much with
-few bytes (recursive types, lists whose items take no bytes) is refused, as Hudi has none.
+The bytes may be anyone's, so nothing in them can make reading cost much more than they are: the container holds exactly
+one record, what is compressed is inflated up to a multiple of its size, and a schema that could say much with few bytes
+(recursive types, values that take no bytes) is refused, as Hudi has none.
 """
 
 import hashlib
@@ -19,27 +19,30 @@ import fastavro
 from fastavro.types import Schema
 
 from eventide_adapters.format.document import Document, corrupt
-from eventide_core.errors import UnsupportedTableError
+from eventide_adapters.format.reading_limits import inflated_bytes_max
+from eventide_core.errors import ResourceLimitError, UnsupportedTableError
+from eventide_core.ports import WHOLE_FILE_BYTES_MAX
 
 MAGIC = b"Obj\x01"
-TIMELINE_FILE_BYTES_MAX = 1024**3  # a write stat takes up to a kilobyte: a million files in one commit
+TIMELINE_FILE_BYTES_MAX = WHOLE_FILE_BYTES_MAX
 _SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
 _SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
 _SYNC_LENGTH = 16
 _METADATA_SCHEMA: Schema = {"type": "map", "values": "bytes"}
+_COMPLEX = ("array", "map", "record", "fixed", "enum")
 
 
 def check_size(size: int, path: str) -> None:
-    """Raises UnsupportedTableError where a timeline file is larger than eventide reads."""
+    """Raises ResourceLimitError where a timeline file is larger than eventide reads."""
     if size > TIMELINE_FILE_BYTES_MAX:
-        raise UnsupportedTableError(
+        raise ResourceLimitError(
             f"timeline file {path} has more than {TIMELINE_FILE_BYTES_MAX} bytes, "
             "the most that eventide reads; write in smaller commits"
         )
 
 
 def read_container(data: bytes, path: str) -> Document:
-    """The one record of a container. Raises CorruptTimelineError, and UnsupportedTableError above the cap."""
+    """The one record of a container. Raises CorruptTimelineError; ResourceLimitError above the cap."""
     check_size(len(data), path)
     stream = io.BytesIO(data[len(MAGIC) :])
     try:
@@ -56,7 +59,7 @@ def read_container(data: bytes, path: str) -> Document:
         record = _read(content, schema)
         if content.read(1):
             raise ValueError("bytes after its record")
-    except UnsupportedTableError:
+    except (UnsupportedTableError, ResourceLimitError):
         raise
     except Exception as error:  # torn bytes make the decoder fail in any way there is
         raise corrupt(path, f"is no whole Avro container ({type(error).__name__}: {error})") from error
@@ -82,8 +85,13 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
             return block
         case b"deflate":
             inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-            content = inflater.decompress(block, TIMELINE_FILE_BYTES_MAX + 1)
-            check_size(len(content), path)
+            limit = min(TIMELINE_FILE_BYTES_MAX, inflated_bytes_max(len(block)))
+            content = inflater.decompress(block, limit + 1)
+            if len(content) > limit:
+                raise ResourceLimitError(
+                    f"timeline file {path} inflates from {len(block)} bytes to more than {limit}, the most that eventide "
+                    "reads of it; restore it from a copy, or roll its instant back with the engine that wrote it"
+                )
             if not inflater.eof:
                 raise ValueError("its compressed block is cut off")
             return content
@@ -107,10 +115,10 @@ _remembered = lru_cache(maxsize=32)(_checked)
 
 
 def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:
-    """The fewest bytes that a value takes, as far as 0 or more matters.
+    """The fewest bytes that a value takes: at least one, or types that name others twice would say 2**n with n of them.
 
-    `named` holds the widths of the named types by short name, None while one is open: meeting that is
-    recursion. Raises ValueError for what Hudi never has.
+    `named` holds the widths of the named types by short name, None while one is open: meeting that is recursion. Raises
+    ValueError for what Hudi never has.
     """
     if depth > _SCHEMA_DEPTH_MAX:
         raise ValueError("its schema nests too deep")
@@ -118,40 +126,29 @@ def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:
     match schema:
         case list():
             for branch in schema:
-                _width_min(branch, named, depth + 1)
+                if branch != "null":
+                    _width_min(branch, named, depth + 1)
             return 1
-        case {"type": "array", "items": items}:
-            if _width_min(items, named, depth + 1) == 0:
-                raise ValueError("its schema has a list whose items take no bytes")
+        case {"type": "array", "items": inner} | {"type": "map", "values": inner}:
+            _width_min(inner, named, depth + 1)
             return 1
-        case {"type": "map", "values": values}:
-            _width_min(values, named, depth + 1)
-            return 1
-        case {"type": "record", "name": str(name), "fields": [*fields]}:
+        case {"type": "record", "name": str(name), "fields": [_, *_] as fields}:
             _define(named, name, None)
             width = sum(_width_min(field["type"], named, depth + 1) for field in fields)
             named[_short(name)] = width
             return width
-        case {"type": "fixed", "name": str(name), "size": int(size)}:
+        case {"type": "fixed", "name": str(name), "size": int(size)} if size > 0:
             return _define(named, name, size)
         case {"type": "enum", "name": str(name)}:
             return _define(named, name, 1)
-        case {"type": inner} if not isinstance(inner, str) or inner not in (
-            "array",
-            "map",
-            "record",
-            "fixed",
-            "enum",
-        ):
+        case {"type": inner} if not isinstance(inner, str) or inner not in _COMPLEX:
             return _width_min(inner, named, depth + 1)
-        case "null":
-            return 0
         case "boolean" | "int" | "long" | "float" | "double" | "string" | "bytes":
             return 1
         case str() if (width := named.get(_short(schema))) is not None:
             return width
         case _:
-            raise ValueError(f"its schema has {str(schema)[:80]!r}")
+            raise ValueError(f"its schema has {str(schema)[:80]!r}, of which Hudi has none")
 
 
 def _define(named: dict[str, int | None], name: str, width: int | None) -> int:

@@ -10,20 +10,21 @@ Types come out as Avro's Parquet writer stores them, so that a base file keeps i
     union of null and one type  that type, nullable          int|long, float|double   int64, float64
     any other union             struct<member0, member1, ...>, the member that is set tells the branch
 
-An unknown logical type says nothing, as Avro has it: the type below it counts.
+An unknown logical type says nothing, as Avro has it: the type below it counts. A schema is refused whose types lie too
+deep in each other, or say too many values: types that name others twice would say 2**n with n of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.record_shape import RecordShape
 
 META_FIELDS: Final = (
@@ -62,7 +63,8 @@ _WIDENED_UNIONS: Final[Mapping[frozenset[str], pa.DataType]] = {
 }
 _DECIMAL_PRECISION_MAX = 38  # what decimal128 and Spark hold
 _DECIMAL_BYTES_MAX = 16
-
+_DEPTH_MAX = 64
+_VALUES_MAX = 1 << 16  # of one record, those of nested records too: a column of Parquet each
 
 ArrowType = Any
 """Any pa.DataType. The library's stubs type each kind apart, so that a type that is known only at run time is of none."""
@@ -73,7 +75,8 @@ class AvroType:
     """A type with its names resolved.
 
     `kind` is Avro's name of the type. `fields` are a record's fields, the item of an array or map, or the branches of a
-    union that are not null; `size` is that of a fixed, `symbols` those of an enum.
+    union that are not null; `size` is that of a fixed, `symbols` those of an enum. `depth` and `values` say how many types
+    lie in each other, and how many there are in all.
     """
 
     kind: str
@@ -81,6 +84,21 @@ class AvroType:
     size: int = 0
     symbols: tuple[str, ...] = ()
     fields: tuple[AvroField, ...] = ()
+    depth: int = 1
+    values: int = 1
+
+    @classmethod
+    def of_fields(cls, kind: str, fields: tuple[AvroField, ...], arrow: Callable[[], ArrowType]) -> AvroType:
+        """A type made of others, and its Arrow type once their number is known to be bounded. Raises ResourceLimitError."""
+        depth = 1 + max((field.type.depth for field in fields), default=0)
+        values = 1 + sum(field.type.values for field in fields)
+        if depth > _DEPTH_MAX or values > _VALUES_MAX:
+            raise ResourceLimitError(
+                f"an Avro schema with types {depth} deep and {values} values in one ({kind} of "
+                f"{', '.join(field.name[:40] for field in fields[:3])}); eventide reads {_DEPTH_MAX} and {_VALUES_MAX}: "
+                "roll back what wrote it"
+            )
+        return cls(kind, arrow(), fields=fields, depth=depth, values=values)
 
     @property
     def item(self) -> AvroField:
@@ -123,7 +141,10 @@ def with_meta_fields(schema: str) -> str:
     parsed = _load(schema)
     fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
     fields += [f for f in parsed["fields"] if f["name"] not in META_FIELDS]
-    return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
+    try:
+        return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
+    except RecursionError as error:
+        raise UnsupportedTableError(f"an Avro schema with types too deep in each other: {schema[:200]}") from error
 
 
 def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
@@ -204,24 +225,26 @@ class _Resolver:
     def _union(self, branches: list[Any], namespace: str) -> AvroType:
         members = tuple(AvroField(f"member{i}", self.resolve(b, namespace)) for i, b in enumerate(branches))
         if len(members) == 1:  # a union all the same: its values are written with the number of their branch
-            return AvroType("union", members[0].type.arrow, fields=members)
+            return AvroType.of_fields("union", members, lambda: members[0].type.arrow)
         widened = _WIDENED_UNIONS.get(frozenset(member.type.kind for member in members))
         if widened is not None and all(str(m.type.arrow) == str(_PRIMITIVES[m.type.kind]) for m in members):
-            return AvroType("union", widened, fields=members)
-        arrow = pa.struct([pa.field(member.name, member.type.arrow) for member in members])
-        return AvroType("union", arrow, fields=members)
+            return AvroType.of_fields("union", members, lambda: widened)
+        return AvroType.of_fields(
+            "union", members, lambda: pa.struct([pa.field(m.name, m.type.arrow) for m in members])
+        )
 
     def _collection(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
         if kind == "array":
             item = self.field("element", schema["items"], namespace)
-            arrow: ArrowType = pa.list_(item.arrow)
         else:
             item = self.field("value", schema["values"], namespace)
-            arrow = pa.map_(pa.string(), item.arrow)
         if _takes_no_bytes(item):
             # No count of such items could be checked against the content.
             raise UnsupportedTableError(f"an Avro {kind} of nulls")
-        return AvroType(kind, arrow, fields=(item,))
+        is_array = kind == "array"
+        return AvroType.of_fields(
+            kind, (item,), lambda: pa.list_(item.arrow) if is_array else pa.map_(pa.string(), item.arrow)
+        )
 
     def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
         name = _full_name(schema["name"], schema.get("namespace", namespace))
@@ -243,7 +266,7 @@ class _Resolver:
             if not fields:
                 raise UnsupportedTableError(f"Avro record {name} has no fields, which no Parquet column can hold")
             _refuse_doubles(name, (f.name for f in fields))
-            defined = AvroType("record", pa.struct([f.arrow for f in fields]), fields=fields)
+            defined = AvroType.of_fields("record", fields, lambda: pa.struct([f.arrow for f in fields]))
         self.names[name] = defined
         return defined
 

@@ -35,6 +35,7 @@ from eventide_adapters.format.bloom_filter import (
 )
 from eventide_adapters.format.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
+from eventide_adapters.format.reading_limits import check_parquet, within_memory
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 
@@ -208,17 +209,24 @@ class _Sink(io.RawIOBase):
 
 @contextmanager
 def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
-    """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through."""
-    with storage.open_input(path) as stream:
+    """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through.
+
+    Raises ResourceLimitError for one that says to hold more than a base file can.
+    """
+    place = f"base file {path}"
+    with storage.open_input(path) as stream, within_memory(place):
         try:
             # Arrow reads a Python file on a thread of its own, and what is in memory as it is.
             source: Any = pa.BufferReader(stream.getvalue()) if isinstance(stream, io.BytesIO) else stream
-            yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-        except EventideError:
+            size = stream.seek(0, io.SEEK_END)
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            check_parquet(file.metadata, size, place)
+            yield file
+        except (EventideError, MemoryError):
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise CorruptBaseFileError(
-                f"base file {path} cannot be read: {error}; restore it, or roll back the commit that wrote it"
+                f"{place} cannot be read: {error}; restore it, or roll back the commit that wrote it"
             ) from error
 
 

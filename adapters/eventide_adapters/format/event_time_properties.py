@@ -39,11 +39,14 @@ def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange 
 def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:
     """The range of `field` that the schema of a block bears; None where it bears none, or that of another field.
 
-    Raises RecordDecodeError for half a range.
+    Raises RecordDecodeError for half a range, and for what is no schema.
     """
     if _FIELD not in schema:
         return None  # most schemas: no need to parse them
-    parsed: dict[str, Any] = json.loads(schema)
+    try:
+        parsed = dict[str, Any](json.loads(schema))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise RecordDecodeError(f"the schema of a block cannot be read ({error}): {schema[:200]}") from error
     if parsed.get(_FIELD) != field:
         return None
     least, greatest, unknown = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN))

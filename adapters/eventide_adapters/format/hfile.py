@@ -24,7 +24,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.errors import EventideError, UnsupportedTableError
+from eventide_adapters.format.reading_limits import inflated_bytes_max
+from eventide_core.errors import EventideError, ResourceLimitError, UnsupportedTableError
 from eventide_core.table.read_ahead import ReadRange
 
 TRAILER_LENGTH: Final = 4096
@@ -133,8 +134,12 @@ class HFile:
 
     def _index(self) -> Iterator[tuple[bytes, int]]:
         cursor = Cursor(self._block(self._trailer.index_offset, INDEX_MAGIC).data, self._torn)
+        before = -1
         for _ in range(self._trailer.block_count):
             offset = cursor.number(8)
+            if offset <= before:  # else one block could be there as often as the index is long
+                raise self._torn(f"its index goes back from byte {before} to {offset}")
+            before = offset
             cursor.number(4)
             key = Cursor(cursor.take(cursor.vint()), self._torn)
             yield key.take(key.number(2)), offset
@@ -150,9 +155,10 @@ class HFile:
         end = offset + BLOCK_HEADER_LENGTH + on_disk
         if not 0 <= data_length <= on_disk or end > self._size - TRAILER_LENGTH or size < 0:
             raise self._torn(f"its block at byte {offset} does not fit")
-        if size > _BLOCK_BYTES_MAX:
-            raise UnsupportedTableError(
-                f"an HFile block of {size} bytes, above the {_BLOCK_BYTES_MAX} that eventide reads"
+        if size > (limit := min(_BLOCK_BYTES_MAX, inflated_bytes_max(data_length))):
+            raise ResourceLimitError(
+                f"an HFile block of {size} bytes, {data_length} on disk, above the {limit} that eventide reads of it; let "
+                "Hudi make the metadata table anew"
             )
         return magic, data_length, size, end
 

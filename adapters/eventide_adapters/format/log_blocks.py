@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO
 
-from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
-from eventide_core.ports import Storage
+from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
+from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
 from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
 from eventide_core.table.log_compaction import counting_instants
 from eventide_core.table.read_ahead import ReadAhead, ReadRange
@@ -59,6 +59,12 @@ class PlacedBlock:
         return tuple(time.strip() for time in times.split(",") if time.strip())
 
     def read_content(self, storage: Storage) -> bytes:
+        """All of the content. Raises ResourceLimitError where it is larger than any that is read at once."""
+        if self.block.content_length > WHOLE_FILE_BYTES_MAX:
+            raise ResourceLimitError(
+                f"{self.place}: its content of {self.block.content_length} bytes is more than {WHOLE_FILE_BYTES_MAX}, the "
+                "most that eventide reads of it at once; compact it in full with Hudi, or roll back what wrote it"
+            )
         return self.read_range(storage, 0, self.block.content_length)
 
     def read_range(self, storage: Storage, offset: int, length: int) -> bytes:

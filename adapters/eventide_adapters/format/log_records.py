@@ -25,6 +25,7 @@ from eventide_adapters.format.column_resolution import check_columns, resolve_co
 from eventide_adapters.format.delete_block import decode_delete_block
 from eventide_adapters.format.log_blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.ordering_values import ordering_type, orderings_of
+from eventide_adapters.format.reading_limits import check_parquet, within_memory
 from eventide_adapters.format.virtual_key import with_record_keys
 from eventide_core.errors import (
     CorruptLogBlockError,
@@ -135,9 +136,10 @@ class BlockReader:
         return iter_avro_block(read, placed.block.content_length, schema, self._read_fields, placed.place)
 
     def _read_parquet(self, placed: PlacedBlock) -> Iterator[pa.RecordBatch]:
-        with placed.open_content(self._storage) as stream:
+        with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
                 file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+                check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written = {field.name: field.type for field in file.schema_arrow}
                 _refuse_operations(written, placed.place)
                 empty = check_columns(written, self._read_fields, placed.place)
@@ -147,7 +149,7 @@ class BlockReader:
                 for batch in file.iter_batches(_BATCH_ROWS, columns=names):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                     yield resolve_columns(columns, batch.num_rows, self._read_fields, placed.place)
-            except EventideError:
+            except (EventideError, MemoryError):
                 raise
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error

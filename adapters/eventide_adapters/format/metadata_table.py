@@ -42,7 +42,7 @@ from eventide_adapters.format.metadata_table_records import (
     partition_of,
 )
 from eventide_adapters.format.metadata_table_update import HudiMetadataUpdate
-from eventide_core.errors import BusyError, UnsupportedTableError
+from eventide_core.errors import BusyError, RecordDecodeError, UnsupportedTableError
 from eventide_core.ports import FileChanges, MetadataUpdate, RowChange, Storage
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
@@ -164,7 +164,13 @@ def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None
     for file_slice in reader.slices(FILES):
         for key, versions in reader.records(file_slice, keys).items():
             if key != ALL_PARTITIONS_KEY:
-                listed[partition_of(key)] = merged_files(versions)
+                try:
+                    listed[partition_of(key)] = merged_files(versions)
+                except (KeyError, TypeError, AttributeError) as error:
+                    raise RecordDecodeError(
+                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); drop the "
+                        "metadata table, Hudi builds it anew"
+                    ) from error
     return listed
 
 
@@ -175,7 +181,7 @@ def _is_kept(partition: str, rows: RowChange) -> bool:
 
 def _delete_tree(storage: Storage, directory: str) -> None:
     for entry in storage.list(directory):
-        if entry.is_directory:
+        if entry.is_directory and entry.link_target is None:  # a link goes, and what it leads to stays
             _delete_tree(storage, entry.path)
         else:
             storage.delete(entry.path)

@@ -26,6 +26,7 @@ from eventide_core.errors import (
     CorruptLogBlockError,
     MissingFileError,
     NotAHudiTableError,
+    RecordDecodeError,
     UnsupportedTableError,
 )
 from eventide_core.ports import Storage
@@ -113,9 +114,9 @@ class MetadataTableReader:
         if found.base_file is not None:
             path = found.base_file.path
             base = self._base(path, found.base_file.size)
-            schema = base.info().get("schema", b"").decode()
+            schema = _text(base.info().get("schema", b""), path)
             for key, value in base.entries(wanted):
-                versions.setdefault(key.decode(), []).append(decode_value(value, schema, path))
+                versions.setdefault(_text(key, path), []).append(decode_value(value, schema, path))
         for placed in self._log_blocks(found):
             if placed.block.block_type is BlockType.DELETE:
                 for deleted in _deleted_keys(placed, self.storage):
@@ -123,7 +124,7 @@ class MetadataTableReader:
                 continue
             schema = placed.block.header.get(HeaderKey.SCHEMA, "")
             for key, value in self._block(placed, found.log_files[placed.log_number].size).entries(wanted):
-                versions.setdefault(key.decode(), []).append(decode_value(value, schema, placed.place))
+                versions.setdefault(_text(key, placed.place), []).append(decode_value(value, schema, placed.place))
         return versions
 
     def schema(self, found: FileSlice) -> str | None:
@@ -134,7 +135,7 @@ class MetadataTableReader:
         if found.base_file is None:
             return None
         schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
-        return None if schema is None else schema.decode()
+        return None if schema is None else _text(schema, found.base_file.path)
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log, torn ones apart."""
@@ -206,6 +207,13 @@ class MetadataTableReader:
             return CorruptLogBlockError(f"{placed.place} is torn: {what}; drop the metadata table, Hudi builds it anew")
 
         return HFile(read, placed.block.content_length, torn)
+
+
+def _text(data: bytes, place: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RecordDecodeError(f"{place}: a key or schema of the metadata table is no UTF-8: {error}") from error
 
 
 def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:

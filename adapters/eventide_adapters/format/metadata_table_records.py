@@ -29,7 +29,9 @@ from typing import Any, Final
 
 import fastavro
 import xxhash
+from fastavro.schema import SchemaParseException
 
+from eventide_adapters.format.avro_container import checked_schema
 from eventide_core.errors import RecordDecodeError
 
 FILES: Final = "files"
@@ -50,7 +52,18 @@ _PARTITION_STATS_TYPE: Final = 6
 _NO_NUMBER: Final = -1  # of a file id without a number
 _UUID_AND_NUMBER: Final = re.compile(r"(?P<uuid>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-(?P<number>\d+))?")
 _HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's int 0xdabadaba, widened with its sign
-_MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, struct.error)
+_MISFITS = (
+    EOFError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    MemoryError,
+    RecursionError,
+    struct.error,
+    SchemaParseException,
+)
 
 Value = dict[str, Any]
 
@@ -166,7 +179,7 @@ def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Val
 
 @lru_cache(maxsize=64)
 def _parsed(schema: str) -> Any:
-    return fastavro.parse_schema(_without_logical_types(json.loads(schema)))
+    return checked_schema(json.dumps(_without_logical_types(json.loads(schema))))
 
 
 @lru_cache(maxsize=64)

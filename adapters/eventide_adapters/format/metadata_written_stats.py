@@ -11,7 +11,6 @@ them, a log too, would be a silent loss of rows at its next write.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro_schema import table_fields
 from eventide_adapters.format.column_ranges import ColumnRange, column_names, column_ranges, log_ranges, widened
+from eventide_adapters.format.metadata_avro import read_json
 from eventide_adapters.format.metadata_table_reader import MetadataTableReader
 from eventide_adapters.format.metadata_table_records import (
     Value,
@@ -109,11 +109,11 @@ class WrittenStatistics:
     def _definition(self) -> tuple[list[str], bool]:
         """The columns that the index is defined for, none where nothing says it, and whether it is of version 2."""
         try:
-            definitions = json.loads(self.reader.storage.read(_DEFINITIONS))
+            definitions = read_json(self.reader.storage.read(_DEFINITIONS), _DEFINITIONS)
         except MissingFileError:
             return [], False
-        found = definitions.get("indexDefinitions", {}).get("column_stats", {})
-        return [str(name) for name in found.get("sourceFields", [])], found.get("version") == "V2"
+        found = definitions.document("indexDefinitions").document("column_stats")
+        return list(found.texts("sourceFields")), found.text("version") == "V2"
 
 
 def _all_columns(written: WrittenRows) -> Iterator[str]:

@@ -159,13 +159,12 @@ def finished_result(storage: Storage, task: MergeTask) -> MergeResult | None:
     if info is None:
         return None
     text = read_footer(storage, task.new_base_path).get(RESULT_FOOTER_KEY, "{}")
-    written = json.loads(text)
-    if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
+    result = _decode_result(text, task, info.size)
+    if result is None:
         raise PlanMismatchError(
             f"{task.new_base_path} is there, but the plan at {task.instant} didn't write it: roll the plan back and plan "
             "again"
         )
-    result = MergeResult(**{**written["result"], "new_base_path": task.new_base_path, "base_size": info.size})
     if task.carried_path is not None and result.carried_size is not None:
         _check_size(storage, task.carried_path, result.carried_size)
     return result
@@ -202,3 +201,14 @@ def _encode_result(task: MergeTask, result: MergeResult) -> str:
     counts = {k: v for k, v in asdict(result).items() if k not in ("new_base_path", "base_size")}
     instant, merged, early = _identity(task)
     return json.dumps({"instant": instant, "merged": merged, "early": early, "result": counts}, sort_keys=True)
+
+
+def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | None:
+    """The result in a footer; None where it is another task's, or nobody's."""
+    try:
+        written = json.loads(text)
+        if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
+            return None
+        return MergeResult(**{**written["result"], "new_base_path": task.new_base_path, "base_size": base_size})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

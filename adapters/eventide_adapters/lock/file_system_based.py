@@ -214,6 +214,6 @@ def _owner_in(content: bytes) -> str:
     """Who holds a lock, for a person; Hudi mostly does not say."""
     try:
         owner = json.loads(content)["lockThreadName"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         owner = None
     return repr(owner) if isinstance(owner, str) else "a writer that does not say its name"

@@ -32,7 +32,7 @@ def is_dead(content: bytes) -> bool:
     try:
         known = json.loads(content)[_KEY]
         place, pid, started = known["place"], known["pid"], known["started"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False
     if not isinstance(pid, int) or not isinstance(started, str) or place is None or place != _place():
         return False

@@ -19,8 +19,9 @@ from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
+from eventide_adapters.storage.whole_file import check_whole
 from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
-from eventide_core.ports import Capability, FileInfo, OutputFile
+from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
 # HDFS itself follows as many.
 _LINKS_MAX = 32
@@ -89,7 +90,9 @@ class HdfsStorage:
         return next((info for info in self.list(posixpath.dirname(path)) if info.path == path), None)
 
     def read(self, path: str) -> bytes:
-        return self._read(path, 0, None)
+        data = self._read(path, 0, WHOLE_FILE_BYTES_MAX + 1)
+        check_whole(len(data), path, self.root)
+        return data
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         if length == 0:
@@ -144,7 +147,7 @@ class HdfsStorage:
         with self._answering("write", path):
             return self._publisher.create(self._at(path), content, size)
 
-    def _read(self, path: str, offset: int, length: int | None) -> bytes:
+    def _read(self, path: str, offset: int, length: int) -> bytes:
         with self._answering("read", path):
             try:
                 data = self._followed(self._at(path), lambda at: self._bytes.read(at, offset, length))

@@ -27,6 +27,7 @@ from typing import BinaryIO
 from eventide_adapters.storage import local_names
 from eventide_adapters.storage.local_streams import LocalInput, LocalOutput, answering
 from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_adapters.storage.whole_file import check_whole
 from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 
@@ -80,6 +81,8 @@ class LocalStorage:
 
     def read(self, path: str) -> bytes:
         with self.open_input(path) as stream:
+            check_whole(stream.seek(0, io.SEEK_END), path, self.root)
+            stream.seek(0)
             return stream.read()
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:

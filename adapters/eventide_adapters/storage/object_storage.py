@@ -19,8 +19,9 @@ from typing import BinaryIO
 from eventide_adapters.storage.objects import PART_BYTES, UNSAFE_WRITES, Objects, StoredObject, VersionedObjects
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
+from eventide_adapters.storage.whole_file import check_whole
 from eventide_core.errors import MissingFileError, RefusedError, StorageError
-from eventide_core.ports import Capability, FileInfo, OutputFile
+from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
 _PROBES = ".hoodie/.eventide_temp"
 
@@ -76,9 +77,10 @@ class ObjectStorage:
         return FileInfo(path, 0, True, 0) if objects or prefixes else None
 
     def read(self, path: str) -> bytes:
-        data = self._objects.read(self._key(path))
+        data = self._objects.read(self._key(path), 0, WHOLE_FILE_BYTES_MAX + 1)
         if data is None:
             raise self._missing(path)
+        check_whole(len(data), path, self.root)
         return data
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:

@@ -142,6 +142,6 @@ def _spark_schema(properties: Mapping[str, str]) -> Any:
     try:
         count = int(properties[f"{SCHEMA_PREFIX}numParts"])
         schema = json.loads("".join(properties[f"{SCHEMA_PREFIX}part.{number}"] for number in range(count)))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         return None
     return schema, [value for key, value in sorted(properties.items()) if key.startswith(f"{SCHEMA_PREFIX}partCol.")]

@@ -18,10 +18,18 @@ from eventide_core.ports.metadata_table import (
 from eventide_core.ports.metrics import MetricsSink, Unreported
 from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
 from eventide_core.ports.running import Clock, Engine, Progress
-from eventide_core.ports.storage import Capability, FileInfo, OutputFile, Storage, VersionedFiles
+from eventide_core.ports.storage import (
+    WHOLE_FILE_BYTES_MAX,
+    Capability,
+    FileInfo,
+    OutputFile,
+    Storage,
+    VersionedFiles,
+)
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
 
 __all__ = [
+    "WHOLE_FILE_BYTES_MAX",
     "AddedFile",
     "ArchivedAction",
     "ArchivedFile",

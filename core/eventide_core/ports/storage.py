@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 from enum import Flag, auto
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO, Final, Protocol, runtime_checkable
+
+WHOLE_FILE_BYTES_MAX: Final = 1024**3
+"""The largest file that is read whole: a write stat takes up to a kilobyte, so a commit of a million files."""
 
 
 class Capability(Flag):
@@ -67,7 +70,7 @@ class Storage(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """The whole file. Raises MissingFileError."""
+        """The whole file. Raises MissingFileError; ResourceLimitError above WHOLE_FILE_BYTES_MAX."""
         ...
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:

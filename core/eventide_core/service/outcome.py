@@ -49,7 +49,13 @@ def _path(instant: str) -> str:
 def _read(storage: Storage, instant: str) -> Outcome:
     path = _path(instant)
     try:
-        decided = json.loads(storage.read(path))["completion_time"]
-    except (ValueError, KeyError, TypeError):
-        raise CorruptTimelineError(f"{path} cannot be read; remove it if no compaction at {instant} runs") from None
-    return Outcome(instant, decided)
+        match json.loads(storage.read(path)):
+            case {"completion_time": None}:
+                return Outcome(instant, None)
+            case {"completion_time": str(decided)} if decided.isascii() and decided.isdecimal():
+                return Outcome(instant, decided)
+            case _:
+                pass
+    except (ValueError, RecursionError):
+        pass
+    raise CorruptTimelineError(f"{path} cannot be read; remove it if no compaction at {instant} runs")

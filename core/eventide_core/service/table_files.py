@@ -11,6 +11,7 @@ from eventide_core.errors import (
     InstantNotFoundError,
     MissingFileError,
     RecordDecodeError,
+    ResourceLimitError,
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline, Engine, FileInfo, MetadataCodec, MetadataTable, Storage
@@ -47,6 +48,7 @@ _UNREADABLE = (
     CorruptTimelineError,
     MissingFileError,
     RecordDecodeError,
+    ResourceLimitError,
     UnsupportedTableError,
 )
 

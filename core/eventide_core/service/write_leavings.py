@@ -41,9 +41,9 @@ def remove_leavings(storage: Storage, instant: str) -> None:
 
 
 def remove_tree(storage: Storage, directory: str) -> None:
-    """Removes a folder and all that is in it."""
+    """Removes a folder and all that is in it. A link in it goes, and what it leads to stays."""
     for entry in storage.list(directory):
-        if entry.is_directory:
+        if entry.is_directory and entry.link_target is None:
             remove_tree(storage, entry.path)
         else:
             storage.delete(entry.path)
@@ -52,7 +52,7 @@ def remove_tree(storage: Storage, directory: str) -> None:
 
 def _files_below(storage: Storage, directory: str) -> Iterator[str]:
     for entry in storage.list(directory):
-        if entry.is_directory:
+        if entry.is_directory and entry.link_target is None:
             yield from _files_below(storage, entry.path)
         else:
             yield entry.path

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.catalog_table import CatalogColumn
 from eventide_core.table.schema import META_FIELDS
 
@@ -70,6 +70,10 @@ class TableColumns:
         return json.dumps({"type": "struct", "fields": [*first, *last]}, separators=(",", ":"))
 
 
+# Types that name others twice would say 2**n members with n of them.
+_TYPE_LENGTH_MAX = 256 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class _Kinds:
     """Turns Avro types into a catalog's. `named` are the types that the schema says in full only once."""
@@ -82,7 +86,13 @@ class _Kinds:
         match plain["type"]:
             case "record":
                 members = (f"{f['name']}:{self.hive(f['type'], path + '.' + f['name'])}" for f in _fields(plain))
-                return f"struct<{','.join(members)}>".lower()
+                text = f"struct<{','.join(members)}>".lower()
+                if len(text) > _TYPE_LENGTH_MAX:
+                    raise ResourceLimitError(
+                        f"the column {path} has a type of {len(text)} characters, which no catalog holds: roll back the "
+                        "write that gave it to the table"
+                    )
+                return text
             case "array":
                 return f"array<{self.hive(plain['items'], path)}>"
             case "map":

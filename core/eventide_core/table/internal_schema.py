@@ -33,8 +33,12 @@ class SchemaVersion:
 
 def parse_version(text: str, place: str) -> SchemaVersion:
     """One internal schema. Raises CorruptTimelineError naming `place`."""
-    (version,) = parse_versions(f'{{"schemas": [{text}]}}', place)
-    return version
+    versions = parse_versions(f'{{"schemas": [{text}]}}', place)
+    if len(versions) != 1:
+        raise CorruptTimelineError(
+            f"{place}: {len(versions)} internal schemas of Hudi where one should be: {text[:200]}"
+        )
+    return versions[0]
 
 
 def parse_versions(text: str, place: str) -> tuple[SchemaVersion, ...]:

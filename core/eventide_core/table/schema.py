@@ -58,5 +58,5 @@ def _fields(schema: str) -> list[dict[str, Any]]:
         parsed = json.loads(schema)
         fields = parsed["fields"]
         return [field for field in fields if isinstance(field["name"], str) and field["type"] is not None]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise UnsupportedTableError(f"the table's schema is no Avro record schema: {schema[:200]}") from None
