@@ -136,6 +136,7 @@ class AvroField:
         return self.null_branch is not None or pa.types.is_null(self.type.arrow)
 
 
+@lru_cache(maxsize=64)
 def with_meta_fields(schema: str) -> str:
     """The schema with Hudi's meta fields in front, as it stands in log blocks and base files."""
     parsed = _load(schema)
@@ -157,6 +158,7 @@ def query_schema(shape: RecordShape) -> pa.Schema:
     return arrow_schema(shape.schema if shape.key_fields else with_meta_fields(shape.schema))
 
 
+@lru_cache(maxsize=64)
 def arrow_schema(schema: str) -> pa.Schema:
     """The Arrow schema of the records of that Avro schema. Raises UnsupportedTableError."""
     return pa.schema([field.arrow for field in record_fields(schema)])

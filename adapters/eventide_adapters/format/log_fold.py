@@ -71,7 +71,8 @@ class FoldedLogs:
 
         At least `held_bytes` of versions are held before they are reduced to winners.
         """
-        log, waiting, size, limit = _Log.of((), schema, shape), list[DataBlock | DeleteBlock](), 0, held_bytes
+        log: _Log | None = None
+        waiting, size, limit = list[DataBlock | DeleteBlock](), 0, held_bytes
         record_count = block_count = 0
         for block in blocks:
             waiting.append(block)
@@ -79,10 +80,10 @@ class FoldedLogs:
             block_count += block.is_first
             size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
             if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
-                log = log.followed_by(_Log.of(waiting, schema, shape)).reduced(shape.merge_rule)
+                log = _Log.of(waiting, schema, shape).after(log).reduced(shape.merge_rule)
                 waiting, size = [], log.data.nbytes + log.keys.nbytes
                 limit = max(held_bytes, 2 * size)
-        log = log.followed_by(_Log.of(waiting, schema, shape))
+        log = _Log.of(waiting, schema, shape).after(log)
         keys, winner = log.winners(shape.merge_rule)
         rows, row_of = log.data, log.row[winner]
         if _WINNERS_SHARE_MIN * len(rows) > np.count_nonzero(row_of >= 0):
@@ -149,7 +150,11 @@ class _Log:
             data=pa.Table.from_batches(data, schema),
         )
 
-    def followed_by(self, later: _Log) -> _Log:
+    def after(self, earlier: _Log | None) -> _Log:
+        """Both, the earlier one first."""
+        return self if earlier is None else earlier._followed_by(self)
+
+    def _followed_by(self, later: _Log) -> _Log:
         row = np.where(later.row < 0, -1, later.row + len(self.data))
         return _Log(
             keys=pa.concat_arrays([self.keys, later.keys]),

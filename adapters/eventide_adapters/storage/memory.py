@@ -38,16 +38,21 @@ class _Folder:
 
 @dataclass(slots=True)
 class _Files:
-    """What all storages of one name share. `folders` are the directories, the root among them."""
+    """What all storages of one name share. `folders` are the directories, the root among them.
+
+    `infos` are of files that have been listed, and are no links.
+    """
 
     now_ms: Callable[[], int]
     by_path: dict[str, MemoryFile] = field(default_factory=dict)
+    infos: dict[str, FileInfo] = field(default_factory=dict)
     folders: dict[str, _Folder] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put(self, path: str, file: MemoryFile) -> None:
         """A name anew, or another file under it."""
         self.by_path[path] = file
+        self.infos.pop(path, None)
         while path:
             parent, _, name = path.rpartition("/")
             folder = self.folders.setdefault(parent, _Folder())
@@ -59,6 +64,7 @@ class _Files:
         """Whether there was such a file. Directories that it leaves empty go with it."""
         if self.by_path.pop(path, None) is None:
             return False
+        self.infos.pop(path, None)
         while path:
             parent, _, name = path.rpartition("/")
             folder = self.folders[parent]
@@ -228,13 +234,19 @@ class MemoryStorage:
         files.put(path, MemoryFile(data, files.now_ms(), link_target))
 
     def _info(self, files: _Files, path: str) -> FileInfo:
+        known = files.infos.get(path)
+        if known is not None:
+            return known
         file = files.by_path.get(path)
         if file is None:
             newest = files.folders[path].modified_ms if path in files.folders else 0
             return FileInfo(path, 0, is_directory=True, modified_ms=newest)
         resolved = _resolve(files, path)
         size = len(files.by_path[resolved].data) if resolved is not None else 0
-        return FileInfo(path, size, is_directory=False, modified_ms=file.modified_ms, link_target=file.link_target)
+        info = FileInfo(path, size, is_directory=False, modified_ms=file.modified_ms, link_target=file.link_target)
+        if file.link_target is None:
+            files.infos[path] = info
+        return info
 
 
 class _Output:

@@ -171,16 +171,17 @@ class LivingTable:
 
     def inspect(self, *, whole: bool = False) -> None:
         """Holds the table as it is to every invariant; `whole`: as of every commit that it ever had."""
-        application, files, account = self.bench.process(), self.files, self.account
+        files, account = self.files, self.account
         shown = completed_instants(files)
         promised = [i for i in account.oracle.instants if i in shown and i >= self._retained_from]
         promised = promised if whole else promised[-_LOOKED_AT:]
         cuts = [event.cut_ms for event in account.completed if event.cut_ms is not None]
+        seen = self.observer.look(self.bench.process(), account.oracle.instants, promised, tries_the_rest=whole)
         check_invariants(
             Inspection(
                 files=files,
-                state=application.state(),
-                seen=self.observer.look(application, account.oracle.instants, promised, tries_the_rest=whole),
+                state=seen.state,
+                seen=seen,
                 oracle=account.oracle,
                 blocks=account.blocks,
                 plan=account.plan or account.last_plan,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,9 @@ from eventide_core.errors import CleanedHistoryError
 from eventide_core.table.log_block import read_blocks
 from eventide_core.table.slice_read import QueryPlan, SliceRead
 
+if TYPE_CHECKING:
+    from eventide_core.service.table import TableState
+
 _COMMIT_TIME = "_hoodie_commit_time"
 _COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", _COMMIT_TIME)
 LOCK_PREFIX = ".hoodie/lock"
@@ -30,8 +34,9 @@ Files = Mapping[str, MemoryFile]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the queries answered. `incremental` is by the instants of the commits asked for."""
+    """What the queries answered, and the table's state then. `incremental` is by the instants of the commits asked for."""
 
+    state: TableState
     snapshot: Rows
     read_optimized: Rows
     as_of: Mapping[str, Rows]
@@ -74,7 +79,9 @@ class Observer:
         tries_the_rest: bool,
     ) -> Seen:
         queries = application.queries.of_one_moment()
-        state = application.state()
+        state = queries.moment
+        if state is None or state.config.metadata_partitions:  # a query's listing has no files of pending actions then
+            state = application.state()
         content = KnownLogContent(application.storage, self._decoded)
         facts = replace(application.freshness.facts, content=content)
         now = replace(application.freshness, content=content, facts=facts).now(state)
@@ -97,6 +104,7 @@ class Observer:
             with suppress(CleanedHistoryError):
                 as_of[instant] = self._rows(application, queries.as_of(instant))
         return Seen(
+            state=state,
             snapshot=self._rows(application, queries.snapshot()),
             read_optimized=self._rows(application, queries.read_optimized()),
             as_of=as_of,
