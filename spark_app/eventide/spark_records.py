@@ -67,8 +67,11 @@ class SparkRecords:
     _combines: bool = False
     _placed: DataFrame | None = None
 
-    def schema_after(self, table_schema: str) -> str:
-        return table_schema if self.is_delete else evolved_schema(table_schema, _arrow_schema(self.rows))
+    def schema_after(self, table_schema: str | None, table_name: str) -> str:
+        if not self.is_delete:
+            return evolved_schema(table_schema, _arrow_schema(self.rows), table_name)
+        assert table_schema is not None, "deletes of a table that has no schema"
+        return table_schema
 
     def prepare(self, shape: WriteShape, *, combines: bool) -> None:
         ship_packages(self.rows.sparkSession)

@@ -57,8 +57,11 @@ class ArrowRecords:
     _places: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _place_of_row: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def schema_after(self, table_schema: str) -> str:
-        return table_schema if self.upserts is None else evolved_schema(table_schema, self.upserts.schema)
+    def schema_after(self, table_schema: str | None, table_name: str) -> str:
+        if self.upserts is not None:
+            return evolved_schema(table_schema, self.upserts.schema, table_name)
+        assert table_schema is not None, "deletes of a table that has no schema"
+        return table_schema
 
     def prepare(self, shape: WriteShape, *, combines: bool) -> None:
         parts: list[pa.Table] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,11 +28,13 @@ _PRIMITIVES: Final = {
 def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     """The schema as JSON, without meta fields; a nullable column becomes a union of null and its type.
 
+    What no name of Avro's may hold becomes an underscore in the record's.
     Raises UnsupportedTableError, naming the column, for a type that has no place in a Hudi table.
     """
-    namespace = f"hoodie.{table_name}"
-    fields = [avro_field_of(column, f"{namespace}.{table_name}_record") for column in columns]
-    record = {"type": "record", "name": f"{table_name}_record", "namespace": namespace, "fields": fields}
+    name = re.sub(r"\W", "_", table_name)
+    namespace = f"hoodie.{name}"
+    fields = [avro_field_of(column, f"{namespace}.{name}_record") for column in columns]
+    record = {"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields}
     return json.dumps(record, separators=(",", ":"))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.arrow_to_avro import avro_field_of
+from eventide_adapters.format.arrow_to_avro import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro_schema import META_FIELDS, arrow_schema
 from eventide_core.errors import InvalidRecordError
 
@@ -27,13 +27,15 @@ _WIDER: Final = {
 }
 
 
-def evolved_schema(schema: str, incoming: pa.Schema) -> str:
-    """The table's Avro schema after records with these columns: the same text where nothing changes.
+def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> str:
+    """The table's Avro schema after records with these columns: the same text where nothing changes. None: it has none.
 
     Raises InvalidRecordError for a missing column that is never null.
     """
-    parsed = json.loads(schema)
-    table = arrow_schema(schema) if parsed["fields"] else pa.schema([])
+    if schema is None:
+        own = [column.with_nullable(True) for column in incoming if column.name not in META_FIELDS]
+        return avro_schema_of(table_name, pa.schema(own))
+    parsed, table = json.loads(schema), arrow_schema(schema)
     changed = False
     for field in parsed["fields"]:
         place = incoming.get_field_index(field["name"])

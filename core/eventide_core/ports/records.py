@@ -70,8 +70,11 @@ class IncomingRecords(Protocol):
     Bad records raise InvalidRecordError, naming row and column.
     """
 
-    def schema_after(self, table_schema: str) -> str:
-        """The table's Avro schema when these records are in it: the same text where it does not change."""
+    def schema_after(self, table_schema: str | None, table_name: str) -> str:
+        """The table's Avro schema when these records are in it: the same text where it does not change.
+
+        None: the table has no schema yet, as no write of it has been left. Deletes are given one.
+        """
         ...
 
     def prepare(self, shape: WriteShape, *, combines: bool) -> None:

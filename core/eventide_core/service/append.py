@@ -85,7 +85,7 @@ class Append:
         instant = self._instants.request()
         try:
             state = TableState.load(self.files)
-            if state.schema_to_widen != before.schema_to_widen:
+            if state.known_schema != before.known_schema:
                 prepared = self._prepare(state, operation, index, records)
             placements = prepared.placements
             if placements is None:
@@ -163,8 +163,9 @@ class Append:
     def _prepare(
         self, state: TableState, operation: WriteOperation, index: Index, records: IncomingRecords
     ) -> "_Prepared":
-        schema = state.schema if operation is WriteOperation.DELETE else state.schema_to_widen
-        shape = write_shape(state, records.schema_after(schema), self.options, self.files.storage.root)
+        schema = state.schema if operation is WriteOperation.DELETE else state.known_schema
+        after = records.schema_after(schema, state.config.name)
+        shape = write_shape(state, after, self.options, self.files.storage.root)
         if shape.records.schema != schema:
             self.metadata.check(state.config, RowChange.WIDENED)
         shape = replace(shape, has_global_keys=index.is_global)

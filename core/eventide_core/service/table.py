@@ -1,7 +1,5 @@
 """What a table is at one moment: its settings, timeline, commits and file slices."""
 
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -157,19 +155,12 @@ class TableState:
         return found
 
     @property
-    def schema_to_widen(self) -> str:
-        """The schema to which the columns of rows that are written are added: of no column where no write has been left."""
-        name = re.sub(r"\W", "_", self.config.properties.get("hoodie.table.name", "table"))
-        empty: dict[str, object] = {
-            "type": "record",
-            "name": f"{name}_record",
-            "namespace": f"hoodie.{name}",
-            "fields": [],
-        }
-        return self._schema_as_of(None) or json.dumps(empty, separators=(",", ":"))
+    def known_schema(self) -> str | None:
+        """The same; None where no write that says one has been left."""
+        return self._schema_as_of(None)
 
     def _schema_as_of(self, time: str | None) -> str | None:
-        require_stable_names(self.schema_versions, (file.name for file in self.listing))
+        require_stable_names(self.schema_versions, (file.parsed.instant for file in self.listing if file.parsed))
         for instant in chain(reversed(self.timeline.writes), self.archived_writes()):
             if time is None or instant.requested_time <= time:
                 schema = self.commit(instant).schema

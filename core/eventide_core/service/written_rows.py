@@ -31,7 +31,7 @@ def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -
         known += [(found.partition, found.base_path)] if found.base_path and found.base_path not in own else []
     names = dict.fromkeys((partition, path.rpartition("/")[2]) for partition, path in known)
     return FileChanges(
-        RowChange.WRITTEN if schema == state.schema_to_widen else RowChange.WIDENED,
+        RowChange.WRITTEN if schema == state.known_schema else RowChange.WIDENED,
         added_files(metadata),
         written=WrittenRows(state.shape_of(schema, None), slices, tuple(names)),
     )

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
-from eventide_core.table.file_name import BaseFileName, LogFileName
 
 LATEST_SCHEMA_KEY = "latest_schema"
 SCHEMA_FOLDER = ".hoodie/.schema"
@@ -67,14 +66,13 @@ def _names(kind: Any, path: str) -> Iterator[tuple[int, str]]:
             raise ValueError(f"unknown type {other!r}")
 
 
-def require_stable_names(versions: Sequence[SchemaVersion], files: Iterable[str]) -> None:
-    """Whether names alone tell the fields of these base and log files, by name.
+def require_stable_names(versions: Sequence[SchemaVersion], instants: Iterable[str]) -> None:
+    """Whether names alone tell the fields of the base and log files whose names bear these instants.
 
     Raises UnsupportedTableError naming a field that was renamed, or that has the name of one that was dropped.
     """
     if not versions:
         return
-    instants = (parsed.instant for file in files if (parsed := BaseFileName.parse(file) or LogFileName.parse(file)))
     oldest = int(min(instants, default="0"))
     latest = max(versions, key=lambda version: version.version)
     needed_from = max((v.version for v in versions if v.version <= oldest), default=0)

@@ -21,8 +21,9 @@ def _versions(*schemas: dict[str, Any]) -> tuple[SchemaVersion, ...]:
     return parse_versions(json.dumps({"schemas": list(schemas)}), "history")
 
 
-def _files(instant: int) -> list[str]:
-    return [f"f-0_1-0-1_{instant + 1:017}.parquet", f".f-0_{instant:017}.log.1_0-1-0", ".hoodie_partition_metadata"]
+def _instants(oldest: int) -> list[str]:
+    """Those of files, the oldest of them at that one."""
+    return [f"{oldest + 1:017}", f"{oldest:017}"]
 
 
 def test_fields_are_named_by_their_path_through_records_arrays_and_maps() -> None:
@@ -53,23 +54,23 @@ def test_columns_that_come_go_change_type_or_place_keep_their_names() -> None:
         _schema(10, _field(1, "id"), _field(2, "n", "int"), _field(3, "gone")),
         _schema(20, _field(1, "id"), _field(4, "new"), _field(2, "n", "long")),
     )
-    require_stable_names(versions, _files(10))
-    require_stable_names((), _files(10))
+    require_stable_names(versions, _instants(10))
+    require_stable_names((), _instants(10))
 
 
 def test_a_renamed_column_is_refused_while_files_of_its_old_name_are_there() -> None:
     versions = _versions(_schema(20, _field(1, "id"), _field(2, "b")), _schema(10, _field(1, "id"), _field(2, "a")))
     for oldest in (5, 10, 19):
         with pytest.raises(UnsupportedTableError, match="the column b was named a in files"):
-            require_stable_names(versions, _files(oldest))
-    require_stable_names(versions, _files(20))
+            require_stable_names(versions, _instants(oldest))
+    require_stable_names(versions, _instants(20))
 
 
 def test_a_renamed_field_below_a_column_is_refused_too() -> None:
     old, new = ({"type": "record", "fields": [_field(2, name)]} for name in "ab")
     versions = _versions(_schema(10, _field(1, "place", old)), _schema(20, _field(1, "place", new)))
     with pytest.raises(UnsupportedTableError, match=r"place\.b was named place\.a"):
-        require_stable_names(versions, _files(10))
+        require_stable_names(versions, _instants(10))
 
 
 def test_a_new_column_under_the_name_of_a_dropped_one_is_refused() -> None:
@@ -79,5 +80,5 @@ def test_a_new_column_under_the_name_of_a_dropped_one_is_refused() -> None:
         _schema(30, _field(1, "id"), _field(3, "a", "int")),
     )
     with pytest.raises(UnsupportedTableError, match="an earlier column a was dropped"):
-        require_stable_names(versions, _files(10))
-    require_stable_names(versions, _files(20))
+        require_stable_names(versions, _instants(10))
+    require_stable_names(versions, _instants(20))
