@@ -3,8 +3,8 @@
 Read: a row group at a time. A file's columns become those of the table's schema, as column_resolution says. Any list form
 that Hudi's writers have used is accepted (`list.element`, `array`, `bag.array`), and INT96 timestamps.
 
-Written: row groups of about 120 MB, every column as parquet-avro stores it, except that lists always have three levels,
-and the footer that an index of Hudi looks for:
+Written: row groups of about 64 MB in memory, every column as parquet-avro stores it, except that lists always have three
+levels, and the footer that an index of Hudi looks for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE
@@ -42,11 +42,12 @@ from eventide_core.ports import OutputFile, Storage
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 _BATCH_ROWS: Final = 1 << 17
-_BATCH_BYTES: Final = 64 * 1024 * 1024
+_BATCH_BYTES: Final = 32 * 1024 * 1024
 _BATCH_ROWS_MIN: Final = 1 << 10
 _VALUE_BYTES_MIN: Final = 16  # of a text that a dictionary makes small in the file
 _ROWS_WORTH_A_THREAD: Final = 4096
-_ROW_GROUP_BYTES_MAX: Final = 120 * 1024 * 1024  # hoodie.parquet.block.size, here of Arrow memory
+# Of Arrow memory: what waits to be written. Readers take a row group as one piece of work, as small ones as this, too.
+_ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
@@ -63,12 +64,14 @@ def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Itera
         # A few rows are decoded before a thread has begun to.
         has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
         size = _batch_rows(file.metadata, len(names))
-        for batch in file.iter_batches(batch_size=size, columns=names, use_threads=has_many):
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            try:
-                yield resolve_columns(columns, batch.num_rows, target, place)
-            except RecordDecodeError as error:
-                raise CorruptBaseFileError(str(error)) from error
+        # A row group at a time, for what was read of one stays in memory as long as its iterator.
+        for group in range(file.metadata.num_row_groups):
+            for batch in file.iter_batches(size, [group], names, use_threads=has_many):
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                try:
+                    yield resolve_columns(columns, batch.num_rows, target, place)
+                except RecordDecodeError as error:
+                    raise CorruptBaseFileError(str(error)) from error
 
 
 def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:

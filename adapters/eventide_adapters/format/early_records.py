@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,9 +24,9 @@ class EarlyRecords:
     have to be carried: keys and ordering values of the early records that are no deletes.
     """
 
-    def __init__(self, storage: Storage, task: MergeTask) -> None:
+    def __init__(self, storage: Storage, task: MergeTask, columns: Sequence[str]) -> None:
         self._storage, self._task = storage, task
-        self._reader = BlockReader(storage, task.shape, None)
+        self._reader = BlockReader(storage, task.shape, columns)
         self.waiting_from_ms: dict[str, int | None] = {}
         self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
 

@@ -25,7 +25,7 @@ from eventide_adapters.format.ordering_values import Numbers, common_ranks, orde
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 
-_TOGETHER_BYTES_MAX: Final = 64 * 1024 * 1024
+_TOGETHER_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:

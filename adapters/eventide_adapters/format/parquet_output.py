@@ -42,7 +42,7 @@ class ParquetOutput:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, records: pa.Table) -> None:
-        """Adds records, which have all columns of the table."""
+        """Adds records, which have all columns of the table; a column may always come as a dictionary of its values."""
         self._opened(records).write_table(records, row_group_size=ROW_GROUP_ROWS_MAX)
 
     def close(self, footer: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ class ParquetOutput:
             dictionaries: Any = repetitive_columns(records)
             self._writer = pq.ParquetWriter(
                 self._sink,
-                self._columns,
+                _with_dictionaries(self._columns, records.schema),
                 compression=compression,
                 compression_level=LEVELS[self._codec],
                 use_dictionary=dictionaries,
@@ -102,6 +102,11 @@ def _is_repetitive(sample: Any, scale: float) -> bool:
 def avro_footer(schema: str) -> dict[str, str]:
     """What a footer says of the Avro schema."""
     return {"parquet.avro.schema": with_meta_fields(schema), "writer.model.name": "avro"}
+
+
+def _with_dictionaries(columns: pa.Schema, given: pa.Schema) -> pa.Schema:
+    kinds: dict[str, Any] = {field.name: field.type for field in given if pa.types.is_dictionary(field.type)}
+    return pa.schema([field.with_type(kinds[field.name]) if field.name in kinds else field for field in columns])
 
 
 def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:

@@ -18,12 +18,12 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.avro_schema import RECORD_KEY, table_fields
+from eventide_adapters.format.avro_schema import META_FIELDS, RECORD_KEY, table_fields
 from eventide_adapters.format.base_parquet import (
     BaseFileWriter,
     BaseFooter,
@@ -61,11 +61,13 @@ class ArrowSliceMerger:
         return done if done is not None else self._merge(task)
 
     def _merge(self, task: MergeTask) -> MergeResult:
-        fields = table_fields(task.shape.schema)
-        early = EarlyRecords(self.storage, task)
+        # All columns but the one that every row of the new file has alike.
+        fields = [field for field in table_fields(task.shape.schema) if field.name != _FILE_NAME]
+        names = [field.name for field in fields]
+        early = EarlyRecords(self.storage, task, names)
         logs = FoldedLogs.of(
             itertools.chain(
-                iter_log_records(self.storage, task.merged, task.shape, task.blocks, None, is_strict=True), early
+                iter_log_records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
             ),
             pa.schema([field.arrow for field in fields]),
             task.shape,
@@ -182,13 +184,13 @@ def _check_size(storage: Storage, path: str, size: int) -> None:
 
 def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     """With the new file's name in every row, and the keys taken out again that were made of the columns."""
-    columns: dict[str, Any] = {_FILE_NAME: pa.repeat(task.new_base_path.rpartition("/")[2], len(table))}
     if task.shape.key_fields:
-        columns[RECORD_KEY] = pa.nulls(len(table), pa.string())
-    for name, values in columns.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), values)
-    return table
+        place = table.schema.get_field_index(RECORD_KEY)
+        table = table.set_column(place, table.schema.field(place), pa.nulls(len(table), pa.string()))
+    name = task.new_base_path.rpartition("/")[2]
+    # Held once, not once a row.
+    names = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), pa.array([name]))
+    return table.add_column(META_FIELDS.index(_FILE_NAME), pa.field(_FILE_NAME, names.type), names)
 
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
