@@ -16,7 +16,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -157,7 +157,7 @@ class SparkRecords:
         def write_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
             for number, rows in _by_group(batches, shape):
                 one = combined(rows, shape) if combines else rows
-                stats = [asdict(stat) for stat in writer(GroupRows(groups[number], shape, one))]
+                stats = [stat._asdict() for stat in writer(GroupRows(groups[number], shape, one))]
                 columns: list[Any] = [pa.array([number], pa.int32()), pa.array([json.dumps(stats)])]
                 yield pa.RecordBatch.from_arrays(columns, names=["group", "stats"])
 

@@ -95,7 +95,7 @@ class Damaged:
 def _restated(commit: CommitMetadata, path: str, size: int, rows: int) -> CommitMetadata:
     stats = {
         partition: tuple(
-            replace(stat, file_size_bytes=size, num_writes=rows) if stat.path == path else stat for stat in of_partition
+            stat._replace(file_size_bytes=size, num_writes=rows) if stat.path == path else stat for stat in of_partition
         )
         for partition, of_partition in commit.write_stats.items()
     }
@@ -226,7 +226,7 @@ def log_that_a_compaction_missed(table: Damaged) -> None:
         stats = dict(commit.write_stats)
         stats["part=a"] = (
             *stats["part=a"],
-            replace(stats["part=a"][0], path=path, file_size_bytes=len(table.data(path))),
+            stats["part=a"][0]._replace(path=path, file_size_bytes=len(table.data(path))),
         )
         return replace(commit, write_stats=stats)
 
@@ -385,7 +385,7 @@ def test_a_late_record_that_its_write_stat_hides_is_found_by_reading_records() -
     assert {stat.min_event_time_ms for stat in commit.stats} == {EPOCH_MS + 7}
     stats = {
         partition: tuple(
-            replace(stat, min_event_time_ms=EPOCH_MS + 77, max_event_time_ms=EPOCH_MS + 77) for stat in told
+            stat._replace(min_event_time_ms=EPOCH_MS + 77, max_event_time_ms=EPOCH_MS + 77) for stat in told
         )
         for partition, told in commit.write_stats.items()
     }

@@ -79,7 +79,7 @@ def _read_at_once(values: Any, partition: str) -> WriteStat | None:
         prev_base_file,
         *told[len(_COUNTS) :],
     )
-    return WriteStat(*fields)
+    return WriteStat._make(fields)
 
 
 def _interned(text: str | None) -> str | None:

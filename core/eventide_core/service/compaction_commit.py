@@ -1,7 +1,6 @@
 """What a completed compaction writes on the timeline."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
@@ -119,12 +118,12 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
     stats: list[WriteStat] = []
     if op.carried_name is not None and result.carried_size is not None:
         carried = _link_stat(op, op.carried_name, result.carried_size)
-        stats.append(replace(carried, num_deletes=result.carried_tombstones))
+        stats.append(carried._replace(num_deletes=result.carried_tombstones))
     for left in op.remaining:
         if left.linked_name is not None:
             told = _told(left)
             stat = _link_stat(op, left.linked_name, left.log.size)
-            stats.append(replace(stat, min_event_time_ms=told.min_ms, max_event_time_ms=told.max_ms))
+            stats.append(stat._replace(min_event_time_ms=told.min_ms, max_event_time_ms=told.max_ms))
     return tuple(stats)
 
 

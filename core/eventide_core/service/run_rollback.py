@@ -39,6 +39,7 @@ from eventide_core.table.table_config import TableConfig
 
 _COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their logs
 _ROLLBACK_COMMAND = "0"
+_NO_CHANGES = FileChanges(RowChange.NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class RollbackRunner:
         removed, metadata = self.take_away(config, plan, lease)
         completion = next_instant_time(plan.instant)
         self.metadata.withdraw(config, lease, target)
-        update = self.metadata.prepare(config, plan.instant, self._changes(metadata.partitions))
+        changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
+        update = self.metadata.prepare(config, plan.instant, changes)
         update.write(lease, completion)
         removed += self.forget(config, target, lease)
         recorded = completion if config.slices_by_completion_time else None
@@ -182,9 +184,10 @@ class RollbackRunner:
         """The logs whose blocks are taken back stay, be they committed or not; Hudi's plans don't know their sizes."""
         added: list[AddedFile] = []
         for partition, found in partitions.items():
-            for name in (*found.failed_logs, *found.rollback_logs):
+            for name in found.failed_logs:
                 info = self.files.storage.stat(path_in(partition, name))
                 if info is not None:
                     added.append(AddedFile(partition, name, info.size))
+            added += [AddedFile(partition, name, size) for name, size in found.rollback_logs.items()]
         removed = {partition: found.deleted for partition, found in partitions.items() if found.deleted}
         return FileChanges(RowChange.NONE, tuple(added), removed)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from eventide_core.table.event_time import EventTimeRange
 
@@ -17,9 +18,11 @@ EVENT_TIMES_KEY = "eventide.event.times"
 is that of every record and delete in the file, none of them without an event time; a stat without a range says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStat:
+class WriteStat(NamedTuple):
     """Hudi's HoodieWriteStat, as far as it is known to matter. `path` is relative to the table's root.
+
+    A tuple, where other values are dataclasses: a timeline says millions of them, and one of these is made in a tenth of the
+    time.
 
     Event times are epoch milliseconds, null where the writer did not track them; see EVENT_TIMES_KEY. For a log file
     `log_version`, `base_file` and `log_files` are set, for a base file they are None.
