@@ -26,7 +26,14 @@ from eventide.testing.schedules import End, Explored, Schedules, told
 from eventide.writer import arrow_records
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, MissingFileError, PlanMismatchError
+from eventide_core.errors import (
+    BusyError,
+    EventideError,
+    InstantNotFoundError,
+    MissingFileError,
+    PlanMismatchError,
+    RefusedError,
+)
 from eventide_core.table.write_shape import WriteOperation
 from support.mutants import MUTANTS
 from support.reach import reached
@@ -95,8 +102,15 @@ class Scene:
         assert not left, f"{left} are left"
 
 
-def scene(layout: Layout, *, has_plan: bool, is_cleaned: bool = False, link: LinkChoice = LinkChoice.COPY) -> Scene:
-    """`is_cleaned`: there is an older slice, too, which a clean takes away."""
+def scene(
+    layout: Layout,
+    *,
+    has_plan: bool,
+    is_executed: bool = False,
+    is_cleaned: bool = False,
+    link: LinkChoice = LinkChoice.COPY,
+) -> Scene:
+    """`is_executed`: the plan has been, already. `is_cleaned`: there is an older slice, too, which a clean takes away."""
     table = LivingTable(layout, link, "schedules")
     table.write((put("k0", 1, "base"), put("k1", 1, "base")))
     if is_cleaned:
@@ -105,10 +119,13 @@ def scene(layout: Layout, *, has_plan: bool, is_cleaned: bool = False, link: Lin
         table.execute()
     table.write((put("k0", 2, "before T"),))
     table.write((put("k1", 6, "after T"),))
+    instant = None
     if has_plan:
         table.schedule(3)
         assert table.account.plan is not None
-    instant = table.account.plan.instant if table.account.plan else None
+        instant = table.account.plan.instant
+    if is_executed:
+        table.execute()
     return Scene(table, instant, 1 if is_cleaned else None)
 
 
@@ -118,13 +135,20 @@ class Pair:
 
     actors: Callable[[Scene], tuple[Protocol, Protocol]]
     has_plan: bool = True
+    is_executed: bool = False
     is_cleaned: bool = False
     link: LinkChoice = LinkChoice.COPY
     is_long: bool = False
     refusals: tuple[type[EventideError], ...] = (BusyError,)
 
     def scene(self, layout: Layout) -> Scene:
-        return scene(layout, has_plan=self.has_plan, is_cleaned=self.is_cleaned, link=self.link)
+        return scene(
+            layout,
+            has_plan=self.has_plan,
+            is_executed=self.is_executed,
+            is_cleaned=self.is_cleaned,
+            link=self.link,
+        )
 
 
 PAIRS = {
@@ -134,10 +158,15 @@ PAIRS = {
     "compactor with links and cleaner": Pair(
         lambda s: (s.compactor, s.cleaner), is_cleaned=True, link=LinkChoice.SYMLINK, is_long=True
     ),
-    # A file is missing to one who has committed and tells of it, while it is rolled back.
+    # Who reads the table while what has completed is rolled back may find that files of it are gone.
     "compactor and rollback": Pair(
         lambda s: (s.compactor, s.undoer),
         refusals=(BusyError, InstantNotFoundError, PlanMismatchError, MissingFileError),
+    ),
+    "writer and rollback of a completed compaction": Pair(
+        lambda s: (s.writer, s.undoer),
+        is_executed=True,
+        refusals=(BusyError, RefusedError, InstantNotFoundError, MissingFileError),
     ),
     "compactor and reader": Pair(lambda s: (s.compactor, s.reader)),
     "scheduler and scheduler": Pair(lambda s: (s.scheduler, s.other_scheduler), has_plan=False),

@@ -7,7 +7,7 @@ Plan, for an instant t that never completed or is undone:
 2. Version 6: a log of an older slice with blocks of t stays, as it may hold those of other writes. A command block in the
    slice's next log takes t's blocks back. A log that t's writer left without one whole block goes: it holds no records.
 
-A completed write is undone only where nobody has built on it (`check_nothing_is_lost`).
+A completed write is undone only where nobody has built on it, or is about to (`check_nothing_is_lost`).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -92,6 +92,13 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
     cleaning = next((i for i in write.timeline.pending if i.action is Action.CLEAN), None)
     if cleaning is not None:
         raise BusyError(f"a clean is pending at {cleaning.requested_time}; end it with `clean`, then try again")
+    writing = next(iter(write.timeline.pending_writes), None)
+    if writing is not None:
+        # What it has seen it builds on, and no file of it may be there yet to tell.
+        raise BusyError(
+            f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; try again when "
+            "it has ended, or roll it back first if its writer is dead"
+        )
     if write.metadata.replaced_file_ids:
         raise RefusedError(
             f"{time} took the place of other file groups, which cleaning may have removed; restore the table to a savepoint "
