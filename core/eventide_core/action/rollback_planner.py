@@ -82,7 +82,10 @@ class UndoneWrite:
 
 
 def check_nothing_is_lost(write: UndoneWrite) -> None:
-    """Raises RefusedError where undoing the completed write would lose or bring back anything but the write itself."""
+    """Raises RefusedError where undoing the completed write would lose or bring back anything but the write itself.
+
+    And BusyError where that depends on an action that is pending.
+    """
     time = write.instant.requested_time
     for savepoint in write.timeline.instants:
         if savepoint.action is Action.SAVEPOINT and savepoint.requested_time >= time:
@@ -92,13 +95,6 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
     cleaning = next((i for i in write.timeline.pending if i.action is Action.CLEAN), None)
     if cleaning is not None:
         raise BusyError(f"a clean is pending at {cleaning.requested_time}; end it with `clean`, then try again")
-    writing = next(iter(write.timeline.pending_writes), None)
-    if writing is not None:
-        # What it has seen it builds on, and no file of it may be there yet to tell.
-        raise BusyError(
-            f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; try again when "
-            "it has ended, or roll it back first if its writer is dead"
-        )
     if write.metadata.replaced_file_ids:
         raise RefusedError(
             f"{time} took the place of other file groups, which cleaning may have removed; restore the table to a savepoint "
@@ -114,6 +110,13 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
         _check_compaction(write, groups)
     else:
         _check_no_later_write(write, groups)
+    writing = next(iter(write.timeline.pending_writes), None)
+    if writing is not None:
+        # What it has seen it builds on, and no file of it may be there yet to tell.
+        raise BusyError(
+            f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; try again when "
+            "it has ended, or roll it back first if its writer is dead"
+        )
 
 
 def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:
