@@ -57,7 +57,9 @@ def main() -> None:
         print(table_of(workload.name, measured(place, workload, peers, chosen.rounds, samples)), flush=True)
     if chosen.write:
         readme = ROOT / "benchmarks" / "README.md"
+        names = list(found)
         everything = [sample for sample in read_samples(samples) if sample.records == found[sample.workload].records]
+        everything.sort(key=lambda sample: names.index(sample.workload))
         readme.write_text(with_results(readme.read_text(encoding="utf-8"), everything), encoding="utf-8")
 
 
