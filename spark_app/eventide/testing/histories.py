@@ -27,6 +27,7 @@ from eventide_core.config import (
     INDEX_TYPE,
     LOG_EVENT_TIMES,
     PARQUET_CODEC,
+    TRACK_EVENT_TIMES,
 )
 from eventide_core.ports import Storage
 from eventide_core.table.new_table import NewTable
@@ -140,9 +141,12 @@ class Layout:
 
     @property
     def write_options(self) -> dict[str, str]:
-        """Small files, and event times in the headers of the blocks or not."""
+        """Small files. Event times are told nowhere, as by Hudi on version 6, or in the headers of the blocks; of tables
+        that merge by them in write stats, too.
+        """
         return {
             LOG_EVENT_TIMES: str(self.has_block_event_times),
+            TRACK_EVENT_TIMES: str(self.has_block_event_times and self.order is Order.EVENT_TIME),
             BLOOM_ENTRIES: "10",
             BLOOM_FALSE_POSITIVES: "0.01",
             PARQUET_CODEC: "uncompressed",
