@@ -6,7 +6,7 @@ count, how they are folded and merged, and what is shown is worked out anew each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +14,11 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from eventide_adapters.format import log_records, slice_reader
+from eventide_adapters.format import log_blocks, log_records, slice_reader
 from eventide_adapters.format.avro_decode import iter_avro_block
 from eventide_adapters.format.avro_schema import AvroField
 from eventide_adapters.format.delete_block import decode_delete_block
+from eventide_adapters.format.log_blocks import PlacedBlock, read_headers
 from eventide_adapters.format.log_content import ArrowLogContent
 from eventide_adapters.format.metadata_avro import HudiMetadataCodec
 from eventide_adapters.format.virtual_key import read_keyed_base
@@ -38,12 +39,14 @@ class Decoded:
         # kept, that no other one gets it.
         self._avro: dict[tuple[bytes, str, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
         self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
+        self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
         self._deletes: dict[tuple[bytes, pa.DataType], tuple[pa.Array[Any], pa.Array[Any]]] = {}
         self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogSummary] = {}
 
     @contextmanager
     def used(self) -> Iterator[None]:
         with (
+            patch.object(log_blocks, "read_headers", self._of_headers),
             patch.object(log_records, "iter_avro_block", self._of_avro_block),
             patch.object(log_records, "decode_delete_block", self._of_delete_block),
             patch.object(slice_reader, "read_keyed_base", self._of_base),
@@ -56,6 +59,16 @@ class Decoded:
         if key not in self._summaries:
             self._summaries[key] = ask()
         return self._summaries[key]
+
+    def _of_headers(
+        self, storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
+    ) -> Iterable[PlacedBlock]:
+        if is_strict:
+            return read_headers(storage, path, size, is_strict=True, log_number=log_number)
+        key = (storage.read(path), path, size, log_number)
+        if key not in self._headers:
+            self._headers[key] = tuple(read_headers(storage, path, size, is_strict=False, log_number=log_number))
+        return self._headers[key]
 
     def _of_avro_block(
         self, read: Callable[[int, int], bytes], size: int, writer_schema: str, target: _Fields, place: str

@@ -113,8 +113,20 @@ class Layout:
         by_own = {
             Order.HUDI_0X_OVERWRITE: (Order.HUDI_0X_OVERWRITE, Order.COMMIT_TIME),
             Order.EVENT_TIME: (Order.EVENT_TIME, Order.HUDI_0X_DEFAULT),
+            Order.COMMIT_TIME: (Order.COMMIT_TIME,),
         }
         return by_own[self.order]
+
+    @property
+    def has_ordering_field(self) -> bool:
+        """Version 6 goes by commits alone only where it knows no field to go by."""
+        return self.version >= 8 or self.order is not Order.COMMIT_TIME
+
+    def kept(self, changes: Commit) -> Commit:
+        """The changes as such a table keeps them: a delete says its time by the ordering field, or not at all."""
+        if self.has_ordering_field:
+            return changes
+        return tuple(replace(change, ms=None) if change.word is None else change for change in changes)
 
     @property
     def table(self) -> NewTable:
@@ -126,7 +138,7 @@ class Layout:
             merge_rule=MergeRule.COMMIT_TIME_ORDERING if by_commit else MergeRule.EVENT_TIME_ORDERING,
             record_key_fields=("key",),
             partition_fields=("part",),
-            ordering_field="ms",
+            ordering_field="ms" if self.has_ordering_field else None,
             writer_options={INDEX_TYPE: "BUCKET", BUCKETS: str(self.buckets)},
         )
 

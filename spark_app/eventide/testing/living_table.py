@@ -75,6 +75,7 @@ class LivingTable:
 
     def write(self, changes: Commit, crash_at: int | None = None) -> None:
         """A commit, unless a pending compaction would be seen by it."""
+        changes = self.layout.kept(changes)
         if self.account.would_show(changes):
             self.reach["writes avoided"] += 1
             return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -85,8 +86,9 @@ class Observer:
         content = KnownLogContent(application.storage, self._decoded)
         facts = replace(application.freshness.facts, content=content)
         now = replace(application.freshness, content=content, facts=facts).now(state)
+        read = cache(application.storage.read)  # of one moment, in which nothing changes
         answered = [i for i in instants if promised is None or i in promised]
-        as_of = {instant: self._rows(application, queries.as_of(instant)) for instant in answered}
+        as_of = {instant: self._rows(application, read, queries.as_of(instant)) for instant in answered}
         spans: dict[frozenset[str], Rows] = {}
         for instant in answered:
             last = instants.index(instant)
@@ -97,33 +99,36 @@ class Observer:
                 if begin is not None:  # an archived one says no more when it completed
                     with suppress(CleanedHistoryError):
                         plan = queries.incremental(begin, end)
-                        spans[frozenset(instants[first : last + 1])] = self._rows(application, plan)
+                        spans[frozenset(instants[first : last + 1])] = self._rows(application, read, plan)
         # Without an end, the span takes in the compactions that came after the last commit.
-        spans[frozenset({*instants, "now"})] = self._rows(application, queries.incremental("0", None))
+        spans[frozenset({*instants, "now"})] = self._rows(application, read, queries.incremental("0", None))
         for instant in instants if tries_the_rest else ():
             with suppress(CleanedHistoryError):
-                as_of[instant] = self._rows(application, queries.as_of(instant))
+                as_of[instant] = self._rows(application, read, queries.as_of(instant))
         return Seen(
             state=state,
-            snapshot=self._rows(application, queries.snapshot()),
-            read_optimized=self._rows(application, queries.read_optimized()),
+            snapshot=self._rows(application, read, queries.snapshot()),
+            read_optimized=self._rows(application, read, queries.read_optimized()),
             as_of=as_of,
             incremental=spans,
             freshness=ExpectedFreshness(now.cut_ms, now.watermark_ms, now.late_records, now.unknown_event_time_records),
         )
 
-    def _rows(self, application: Application, plan: QueryPlan) -> Rows:
-        rows = [row for part in plan.slices for row in self._of_slice(application, part, plan)]
+    def _rows(self, application: Application, read: Callable[[str], bytes], plan: QueryPlan) -> Rows:
+        rows = [row for part in plan.slices for row in self._of_slice(application, read, part, plan)]
         assert len({row[:2] for row in rows}) == len(rows), f"I10, a key is there twice: {sorted(rows)}"
         return frozenset(rows)
 
-    def _of_slice(self, application: Application, part: SliceRead, plan: QueryPlan) -> tuple[Row, ...]:
-        base = application.storage.read(part.base_path) if part.base_path else None
-        logs = tuple(application.storage.read(path) for path, _ in part.log_paths)
+    def _of_slice(
+        self, application: Application, read: Callable[[str], bytes], part: SliceRead, plan: QueryPlan
+    ) -> tuple[Row, ...]:
+        base = read(part.base_path) if part.base_path else None
+        logs = tuple(read(path) for path, _ in part.log_paths)
         counting = frozenset(i for log in logs for i in self._instants.of(log) if part.blocks.accepts(i))
         times = part.commit_times
-        if times is not None:  # others choose no row here
-            times &= counting if base is None else counting | self._instants.of_base(base)
+        if times is not None:
+            here = counting if base is None else counting | self._instants.of_base(base)
+            times = None if times >= here else times & here  # others choose no row here, and all of them every row
         seen = (part.partition, base, logs, counting, times)
         if seen not in self._known:
             reader = RowReader(replace(plan, slices=(part,)), application.reader, application.engine)

@@ -73,7 +73,8 @@ class Configuration:
 def configurations() -> tuple[Configuration, ...]:
     """Each merge order and link mode of versions 6 and 9, and the exact cut; with one file group and with four.
 
-    Version 8 has the layout of version 9, and is there in a few.
+    Version 8 has the layout of version 9, and is there in a few; so is version 6 without an ordering field, the one whose
+    records may lack an event time.
     """
     found: list[Configuration] = []
     for has_many in (False, True):
@@ -89,6 +90,11 @@ def configurations() -> tuple[Configuration, ...]:
         Configuration(by_event, LinkChoice.PREFIX, Cut.FILE, ("a", "b")),
         Configuration(by_commit, LinkChoice.COPY, Cut.EXACT, ("a",)),
         Configuration(by_commit, LinkChoice.PREFIX, Cut.FILE, ("a",)),
+    ]
+    found += [
+        Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, Cut.FILE, ("a",)),
+        Configuration(Layout(6, Order.COMMIT_TIME, buckets=2), LinkChoice.SYMLINK, Cut.FILE, ("a", "b")),
+        Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, Cut.EXACT, ("a",)),
     ]
     return tuple(found)
 
