@@ -155,3 +155,17 @@ def test_the_last_write_before_the_archived_ones_is_not_undone(version: int) -> 
     with pytest.raises(RefusedError, match="last write on the active timeline"):
         table.bench.process().rollback.undo(last)
     table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_late_record_written_beside_a_plan_is_missing_from_it_while_its_compaction_is_undone(version: int) -> None:
+    """The plan is pending again until then, and was right when it was made."""
+    for death in range(12):
+        table = living(version)
+        table.write((put("k1", 2, "merged"),))
+        table.schedule(5)
+        table.write((put("k0", 3, "late"),))
+        table.execute()
+        table.undo_last(death)
+        table.undo_last()
+        table.inspect(whole=True)

@@ -147,7 +147,8 @@ class Account:
             self._plan_bytes = files[path].data
             config = application.files.config()
             self.plan = require_ours(application.files.plan(config, instant))
-            self._planned = self._planning(self.plan, files, is_alone=is_alone)
+            # One whose compaction had completed is pending again while that is undone: others have written since.
+            self._planned = self._planning(self.plan, files, is_alone=is_alone and instant not in self.rolled_back)
 
     def _planning(self, plan: CompactionPlan, files: Files, *, is_alone: bool) -> Completed:
         """What the plan's completion will be. Where nothing was written since it was made, nobody will see a difference."""
