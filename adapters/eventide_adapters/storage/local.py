@@ -10,21 +10,23 @@ A new file, whole or not at all, and for one writer only:
 `put` renames in place of 3. A crash leaves at most a file below TEMPORARY, which a later writer removes after
 a day.
 
-Links are followed by us, never by the opening call, and only to targets below the root.
-Not checked: a folder on the way to a file that is replaced by a link between the check and the use.
+Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a folder
+is. How that holds while somebody puts links in the way is told in local_folders.py.
 """
 
+import errno
 import io
 import os
+import posixpath
 import shutil
 import stat
-import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from eventide_adapters.storage import local_names
+from eventide_adapters.storage.local_folders import LocalFolders, link_text
 from eventide_adapters.storage.local_streams import LocalInput, LocalOutput, answering
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.whole_file import check_whole
@@ -36,12 +38,18 @@ TEMPORARY = ".hoodie/.eventide_temp"
 # Large enough that a copy spends its time in the disk, small enough to have one a thread.
 _COPY_BYTES = 1 << 20
 
+# The operating system itself follows as many.
+_LINKS_MAX = 40
+
+T = TypeVar("T")
+
 
 class LocalStorage:
     """ports.Storage over the folder `root`, which is made with the first file."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.path.abspath(root)
+        self._folders = LocalFolders(self._root)
         self._capabilities: Capability | None = None
 
     def __reduce__(self) -> tuple[type["LocalStorage"], tuple[str]]:
@@ -64,19 +72,30 @@ class LocalStorage:
         checked_directory(directory)
         with self._answering("list", directory):
             try:
-                with os.scandir(self._content(directory)) as entries:
+                with self._folders.opened(directory) as folder, os.scandir(folder) as entries:
                     names = sorted(entry.name for entry in entries if not _is_hidden(entry))
+                    infos = [self._info(folder, name, posixpath.join(directory, name)) for name in names]
             except (FileNotFoundError, NotADirectoryError):
                 return ()
-            infos = (self._info(f"{directory}/{name}" if directory else name) for name in names)
             return tuple(info for info in infos if info is not None)
 
     def stat(self, path: str) -> FileInfo | None:
         checked_directory(path)
         with self._answering("look at", path):
-            info = self._info(path)
-            if info is None or (info.link_target is not None and not os.path.exists(self._content(path))):
+            try:
+                if not path:
+                    with self._folders.opened("") as folder:
+                        return FileInfo("", 0, True, os.fstat(folder).st_mtime_ns // 1_000_000)
+                with self._folders.parent(path) as (folder, name):
+                    info = self._info(folder, name, path)
+                if info is not None and info.link_target is not None:
+                    self._followed(path, _status)
+            except (FileNotFoundError, NotADirectoryError):
                 return None
+            except OSError as failure:
+                if failure.errno == errno.ELOOP:
+                    return None
+                raise
             return info
 
     def read(self, path: str) -> bytes:
@@ -122,59 +141,71 @@ class LocalStorage:
     def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
         checked_path(source)
         with self._answering("link to", source):
-            content = self._content(source)
-            if not os.path.isfile(content):
+            try:
+                content, status = self._followed(source, lambda folder, name, at: (at, _status(folder, name, at)))
+            except (FileNotFoundError, NotADirectoryError):
+                status = None
+            if status is None or not stat.S_ISREG(status.st_mode):
                 raise MissingFileError(f"there is no file {source!r} in {self.root}")
-        with self._answering("write", target):
-            entry = self._entry(target)
-            if not local_names.prepare_new(entry):
+        checked_path(target)
+        with self._answering("write", target), self._folders.parent(target, creates=True) as (folder, name):
+            if not local_names.prepare_new(folder, name):
                 return False
             try:
                 if is_symbolic:
-                    os.symlink(os.path.relpath(content, os.path.dirname(entry)), entry)
+                    text = posixpath.relpath(f"/{content}", f"/{posixpath.dirname(target)}")
+                    os.symlink(text, name, dir_fd=folder)
                 else:
-                    os.link(content, entry)
+                    with self._folders.parent(content) as (source_folder, source_name):
+                        os.link(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder, follow_symlinks=False)
             except FileExistsError:
                 return False
-            local_names.sync_directory(os.path.dirname(entry))
+            os.fsync(folder)
             return True
 
     def delete(self, path: str) -> bool:
         checked_path(path)
         with self._answering("delete", path):
-            entry = self._entry(path)
             try:
-                if stat.S_ISDIR(os.lstat(entry).st_mode):
-                    local_names.remove_directory(entry)
-                else:
-                    local_names.remove_side_file(entry)
-                    os.unlink(entry)
+                with self._folders.parent(path) as (folder, name):
+                    if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                        with self._folders.opened(path) as content:
+                            local_names.remove_content(content)
+                        os.rmdir(name, dir_fd=folder)
+                    else:
+                        local_names.remove_side_file(folder, name)
+                        os.unlink(name, dir_fd=folder)
+                    os.fsync(folder)
             except (FileNotFoundError, NotADirectoryError):
                 return False
-            local_names.sync_directory(os.path.dirname(entry))
             return True
 
     def _try_out(self) -> Capability:
         found = Capability.NONE
-        with suppress(OSError):
-            parent = os.path.dirname(self._entry(TEMPORARY))
-            os.makedirs(parent, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=parent, prefix=os.path.basename(TEMPORARY)) as folder:
-                file = os.path.join(folder, "file")
-                with open(file, "xb"):
-                    pass
-                with suppress(OSError):
-                    os.link(file, os.path.join(folder, "hard"))
-                    found |= Capability.HARDLINK | Capability.PUT_IF_ABSENT | Capability.SERVER_COPY
-                with suppress(OSError):
-                    os.symlink("file", os.path.join(folder, "symbolic"))
-                    found |= Capability.SYMLINK
+        folder = posixpath.dirname(TEMPORARY)
+        probe = f"{TEMPORARY}{uuid.uuid4().hex}"
+        with suppress(OSError), self._folders.opened(folder, creates=True) as above:
+            with self._folders.opened(probe, creates=True) as handle:
+                try:
+                    os.close(os.open("file", os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=handle))
+                    with suppress(OSError):
+                        os.link("file", "hard", src_dir_fd=handle, dst_dir_fd=handle)
+                        found |= Capability.HARDLINK | Capability.PUT_IF_ABSENT | Capability.SERVER_COPY
+                    with suppress(OSError):
+                        os.symlink("file", "symbolic", dir_fd=handle)
+                        found |= Capability.SYMLINK
+                finally:
+                    for name in os.listdir(handle):
+                        os.unlink(name, dir_fd=handle)
+            os.rmdir(posixpath.basename(probe), dir_fd=above)
         return found
 
     def _begin(self, path: str) -> LocalOutput:
-        entry = self._entry(path)
-        written = self._entry(f"{TEMPORARY}/{uuid.uuid4().hex}")
-        return LocalOutput(written, entry, f"cannot write {path!r} in {self.root}")
+        what = f"cannot write {checked_path(path)!r} in {self.root}"
+        # Links in the way are told at once; a folder that is not there yet is made in the end.
+        with answering(what), suppress(FileNotFoundError, NotADirectoryError), self._folders.parent(path):
+            pass
+        return LocalOutput(self._folders, f"{TEMPORARY}/{uuid.uuid4().hex}", path, what)
 
     @contextmanager
     def _whole(self, path: str) -> Iterator[LocalOutput]:
@@ -185,31 +216,26 @@ class LocalStorage:
         finally:
             output.abort()
 
-    def _entry(self, path: str) -> str:
-        """Where the name itself lies, in a folder that was seen to lie below the root."""
-        folder, name = os.path.split(os.path.join(self._root, checked_path(path)))
-        return os.path.join(self._inside(os.path.realpath(folder), path), name)
+    def _followed(self, path: str, use: Callable[[int, str, str], T]) -> T:
+        """What `use` answers at the end of all links from a name: handle of the folder, name in it, and path.
 
-    def _content(self, path: str) -> str:
-        """Where all links from that name lead. Raises UnsafePathError when that is not below the root."""
-        return self._inside(os.path.realpath(os.path.join(self._root, path)), path)
-
-    def _inside(self, real: str, path: str) -> str:
-        if not self._is_inside(real):
-            raise UnsafePathError(
-                f"{path!r} leads to {real!r}, which is outside {self.root}: remove the link, or open the table there"
-            )
-        return real
-
-    def _is_inside(self, real: str) -> bool:
-        root = os.path.realpath(self._root)
-        return os.path.commonpath((root, real)) == root
+        `use` raises OSError(ELOOP) where it meets a link. Raises UnsafePathError where one leads out of the table.
+        """
+        at = path
+        for _ in range(_LINKS_MAX):
+            with self._folders.parent(at) as (folder, name):
+                try:
+                    return use(folder, name, at)
+                except OSError as failure:
+                    link = link_text(folder, name)
+                    if failure.errno != errno.ELOOP or link is None:
+                        raise
+            at = self._folders.target(at, link)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def _open_content(self, path: str) -> int:
-        # O_NONBLOCK, lest a pipe that somebody put there would hold us for ever.
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            handle = os.open(self._content(path), flags)
+            handle = self._followed(path, _open)
         except (FileNotFoundError, NotADirectoryError) as absent:
             raise MissingFileError(f"there is no file {path!r} in {self.root}") from absent
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -217,26 +243,24 @@ class LocalStorage:
             raise MissingFileError(f"{path!r} in {self.root} is not a file")
         return handle
 
-    def _info(self, path: str) -> FileInfo | None:
+    def _info(self, folder: int, name: str, path: str) -> FileInfo | None:
         """The entry of that name; a link that dangles or leads outside is an empty file. None: absent."""
-        entry = self._entry(path) if path else os.path.realpath(self._root)
         try:
-            status = os.lstat(entry)
-            link = os.readlink(entry) if stat.S_ISLNK(status.st_mode) else None
-        except (FileNotFoundError, NotADirectoryError):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
             return None
-        modified_ms = status.st_mtime_ns // 1_000_000
-        target_of_link = None
-        if link is not None:
-            content = os.path.realpath(entry)
-            named = os.path.normpath(os.path.join(os.path.dirname(entry), link))
-            root = os.path.realpath(self._root)
-            target_of_link = os.path.relpath(named, root) if self._is_inside(named) else link
-            if not self._is_inside(content) or not os.path.exists(content):
-                return FileInfo(path, 0, False, modified_ms, target_of_link)
-            status = os.stat(content)
+        modified_ms, target = status.st_mtime_ns // 1_000_000, None
+        if stat.S_ISLNK(status.st_mode):
+            link = link_text(folder, name)
+            if link is None:
+                return None
+            target = self._folders.named(path, link) or link
+            try:
+                status = self._followed(path, _status)
+            except (OSError, UnsafePathError):
+                return FileInfo(path, 0, False, modified_ms, target)
         is_directory = stat.S_ISDIR(status.st_mode)
-        return FileInfo(path, 0 if is_directory else status.st_size, is_directory, modified_ms, target_of_link)
+        return FileInfo(path, 0 if is_directory else status.st_size, is_directory, modified_ms, target)
 
     @contextmanager
     def _answering(self, verb: str, path: str) -> Iterator[None]:
@@ -248,3 +272,15 @@ def _is_hidden(entry: os.DirEntry[str]) -> bool:
     if entry.name.startswith(os.path.basename(TEMPORARY)):
         return True
     return local_names.is_side_file(entry.name) and not entry.is_dir(follow_symlinks=False)
+
+
+def _open(folder: int, name: str, _: str) -> int:
+    # O_NONBLOCK, lest a pipe that somebody put there would hold us for ever.
+    return os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+
+
+def _status(folder: int, name: str, _: str) -> os.stat_result:
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return status

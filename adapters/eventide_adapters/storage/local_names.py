@@ -1,6 +1,6 @@
-"""What a local file system does with names: sync folders, name files, keep Hadoop's side files right.
+"""What a local file system does with the names in one folder: give them, keep Hadoop's side files right, remove them.
 
-Every path here is absolute and already known to lie in the table; failures are the operating system's own.
+A folder is the handle that local_folders.py gives; failures are the operating system's own.
 """
 
 import errno
@@ -15,60 +15,47 @@ ABANDONED_AFTER_SECONDS = 24 * 60 * 60
 _SIDE_FILE = re.compile(r"\..+\.crc", re.DOTALL)
 
 
-def publish(written: str, entry: str) -> bool:
+def publish(written_in: int, written: str, folder: int, name: str) -> bool:
     """Gives a written file its second name; False where that is taken."""
-    if not prepare_new(entry):
+    if not prepare_new(folder, name):
         return False
     try:
-        os.link(written, entry)
+        os.link(written, name, src_dir_fd=written_in, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
         return False
-    sync_directory(os.path.dirname(entry))
+    os.fsync(folder)
     return True
 
 
-def replace(written: str, entry: str) -> None:
+def replace(written_in: int, written: str, folder: int, name: str) -> None:
     """Moves a written file over whatever file has the name."""
-    make_directories(os.path.dirname(entry))
-    remove_side_file(entry)
-    os.replace(written, entry)
-    sync_directory(os.path.dirname(entry))
+    remove_side_file(folder, name)
+    os.replace(written, name, src_dir_fd=written_in, dst_dir_fd=folder)
+    os.fsync(folder)
 
 
-def prepare_new(entry: str) -> bool:
-    """Makes the folder, and removes what Hadoop remembers of an earlier file. False: the name is taken."""
-    make_directories(os.path.dirname(entry))
-    if os.path.lexists(entry):
-        return False
-    remove_side_file(entry)
-    return True
+def prepare_new(folder: int, name: str) -> bool:
+    """Removes what Hadoop remembers of an earlier file. False: the name is taken."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        remove_side_file(folder, name)
+        return True
+    return False
 
 
-def make_directories(directory: str) -> None:
-    """Makes a folder and those above it, each one synced into its parent."""
-    if os.path.isdir(directory):
-        return
-    parent = os.path.dirname(directory)
-    make_directories(parent)
-    with suppress(FileExistsError):
-        os.mkdir(directory)
-        sync_directory(parent)
-
-
-def remove_directory(directory: str) -> None:
-    """Removes a folder with no more than side files of files that are gone."""
-    names = os.listdir(directory)
+def remove_content(folder: int) -> None:
+    """Empties a folder of side files of files that are gone. Raises OSError where it has more."""
+    names = os.listdir(folder)
     if not all(is_side_file(name) for name in names):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
     for name in names:
-        os.unlink(os.path.join(directory, name))
-    os.rmdir(directory)
+        os.unlink(name, dir_fd=folder)
 
 
-def remove_side_file(entry: str) -> None:
-    folder, name = os.path.split(entry)
+def remove_side_file(folder: int, name: str) -> None:
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(os.path.join(folder, f".{name}.crc"))
+        os.unlink(f".{name}.crc", dir_fd=folder)
 
 
 def is_side_file(name: str) -> bool:
@@ -76,21 +63,12 @@ def is_side_file(name: str) -> bool:
     return _SIDE_FILE.fullmatch(name) is not None
 
 
-def remove_abandoned(directory: str) -> None:
+def remove_abandoned(folder: int) -> None:
     """Removes what writers that died had begun there."""
     oldest = time.time() - ABANDONED_AFTER_SECONDS
-    with os.scandir(directory) as entries:
+    with os.scandir(folder) as entries:
         for entry in entries:
             # Another writer may be clearing the same folder, or finishing its file.
             with suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_mtime < oldest:
-                    os.unlink(entry.path)
-
-
-def sync_directory(directory: str) -> None:
-    """Makes the names in a folder outlive a loss of power."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+                    os.unlink(entry.name, dir_fd=folder)

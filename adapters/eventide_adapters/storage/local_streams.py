@@ -7,7 +7,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from eventide_adapters.storage import local_names
-from eventide_core.errors import EventideError, StorageError
+from eventide_adapters.storage.local_folders import LocalFolders
+from eventide_core.errors import EventideError, StorageError, UnsafePathError
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @contextmanager
@@ -38,17 +41,16 @@ class LocalInput(io.FileIO):
 
 
 class LocalOutput:
-    """ports.OutputFile: `written` is the hidden file, `entry` the name that it is to get."""
+    """ports.OutputFile: `written` is the hidden file, `entry` the name that it is to get, both paths in the table."""
 
-    def __init__(self, written: str, entry: str, what: str) -> None:
+    def __init__(self, folders: LocalFolders, written: str, entry: str, what: str) -> None:
+        self._folders = folders
         self._written = written
         self._entry = entry
         self._what = what
-        with answering(what):
-            folder = os.path.dirname(written)
-            local_names.make_directories(folder)
+        with answering(what), folders.parent(written, creates=True) as (folder, name):
             local_names.remove_abandoned(folder)
-            self._file = open(written, "xb")  # noqa: SIM115  # closed by commit, replace or abort
+            self._file = os.fdopen(os.open(name, _NEW_FILE, 0o666, dir_fd=folder), "wb")
 
     def write(self, data: bytes | memoryview, /) -> int:
         with answering(self._what):
@@ -57,17 +59,15 @@ class LocalOutput:
     def commit(self) -> bool:
         assert not self._file.closed, "the output is closed"
         try:
-            with answering(self._what):
-                self._sync()
-                return local_names.publish(self._written, self._entry)
+            with self._named() as (written_in, written, folder, name):
+                return local_names.publish(written_in, written, folder, name)
         finally:
             self.abort()
 
     def replace(self) -> None:
         try:
-            with answering(self._what):
-                self._sync()
-                local_names.replace(self._written, self._entry)
+            with self._named() as (written_in, written, folder, name):
+                local_names.replace(written_in, written, folder, name)
         finally:
             self.abort()
 
@@ -75,10 +75,18 @@ class LocalOutput:
         # What cannot be removed now is in nobody's way, and is removed as abandoned.
         with suppress(OSError):
             self._file.close()
-        with suppress(OSError):
-            os.unlink(self._written)
+        with suppress(OSError, UnsafePathError), self._folders.parent(self._written) as (folder, name):
+            os.unlink(name, dir_fd=folder)
 
-    def _sync(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+    @contextmanager
+    def _named(self) -> Iterator[tuple[int, str, int, str]]:
+        """Where the file lies, its content synced, and where it is to lie: handles of folders, and names."""
+        with answering(self._what):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            with (
+                self._folders.parent(self._written) as (written_in, written),
+                self._folders.parent(self._entry, creates=True) as (folder, name),
+            ):
+                yield written_in, written, folder, name

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -56,7 +56,7 @@ class TestHadoopsSideFiles:
         (root / "file").write_bytes(b"old")
         (root / ".file.crc").write_bytes(b"crc of the old")
 
-        def crash(source: str, target: str) -> None:
+        def crash(source: str, target: str, **_: int) -> None:
             raise KeyboardInterrupt(f"before {source} becomes {target}")
 
         monkeypatch.setattr(os, "replace", crash)
@@ -201,13 +201,13 @@ class TestWritingWhole:
             steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "content")
             fsync(handle)
 
-        def recording_link(source: str, target: str) -> None:
+        def recording_link(source: str, target: str, **folders: Any) -> None:
             steps.append("name")
-            link(source, target)
+            link(source, target, **folders)
 
-        def recording_replace(source: str, target: str) -> None:
+        def recording_replace(source: str, target: str, **folders: Any) -> None:
             steps.append("name")
-            replace(source, target)
+            replace(source, target, **folders)
 
         monkeypatch.setattr(os, "fsync", recording_fsync)
         monkeypatch.setattr(os, "link", recording_link)
@@ -327,7 +327,7 @@ class TestFailures:
         assert os.listdir(root / TEMPORARY) == []
 
     def test_a_file_system_without_links_says_so(self, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-        def no_link(source: str, target: str) -> None:
+        def no_link(source: str, target: str, **_: object) -> None:
             raise PermissionError(1, "Operation not permitted", source, None, target)
 
         monkeypatch.setattr(os, "link", no_link)

@@ -1,0 +1,110 @@
+"""Folders of a table on a local disk, reached from its root one after the other, and never by a link.
+
+Each folder is opened below the handle of the one above it, and refused where it is a link; what is done to a name in it is
+done by its handle. So there is nothing between a check and its use where somebody could put a link in the way.
+
+The root is the user's own: links that lead to it are followed.
+"""
+
+import os
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from eventide_core.errors import UnsafePathError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFolders:
+    """The folders below `root`, an absolute path. Failures but UnsafePathError are the operating system's own."""
+
+    root: str
+
+    @contextmanager
+    def opened(self, path: str, *, creates: bool = False) -> Iterator[int]:
+        """A handle of the folder, "" for the root; `creates` makes it, and each one above it, synced into its parent."""
+        if creates:
+            _make_root(self.root)
+        handle = os.open(self.root, _FOLDER)
+        try:
+            passed = ""
+            for name in path.split("/") if path else ():
+                passed = posixpath.join(passed, name)
+                if creates:
+                    _make(name, handle)
+                below = self._open_below(handle, name, passed)
+                os.close(handle)
+                handle = below
+            yield handle
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def parent(self, path: str, *, creates: bool = False) -> Iterator[tuple[int, str]]:
+        """A handle of the folder that a name lies in, and the name in it."""
+        folder, name = posixpath.split(path)
+        with self.opened(folder, creates=creates) as handle:
+            yield handle, name
+
+    def target(self, path: str, link: str) -> str:
+        """What the link of that name leads to, by its text alone. Raises UnsafePathError where that is not in the table."""
+        found = self.named(path, link)
+        if found is None:
+            raise UnsafePathError(
+                f"{path!r} leads to {link!r}, which is outside {self.root!r}: remove the link, or open the table there"
+            )
+        return found
+
+    def named(self, path: str, link: str) -> str | None:
+        """The path that the text of a link names; None where it is not below the root."""
+        real = os.path.realpath(self.root)
+        named = os.path.normpath(os.path.join(real, posixpath.dirname(path), link))
+        for root in (real, self.root):
+            if named != root and os.path.commonpath((root, named)) == root:
+                return os.path.relpath(named, root)
+        return None
+
+    def _open_below(self, handle: int, name: str, path: str) -> int:
+        try:
+            return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=handle)
+        except OSError as failure:
+            link = link_text(handle, name)
+            if link is None:
+                raise
+            inside = self.named(path, link)
+            where = f"outside {self.root!r}" if inside is None else "another place of the table"
+            raise UnsafePathError(
+                f"the folder {path!r} is a link to {link!r}, {where}: remove the link, or open the table there"
+            ) from failure
+
+
+def link_text(handle: int, name: str) -> str | None:
+    """Where a symbolic link leads; None for anything else, and for nothing."""
+    with suppress(OSError):
+        return os.readlink(name, dir_fd=handle)
+    return None
+
+
+def _make_root(root: str) -> None:
+    """Makes the table's folder and those above it, each one synced into its parent."""
+    if os.path.isdir(root):
+        return
+    parent = os.path.dirname(root)
+    _make_root(parent)
+    handle = os.open(parent, _FOLDER)
+    try:
+        _make(os.path.basename(root), handle)
+    finally:
+        os.close(handle)
+
+
+def _make(name: str, handle: int) -> None:
+    try:
+        os.stat(name, dir_fd=handle, follow_symlinks=False)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=handle)
+            os.fsync(handle)
