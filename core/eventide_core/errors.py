@@ -6,11 +6,29 @@ supported, 4 busy, 5 storage or engine failed.
 Each says what it means and, in its second paragraph, what is to be done: docs/reference/errors.md is made of these.
 """
 
+import re
+from typing import Final
+
+# What moves a cursor, ends a line or turns the direction of reading: a name of a table could forge lines of a log by it.
+_NOT_SHOWN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str, *, keeps_lines: bool = False) -> str:
+    """The text with its control characters escaped as Python writes them; `keeps_lines` leaves ends of lines alone."""
+
+    def escaped(found: re.Match[str]) -> str:
+        return found[0] if keeps_lines and found[0] == "\n" else ascii(found[0])[1:-1]
+
+    return _NOT_SHOWN.sub(escaped, text)
+
 
 class EventideError(Exception):
     """Any error that eventide answers with; the message names the value, the place and the cure."""
 
     exit_code = 5
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(EventideError, ValueError):

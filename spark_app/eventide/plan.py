@@ -7,6 +7,7 @@ from typing import Any
 from eventide.moment import moment
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.errors import printable
 from eventide_core.service.draft_plan import DraftPlan
 from eventide_core.service.offending_records import OffendingRecords
 from eventide_core.table.instant import instant_time
@@ -121,7 +122,8 @@ class Plan:
             lines.append(f"nothing to do: {self.idle}")
         watermark = self.predicted_watermark_ms
         lines.append(f"watermark it will reach: {'none' if watermark is None else f'{_time(watermark)} ({watermark})'}")
-        return "\n".join(lines)
+        # Names are the table's, and a line of them must not pass for one of ours.
+        return "\n".join(map(printable, lines))
 
     def __str__(self) -> str:
         return self.explain()

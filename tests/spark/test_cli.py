@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eventide import Table
-from eventide.cli.redaction import HIDDEN
+from eventide_adapters.storage.secret_texts import HIDDEN
 from support import golden
 from support.command_line import content_of, run, run_json
 

@@ -14,7 +14,7 @@ from os import getpid
 from pathlib import Path
 
 from eventide_adapters.metrics.sample_name import sample_name
-from eventide_core.errors import StorageError
+from eventide_core.errors import StorageError, printable
 from eventide_core.table.metric import Metric
 
 
@@ -50,4 +50,5 @@ class PrometheusTextfile:
 
 
 def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    escaped = printable(text.replace("\\", "\\\\"), keeps_lines=True)
+    return escaped.replace('"', '\\"').replace("\n", "\\n")

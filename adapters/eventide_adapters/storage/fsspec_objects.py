@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 import fsspec
 
 from eventide_adapters.storage.objects import StoredObject
-from eventide_adapters.storage.secret_texts import without_secrets
+from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
 # What the packages call the time of the last change.
@@ -123,11 +123,8 @@ class FsspecObjects:
         except EventideError:
             raise
         except Exception as failure:  # each package has errors of its own
-            told = str(failure)
-            shown = without_secrets(told, self.settings)
-            # A traceback would show the package's own words.
-            cause = failure if shown == told else None
-            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {shown}") from cause
+            shown = without_secrets(str(failure), self.settings)
+            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {shown}") from harmless(failure, self.settings)
 
 
 @lru_cache(maxsize=32)

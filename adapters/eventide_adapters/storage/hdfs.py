@@ -18,6 +18,7 @@ from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
+from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
 from eventide_adapters.storage.whole_file import check_whole
 from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
@@ -231,7 +232,13 @@ class HdfsStorage:
         except EventideError:
             raise
         except (RemoteError, OSError, HTTPException) as failure:
-            raise StorageError(f"cannot {verb} {path!r} in {self.root}: {failure}") from failure
+            secrets = (("token", self._config.delegation_token or ""),)
+            shown = without_secrets(str(failure), secrets)
+            raise StorageError(f"cannot {verb} {path!r} in {self.root}: {shown}") from harmless(failure, secrets)
+        except (ValueError, KeyError, TypeError) as failure:
+            raise StorageError(
+                f"cannot {verb} {path!r} in {self.root}: an answer that HDFS never gives ({failure!r})"
+            ) from failure
 
 
 def _path_of(uri: str) -> str:

@@ -18,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from xml.etree import ElementTree
 
+from eventide_adapters.storage.secret_texts import refuse_user_info
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 
@@ -97,6 +98,8 @@ def _addresses(scheme: str, authority: str, settings: Mapping[str, str]) -> tupl
     name = authority.partition(":")[0]
     found = [settings[k] for k in sorted(settings) if k.startswith(f"{key}.{name}.")]
     found = found or settings.get(key, "").split(",")
+    for address in found:
+        refuse_user_info(address, key)
     addresses = tuple(f"{http}://{address.strip()}" for address in found if address.strip())
     return addresses or (f"{http}://{name}:{_PORTS[http]}",)
 

@@ -141,12 +141,7 @@ class LocalStorage:
     def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
         checked_path(source)
         with self._answering("link to", source):
-            try:
-                content, status = self._followed(source, lambda folder, name, at: (at, _status(folder, name, at)))
-            except (FileNotFoundError, NotADirectoryError):
-                status = None
-            if status is None or not stat.S_ISREG(status.st_mode):
-                raise MissingFileError(f"there is no file {source!r} in {self.root}")
+            content = self._regular_file(source)
         checked_path(target)
         with self._answering("write", target), self._folders.parent(target, creates=True) as (folder, name):
             if not local_names.prepare_new(folder, name):
@@ -232,6 +227,16 @@ class LocalStorage:
                         raise
             at = self._folders.target(at, link)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+    def _regular_file(self, path: str) -> str:
+        """The path at the end of all links from a name. Raises MissingFileError."""
+        try:
+            content, status = self._followed(path, lambda folder, name, at: (at, _status(folder, name, at)))
+        except (FileNotFoundError, NotADirectoryError) as absent:
+            raise MissingFileError(f"there is no file {path!r} in {self.root}") from absent
+        if not stat.S_ISREG(status.st_mode):
+            raise MissingFileError(f"{path!r} in {self.root} is not a file")
+        return content
 
     def _open_content(self, path: str) -> int:
         try:

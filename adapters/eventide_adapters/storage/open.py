@@ -10,6 +10,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_adapters.storage.objects import UNSAFE_WRITES
 from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Storage
@@ -58,7 +59,8 @@ def open_storage(uri: str, options: Options) -> Storage:
             case "file" if _FILE.match(uri):
                 pass
             case _:
-                raise ConfigError(f"the table {uri!r} has a scheme that eventide does not know: it opens {_KNOWN}")
+                shown = without_secrets(uri, ())
+                raise ConfigError(f"the table {shown!r} has a scheme that eventide does not know: it opens {_KNOWN}")
     return LocalStorage(_FILE.sub("", uri, count=1))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from eventide_adapters.storage.objects import UNSAFE_WRITES
+from eventide_adapters.storage.secret_texts import refuse_user_info
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 
@@ -49,12 +50,19 @@ class S3Config:
     timeout_seconds: int
     allows_unsafe_writes: bool
 
+    @property
+    def secrets(self) -> tuple[tuple[str, str], ...]:
+        """What no text may show, each with a name."""
+        given = (("access_key", self.access_key), ("secret_key", self.secret_key), ("token", self.session_token))
+        return tuple((name, secret) for name, secret in given if secret)
+
     @classmethod
     def of(cls, options: Options) -> "S3Config":
         """Raises ConfigError, which names keys and no value that could be a secret."""
         endpoint = _first(options, _ENDPOINT)
         if endpoint is not None and "://" not in endpoint:
             endpoint = f"{'https' if _is_true(options, _SSL, True) else 'http'}://{endpoint}"
+        refuse_user_info(endpoint, " or ".join(_ENDPOINT))
         access_key, secret_key = _first(options, _ACCESS_KEY), _first(options, _SECRET_KEY)
         if (access_key is None) != (secret_key is None):
             given, missing = (_ACCESS_KEY, _SECRET_KEY) if secret_key is None else (_SECRET_KEY, _ACCESS_KEY)

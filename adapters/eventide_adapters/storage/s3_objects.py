@@ -23,6 +23,7 @@ from s3fs.core import S3_RETRYABLE_ERRORS
 
 from eventide_adapters.storage.objects import PART_BYTES, StoredObject
 from eventide_adapters.storage.s3_config import S3Config
+from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
 # What one request of a copy may take from its source; S3 allows 5 GiB.
@@ -231,7 +232,10 @@ class S3Objects:
             raise
         except (OSError, BotoCoreError, ClientError, TimeoutError) as failure:
             where = self.config.endpoint or "the default endpoint"
-            raise StorageError(f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {failure}") from failure
+            shown = without_secrets(str(failure), self.config.secrets)
+            raise StorageError(f"cannot {verb} {key!r} in the bucket {self.bucket} at {where}: {shown}") from harmless(
+                failure, self.config.secrets
+            )
 
 
 def _object(key: str, size: int, found: dict[str, Any], mark: str | None = None) -> StoredObject:

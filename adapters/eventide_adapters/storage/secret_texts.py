@@ -1,11 +1,20 @@
 """Takes secrets out of what a storage's package says when it fails, which may quote requests with keys and signatures."""
 
+import json
 import re
+import traceback
 from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import quote
+
+from eventide_core.errors import ConfigError
 
 HIDDEN: Final = "***"
-_SECRET_KEY: Final = re.compile(r"key|secret|token|password|sas|credential|connection", re.IGNORECASE)
+_SECRET_KEY: Final = re.compile(
+    r"key|secret|token|passw|passphrase|pwd|sas|auth|credential|connection|signature", re.IGNORECASE
+)
+# Hudi's own keys with `key` in their name hold field names.
+_HARMLESS_KEY: Final = re.compile(r"recordkey|keygen|foreign\.key|authority", re.IGNORECASE)
 _SEPARATORS: Final = re.compile(r"[;,\s\"'{}]+")
 # Shorter parts of a longer setting are words and numbers that say nothing.
 _PART_LENGTH_MIN: Final = 8
@@ -20,9 +29,28 @@ _FORMS: Final = (
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
+def is_secret(key: str) -> bool:
+    """Whether the value of an option may be a secret, by its key."""
+    return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None
+
+
+def refuse_user_info(address: str | None, option: str) -> None:
+    """Raises ConfigError for an address with a user or a secret in it: addresses stand in messages."""
+    if address is not None and "@" in address:
+        raise ConfigError(
+            f"option {option} holds a user or a secret before `@`: give it as an option of its own, or by environment"
+        )
+
+
+def harmless(failure: BaseException, settings: Iterable[tuple[str, str]]) -> BaseException | None:
+    """The failure, to be the cause of another; None where a traceback of it, and of all behind it, would show a secret."""
+    told = "".join(traceback.format_exception(failure))
+    return failure if without_secrets(told, settings) == told else None
+
+
 def without_secrets(text: str, settings: Iterable[tuple[str, str]]) -> str:
     """The text without the values of settings whose keys tell of secrets, and without signatures in URLs and headers."""
-    secrets = {secret for key, value in settings if _SECRET_KEY.search(key) for secret in _of(value.strip())}
+    secrets = {form for key, value in settings if is_secret(key) for secret in _of(value) for form in _forms(secret)}
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     for form in _FORMS:
@@ -32,7 +60,16 @@ def without_secrets(text: str, settings: Iterable[tuple[str, str]]) -> str:
 
 def _of(value: str) -> Iterator[str]:
     """A secret, and its parts where it is a connection string or the content of a key file."""
-    if value:
-        yield value
+    yield from (value.strip(), value) if value.strip() else ()
     for part in _SEPARATORS.split(value):
         yield from (found for found in (part, part.partition("=")[2]) if len(found) >= _PART_LENGTH_MIN)
+
+
+def _forms(secret: str) -> frozenset[str]:
+    """A secret as it is quoted: plain, by Python, by JSON, in a URL, and by two of them, one after the other."""
+    once = _quoted(secret)
+    return once.union(*map(_quoted, once))
+
+
+def _quoted(text: str) -> frozenset[str]:
+    return frozenset({text, repr(text)[1:-1], json.dumps(text)[1:-1], quote(text, safe="")})

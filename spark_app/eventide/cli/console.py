@@ -14,6 +14,7 @@ from rich import box
 from rich.text import Text
 
 from eventide.progress import NoProgress
+from eventide_core.errors import printable
 from eventide_core.ports import Progress
 
 _WIDE = 100_000  # columns of what is no terminal: nothing is folded for a program that reads on
@@ -35,7 +36,7 @@ class Console:
         console = rich.console.Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
         for number, part in enumerate(parts):
             if isinstance(part, str):
-                console.print(Text(part), soft_wrap=True)
+                console.print(Text(printable(part, keeps_lines=True)), soft_wrap=True)
                 continue
             if number:
                 console.print()
@@ -44,12 +45,12 @@ class Console:
     def tell(self, sentence: str) -> None:
         """A part of the answer as soon as it is known: for people among the results, beside JSON on stderr."""
         if not self._is_quiet:
-            click.echo(sentence, err=self.is_json)
+            click.echo(printable(sentence, keeps_lines=True), err=self.is_json)
 
     def say(self, sentence: str) -> None:
         """A word on what is going on."""
         if not self._is_quiet:
-            click.echo(sentence, err=True)
+            click.echo(printable(sentence, keeps_lines=True), err=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -103,5 +104,5 @@ def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]
         is_number = bool(lines) and all(isinstance(row[position], int | float | None) for row in lines)
         shown.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in lines:
-        shown.add_row(*(Text("" if value is None else str(value)) for value in row))
+        shown.add_row(*(Text("" if value is None else printable(str(value), keeps_lines=True)) for value in row))
     return shown
