@@ -5,9 +5,8 @@ from functools import cache
 
 from eventide.bootstrap import Application
 from eventide.show import describe
-from eventide_adapters.storage.secret_texts import without_secrets
+from eventide.shown_text import shown
 from eventide_core.action.backlog import backlog
-from eventide_core.errors import printable
 from eventide_core.ports import MetricsSink, Unreported
 from eventide_core.service.compaction_history import compaction_history, kept_bytes
 from eventide_core.service.metrics import table_metrics
@@ -30,8 +29,7 @@ def publish_metrics(application: Application) -> None:
             try:
                 _measure(application, sink)
             except Exception as error:  # be it a mistake of a library's or our own: a commit stands behind it
-                # A library quotes addresses, in which there may be a password.
-                _LOG.warning("no metrics were written: %s", printable(without_secrets(str(error), ())))
+                _LOG.warning("no metrics were written: %s", shown(error))
 
 
 def _measure(application: Application, sink: MetricsSink) -> None:

@@ -1,4 +1,8 @@
-"""A write broken off at every one of its own writes, held to what a reader may see, and gone on from.
+"""A write broken off at every one of its own writes, held to the invariants I1 to I14, and gone on from.
+
+Beside another writer, or a scheduling, snapshot and time travel alone are checked: on version 6 the logs of two writers may
+lie in another order than their instants, which is what the oracle goes by, and it is not told of the compaction here. So I11
+and I13, which speak of pending plans, say nothing; compactions are held to them by test_execute_crashes.py.
 
 The write updates a key, adds one to a bucket that is there and one to a partition that is not, and deletes one.
 """
@@ -29,7 +33,8 @@ from eventide.testing.crash_enumeration import (
     start_of,
 )
 from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, delete, layouts, put, records, write_history
-from eventide.testing.observation import Observer
+from eventide.testing.invariants import Inspection, check_invariants
+from eventide.testing.observation import BlockInstants, Observer
 from eventide.testing.oracle import Change, Oracle
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault
@@ -67,9 +72,10 @@ class Case:
     oracle: Oracle
     bench: Bench
     observer: Observer = field(default_factory=Observer)
+    blocks: BlockInstants = field(default_factory=BlockInstants)
 
-    def check(self, moment: Moment, *possible: Commit) -> tuple[Commit, ...]:
-        """Holds the table to what its completed writes say; answers which of the possible ones they are."""
+    def check(self, moment: Moment, *possible: Commit, is_alone: bool = True) -> tuple[Commit, ...]:
+        """Holds the table to what its completed writes promise; answers which of the possible ones they are."""
         self.bench.load(moment)
         application = self.bench.process()
         state = application.state()
@@ -85,6 +91,19 @@ class Case:
             except AssertionError:
                 continue
             check_time_travel(seen, oracle)
+            if not is_alone:
+                return changes
+            check_invariants(
+                Inspection(
+                    files=moment.files,
+                    state=state,
+                    seen=seen,
+                    oracle=oracle,
+                    blocks=self.blocks,
+                    reader_orders=self.layout.reader_orders,
+                    untouched=self.start.files,
+                )
+            )
             return changes
         raise AssertionError(f"{new} wrote nothing that was to be written: {possible}")
 
@@ -141,7 +160,7 @@ def test_of_two_writers_at_once_both_are_seen_or_the_slower_is_told(
     case: Case, other: Commit, may_go_together: bool
 ) -> None:
     for operation, left, failure, others_failure in interludes(case.bench, case.start, ingest(WRITTEN), ingest(other)):
-        seen = case.check(left, WRITTEN, other)
+        seen = case.check(left, WRITTEN, other, is_alone=False)
         assert isinstance(failure, WriteConflictError | None), operation
         assert isinstance(others_failure, LockError | None), operation
         assert (failure is None, others_failure is None) == (WRITTEN in seen, other in seen), operation
@@ -156,14 +175,14 @@ def test_a_write_beside_a_scheduling_keeps_its_records_whichever_is_first(case: 
     plan_for = schedule(BEGINNING, LinkChoice.COPY)
     for operation, left, failure, _ in interludes(case.bench, case.start, ingest(WRITTEN), plan_for):
         assert failure is None, operation
-        assert case.check(left, WRITTEN) == (WRITTEN,)
+        assert case.check(left, WRITTEN, is_alone=False) == (WRITTEN,)
         case.bench.load(left)
         application = case.bench.process()
         pending = application.state().timeline.pending_plans
         if pending:
             done, failure = case.bench.attempt(left.later(LOCK_EXPIRY_MS), execute(pending[0].requested_time))
             assert failure is None
-            assert case.check(done, WRITTEN) == (WRITTEN,)
+            assert case.check(done, WRITTEN, is_alone=False) == (WRITTEN,)
 
 
 def check_nothing_is_pending(case: Case, moment: Moment) -> None:

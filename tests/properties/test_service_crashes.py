@@ -2,19 +2,22 @@
 
 Each is begun on a table with a past: commits, a partial compaction, left-overs, a full compaction, later commits, a write
 whose writer died. Whatever a process leaves that dies, whose write fails, or whose reply is lost, is recovered from by
-running the same again, also after another write, and must then be what the undisturbed run leaves.
+running the same again, also after another write, and must then be what the undisturbed run leaves, and keep each of the
+invariants I1 to I14 (I11 and I13 speak of pending plans, of which no service here leaves one).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 
 import pytest
 
 from eventide.bootstrap import Application
 from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
+from eventide.testing.checks import exact_ms, merged_counts
 from eventide.testing.crash_enumeration import (
     OPTIONS,
     Bench,
@@ -26,9 +29,11 @@ from eventide.testing.crash_enumeration import (
     pending_plan,
 )
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, put, records
-from eventide.testing.observation import OUTCOMES_PREFIX
+from eventide.testing.invariants import Inspection, check_invariants
+from eventide.testing.observation import OUTCOMES_PREFIX, BlockInstants, Observer
 from eventide.testing.oracle import Oracle, Order, Rows
 from eventide.writer import arrow_records
+from eventide_adapters.storage.faulty import FaultyStorage, Operation
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import LinkChoice
@@ -49,7 +54,7 @@ COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A table, what a service does to it, and the rows that a snapshot shows before and after.
+    """A table, what a service does to it, and what the oracle says of it before and after; `undisturbed` is what it leaves.
 
     `is_seamless`: no reader notices the service, at any moment of it.
     """
@@ -57,18 +62,38 @@ class Past:
     bench: Bench
     layout: Layout
     start: Moment
-    run: Protocol
+    service: Service
     before: Oracle
-    after: Oracle
+    undisturbed: Moment
+    observer: Observer = field(default_factory=Observer)
+    blocks: BlockInstants = field(default_factory=BlockInstants)
+
+    @property
+    def run(self) -> Protocol:
+        return self.service.run
+
+    @property
+    def after(self) -> Oracle:
+        return self.service.after
 
     @property
     def is_seamless(self) -> bool:
-        return self.before is self.after
+        return self.before.snapshot() == self.after.snapshot()
 
 
-def undo_failed(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
-    failed = begin_and_die(story, (put("k0", 50, "never"), put("k7", 51, "never")))
-    return lambda application: _ignored(application.rollback.undo(failed.instant)), story.oracle
+@dataclass(frozen=True, slots=True)
+class Service:
+    """`undone` are the instants that it undoes; where history is removed, time travel is promised to the last write."""
+
+    run: Protocol
+    after: Oracle
+    undone: tuple[str, ...] = ()
+    removes_history: bool = False
+
+
+def undo_failed(story: Story, _: Bench) -> Service:
+    failed = begin_and_die(story, (put("k0", 50, "never"), put("k7", 51, "never"))).instant
+    return Service(lambda application: _ignored(application.rollback.undo(failed)), story.oracle, (failed,))
 
 
 def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
@@ -80,103 +105,121 @@ def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
     return failed
 
 
-def undo_completed(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
+def undo_completed(story: Story, _: Bench) -> Service:
     before = story.oracle.copy()
     last = story.commit((put("k0", 50, "taken back"), put("k8", 51, "taken back")))
-    return lambda application: _ignored(application.rollback.undo(last)), before
+    return Service(lambda application: _ignored(application.rollback.undo(last)), before, (last,))
 
 
-def undo_compaction(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
-    instant = compact(bench, 16)
-    return lambda application: _ignored(application.rollback.undo(instant)), story.oracle
+def undo_compaction(story: Story, bench: Bench) -> Service:
+    before = story.oracle.copy()
+    instant = compact(bench, 16, story.oracle)
+    return Service(lambda application: _ignored(application.rollback.undo(instant)), before, (instant,))
 
 
-def clean(story: Story, _: Bench) -> tuple[Protocol, Oracle]:
-    return lambda application: _ignored(application.cleaner.clean(1)), story.oracle
+def clean(story: Story, _: Bench) -> Service:
+    return Service(lambda application: _ignored(application.cleaner.clean(1)), story.oracle, removes_history=True)
 
 
-def save(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
+def save(story: Story, bench: Bench) -> Service:
     saved = bench.process().state().timeline.writes[-1].requested_time
-    return lambda application: _ignored(application.savepoints.save(saved)), story.oracle
+    return Service(lambda application: _ignored(application.savepoints.save(saved)), story.oracle)
 
 
-def restore(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
+def restore(story: Story, bench: Bench) -> Service:
     saved = bench.process().state().timeline.writes[-1].requested_time
     bench.process().savepoints.save(saved)
     before = story.oracle.copy()
-    story.commit((put("k0", 60, "after the savepoint"), put("k9", 61, "after the savepoint")))
-    compact(bench, 55)
-    begin_and_die(story, (put("k1", 70, "never"),))
-    return lambda application: _ignored(application.restorer.restore(saved)), before
+    later = story.commit((put("k0", 60, "after the savepoint"), put("k9", 61, "after the savepoint")))
+    compaction = compact(bench, 55, story.oracle)
+    failed = begin_and_die(story, (put("k1", 70, "never"),)).instant
+    return Service(
+        lambda application: _ignored(application.restorer.restore(saved)), before, (later, compaction, failed)
+    )
 
 
-def archive(story: Story, bench: Bench) -> tuple[Protocol, Oracle]:
+def archive(story: Story, bench: Bench) -> Service:
     bench.process().cleaner.clean(1)
-    return lambda application: _ignored(application.archiver.archive()), story.oracle
+    return Service(lambda application: _ignored(application.archiver.archive()), story.oracle, removes_history=True)
 
 
-SERVICES: tuple[Callable[[Story, Bench], tuple[Protocol, Oracle]], ...] = (
-    undo_failed,
-    undo_completed,
-    undo_compaction,
-    clean,
-    save,
-    restore,
-    archive,
-)
+SEAMLESS: tuple[Callable[[Story, Bench], Service], ...] = (undo_failed, undo_compaction, clean, save, archive)
+SERVICES = (*SEAMLESS, undo_completed, restore)
 
 
 def _ignored(_: object) -> None:
     """A protocol answers nothing."""
 
 
-def compact(bench: Bench, before_ms: int) -> str:
+def compact(bench: Bench, before_ms: int, oracle: Oracle) -> str:
     """Compacts what lies before T; the instant."""
     application = bench.process()
     application.scheduler.schedule(CompactionRequest(EPOCH_MS + before_ms, None, LinkChoice.COPY))
-    instant = pending_plan(application).instant
-    application.runner.execute(instant, NoProgress())
-    return instant
+    plan = pending_plan(application)
+    application.runner.execute(plan.instant, NoProgress())
+    oracle.compact(plan.cut_ms, merged_counts(plan, oracle.buckets), exact_ms(plan))
+    return plan.instant
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(service, layout) for service in SERVICES for layout in LAYOUTS],
-    ids=[f"{service.__name__}-v{layout.version}" for service in SERVICES for layout in LAYOUTS],
-)
+def cells(services: Sequence[Callable[[Story, Bench], Service]]) -> pytest.MarkDecorator:
+    """The pasts of these services on both layouts."""
+    made = [(service, layout) for service in services for layout in LAYOUTS]
+    return pytest.mark.parametrize(
+        "past", made, indirect=True, ids=[f"{service.__name__}-v{layout.version}" for service, layout in made]
+    )
+
+
+@pytest.fixture
 def past(request: pytest.FixtureRequest) -> Past:
-    service, layout = request.param
+    return _past(*request.param)
+
+
+@cache
+def _past(begin: Callable[[Story, Bench], Service], layout: Layout) -> Past:
     bench = Bench("service-crashes", EARLY)
     story = Story.begin(layout, bench.storage, bench.clock)
     story.commit((put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base", partition="b")))
     story.commit((put("k0", 5, "early"), put("k2", 6, "early", partition="b")))
     story.commit((put("k1", 12, "left over"), put("k3", 13, "left over")))
-    compact(bench, 10)
-    compact(bench, 14)
+    compact(bench, 10, story.oracle)
+    compact(bench, 14, story.oracle)
     story.commit((put("k0", 20, "later"), put("k2", 21, "later", partition="b")))
-    run, after = service(story, bench)
-    return Past(bench, layout, bench.moment(), run, story.oracle, after)
+    service = begin(story, bench)
+    start = bench.moment()
+    return Past(bench, layout, start, service, story.oracle, bench.run(start, service.run))
 
 
+@cells(SERVICES)
 def test_a_service_that_dies_at_any_write_is_ended_by_the_same_again(past: Past) -> None:
-    undisturbed = past.bench.run(past.start, past.run)
-    check(past, undisturbed, past.after.snapshot())
-    assert undisturbed.visible != past.start.visible
+    check(past, past.undisturbed)
+    assert past.undisturbed.visible != past.start.visible
     count = 0
     for number, left in crash_states(past.bench, past.start, past.run):
         count += 1
         if past.is_seamless:
             check_rows(past, left, past.after.snapshot())
-        again, failure = past.bench.attempt(left.after_the_lock_expired(), past.run)
+        again, operations, failure = go_on(past, left)
         # A failure says that it had come to its end before it died: there was nothing left to undo.
-        assert data_files(again) == data_files(undisturbed), f"write {number}: {failure!r}"
-        check(past, again, past.after.snapshot())
+        assert data_files(again) == data_files(past.undisturbed), f"write {number}: {failure!r}"
+        check(past, again, operations)
     assert count >= 3
 
 
+def go_on(past: Past, left: Moment) -> tuple[Moment, tuple[Operation, ...], EventideError | None]:
+    """What the same service makes of what was left, and by which operations."""
+    past.bench.load(left.after_the_lock_expired())
+    storage = FaultyStorage(past.bench.storage)
+    failure: EventideError | None = None
+    try:
+        past.run(past.bench.process(storage))
+    except EventideError as error:
+        failure = error
+    return past.bench.moment(), storage.operations, failure
+
+
+@cells(SEAMLESS)  # what is being undone is nobody's ground to build on
 def test_a_writer_goes_on_whatever_a_service_left(past: Past) -> None:
-    if not past.is_seamless:
-        pytest.skip("what is being undone is nobody's ground to build on")
+    assert past.is_seamless
     for _, left in crash_states(past.bench, past.start, past.run):
         later = left.after_the_lock_expired()
         past.bench.load(later)
@@ -188,16 +231,16 @@ def test_a_writer_goes_on_whatever_a_service_left(past: Past) -> None:
         check_rows(past, again, oracle.snapshot())
 
 
+@cells(SERVICES)
 def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no_harm(past: Past) -> None:
-    undisturbed = past.bench.run(past.start, past.run)
     for fault, operation, left, failure in faults(past.bench, past.start, past.run):
         if past.is_seamless:
             check_rows(past, left, past.after.snapshot())
         if failure is None:
-            assert data_files(left) == data_files(undisturbed), f"{fault} at {operation} was not noticed"
-        again, _ = past.bench.attempt(left.after_the_lock_expired(), past.run)
-        assert data_files(again) == data_files(undisturbed), f"{fault} at {operation}"
-        check(past, again, past.after.snapshot())
+            assert data_files(left) == data_files(past.undisturbed), f"{fault} at {operation} was not noticed"
+        again, operations, _ = go_on(past, left)
+        assert data_files(again) == data_files(past.undisturbed), f"{fault} at {operation}"
+        check(past, again, operations)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -226,26 +269,37 @@ def test_a_writer_who_was_thought_dead_commits_whole_or_not_at_all(layout: Layou
     assert ended == {True, False}
 
 
+@cells(SERVICES)
 def test_two_processes_at_the_same_service_do_it_once(past: Past) -> None:
-    undisturbed = past.bench.run(past.start, past.run)
     for operation, left, failure, others_failure in interludes(past.bench, past.start, past.run, past.run):
         assert failure is None or others_failure is None or isinstance(failure, EventideError), operation
-        again, _ = past.bench.attempt(left.after_the_lock_expired(), past.run)
-        assert data_files(again) == data_files(undisturbed), f"{operation}: {failure!r} and {others_failure!r}"
-        check(past, again, past.after.snapshot())
+        again, operations, _ = go_on(past, left)
+        assert data_files(again) == data_files(past.undisturbed), f"{operation}: {failure!r} and {others_failure!r}"
+        check(past, again, operations)
 
 
-def check(past: Past, moment: Moment, expected: Rows) -> None:
-    """The rows, and that nothing is left half done but a write that the service has nothing to do with."""
-    check_rows(past, moment, expected)
+def check(past: Past, moment: Moment, operations: Sequence[Operation] = ()) -> None:
+    """Every invariant, and that nothing is left half done but a write that the service has nothing to do with."""
     past.bench.load(moment)
+    application, oracle = past.bench.process(), past.after
+    promised = oracle.instants[-1:] if past.service.removes_history else None
+    kept = {p: f for p, f in past.start.files.items() if p in past.undisturbed.files}
+    check_invariants(
+        Inspection(
+            files=moment.files,
+            state=application.state(),
+            seen=past.observer.look(application, oracle.instants, promised),
+            oracle=oracle,
+            blocks=past.blocks,
+            reader_orders=past.layout.reader_orders,
+            untouched={p: f for p, f in kept.items() if past.undisturbed.files[p].data == f.data},
+            rolled_back=past.service.undone,
+            published_cut_ms=oracle.freshness().cut_ms,
+            operations=operations,
+        )
+    )
     pending = [i for i in past.bench.process().state().timeline.pending if i.action not in ("deltacommit", "commit")]
     assert pending == []
-    completed: dict[tuple[str, str], int] = {}
-    for instant in past.bench.process().files.timeline(past.bench.process().files.config()).completed:
-        key = (instant.requested_time, str(instant.action))
-        completed[key] = completed.get(key, 0) + 1
-    assert set(completed.values()) == {1}
 
 
 def check_rows(past: Past, moment: Moment, expected: Rows) -> None:
