@@ -139,7 +139,7 @@ def test_what_is_no_error_of_eventide_is_passed_on_with_the_order_that_led_there
 
 
 def test_drawn_orders_come_to_no_other_ends_than_all_orders() -> None:
-    actors = [adds_one, adds_one_alone, writes("a", 2)]
+    actors = [adds_one, adds_one_alone, writes("1", 2)]
     everything = {(end.moment.visible, str(end.failures)) for end in _schedules(actors).all(Explored())}
     schedules = _schedules(actors)
     drawn = [schedules.drawn(random.Random(number), number % 5) for number in range(200)]
