@@ -16,7 +16,12 @@ class LocalEngine:
         self._threads = threads or cpu_count() or 1
 
     def map(
-        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,  # noqa: ARG002 - a task of a thread costs nothing
+        on_done: Callable[[], None] | None = None,
     ) -> list[R]:
         """The results in the items' order. The first error ends it; tasks that had begun run to their end."""
         if not items:

@@ -1,4 +1,4 @@
-"""The engine on Spark: a task an item on executors, or some items a task where there are very many."""
+"""The engine on Spark: a task an item on executors, or some items a task where there are very many, or they are small."""
 
 import os
 import re
@@ -25,6 +25,8 @@ PACKAGES = ("eventide_core", "eventide_adapters", "eventide")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
 _TURNS = 16
 _WATCH_SECONDS = 0.2  # how often a person's progress bar moves
+_TASK_BYTES = 16 << 20  # half a second of merging, beside which a task's tenth of one matters little
+_TASKS_A_CORE_MIN = 4  # fewer could leave cores waiting for the last one
 _TASKS_A_CORE = 32  # more tasks than that balance nothing, and each costs the driver and a worker some ten milliseconds
 
 
@@ -40,7 +42,12 @@ class SparkEngine:
         return self._spark
 
     def map(
-        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> list[R]:
         """The results in the items' order.
 
@@ -51,11 +58,11 @@ class SparkEngine:
         context = self._spark.sparkContext
         group = f"eventide-{uuid.uuid4()}"
         context.setJobGroup(group, "eventide", interruptOnCancel=True)
-        count = min(len(items), _TASKS_A_CORE * context.defaultParallelism)
-        tasks = context.parallelize(list(items), count).map(_Guarded(function))
-        with _Watch(self._spark, group, on_done, len(items), count):
+        shared = portions(sizes or [_TASK_BYTES] * len(items), context.defaultParallelism)
+        tasks = context.parallelize([[items[place] for place in portion] for portion in shared], len(shared))
+        with _Watch(self._spark, group, on_done, len(items), len(shared)):
             try:
-                answers: list[Any] = tasks.collect()
+                answers: list[Any] = tasks.flatMap(_Guarded(function)).collect()
             except Exception as error:
                 raise EngineError(f"a task failed on Spark: {cause_of(error)}; nothing was committed") from error
         for answer in answers:
@@ -79,7 +86,10 @@ class _Guarded:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, items: Sequence[Any]) -> list[Any]:
+        return [self._answer(item) for item in items]
+
+    def _answer(self, item: Any) -> Any:
         try:
             return self._function(item)
         except EventideError as error:
@@ -137,6 +147,20 @@ def task_count(spark: "SparkSession", items: int) -> int:
     To start a Python task costs a tenth of a second, as much as a small slice.
     """
     return max(1, min(items, _TURNS * spark.sparkContext.defaultParallelism))
+
+
+def portions(sizes: Sequence[int], cores: int) -> list[range]:
+    """Which neighbours share a task, by the bytes that each reads: small ones, or all where they are very many."""
+    total = sum(sizes)
+    enough = max(min(_TASK_BYTES, total / (_TASKS_A_CORE_MIN * cores)), total / (_TASKS_A_CORE * cores))
+    found: list[range] = []
+    begin, filled = 0, 0
+    for place, size in enumerate(sizes):
+        if place > begin and filled + size > enough:
+            found.append(range(begin, place))
+            begin, filled = place, 0
+        filled += size
+    return [*found, range(begin, len(sizes))]
 
 
 def ship_packages(spark: "SparkSession") -> None:

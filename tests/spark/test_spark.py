@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide import Table
-from eventide.engine_spark import SparkEngine, spark_session
+from eventide.engine_spark import SparkEngine, portions, spark_session
 from eventide_core.errors import CorruptLogBlockError, EngineError
 from support import golden
 from support.judge.hudi_judge import JudgeUnavailableError, judge_environment, judge_python
@@ -130,6 +130,25 @@ def test_very_many_items_share_tasks_and_keep_their_order(spark: SparkSession) -
     assert [item for item, _ in answers] == list(range(3 * tasks))
     assert len({task for _, task in answers}) == tasks
     assert len(ended) == 3 * tasks
+    # So do fewer, where they are small; none of them waits for a large one.
+    sizes = [1 << 20] * 40 + [1 << 30] + [1 << 20] * 24
+    tasks_of = dict(SparkEngine(spark).map(with_task, range(65), sizes=sizes))
+    assert list(tasks_of) == list(range(65))
+    assert [item for item, task in tasks_of.items() if task == tasks_of[40]] == [40]
+    assert len(set(tasks_of.values())) == 6
+
+
+@pytest.mark.parametrize("cores", [1, 2, 100])
+def test_small_slices_share_a_task_as_long_as_every_core_has_some(cores: int) -> None:
+    sizes = [100 << 10] * 640
+    shared = portions(sizes, cores)
+    assert [place for portion in shared for place in portion] == list(range(640))
+    assert len(shared) >= 4 * cores
+    assert sum(sizes[place] for place in shared[0]) <= 16 << 20
+
+
+def test_a_few_slices_have_a_task_each() -> None:
+    assert portions([5, 1 << 30, 0], 2) == [range(1), range(1, 2), range(2, 3)]
 
 
 ON_SPARK_35 = """

@@ -118,7 +118,12 @@ class ElsewhereEngine:
     """ports.Engine as a cluster is one: what is to be done goes there, and comes back, as bytes."""
 
     def map(
-        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,  # noqa: ARG002 - all items are one task
+        on_done: Callable[[], None] | None = None,
     ) -> list[R]:
         def run(item: T) -> R:
             there, received = pickle.loads(pickle.dumps((function, item)))

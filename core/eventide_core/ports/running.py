@@ -12,9 +12,17 @@ class Engine(Protocol):
     """Runs tasks that do not depend on each other, here or on a cluster."""
 
     def map(
-        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,
+        on_done: Callable[[], None] | None = None,
     ) -> list[R]:
-        """The results, in the items' order. A failed item may be run again. `on_done` is called once an item."""
+        """The results, in the items' order. A failed item may be run again. `on_done` is called once an item.
+
+        `sizes`: the bytes that each item makes a task read, so that small ones may share what a task costs.
+        """
         ...
 
 

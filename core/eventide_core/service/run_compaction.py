@@ -109,7 +109,8 @@ class CompactionRunner:
         tasks = self._tasks(plan)
         progress.start("compacting", len(tasks))
         try:
-            results = self.engine.map(self.merger, tasks, on_done=progress.advance)
+            sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
+            results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(

@@ -259,7 +259,12 @@ class _InlineEngine:
     """Runs tasks one after the other, in the actor's own thread."""
 
     def map(
-        self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,  # noqa: ARG002 - all items are one task
+        on_done: Callable[[], None] | None = None,
     ) -> list[R]:
         results: list[R] = []
         for item in items:

@@ -175,7 +175,8 @@ class Content:
 
 
 class InLine:
-    def map(self, function: Any, items: Sequence[Any], *, on_done: object = None) -> list[Any]:
+    def map(self, function: Any, items: Sequence[Any], *, sizes: object = None, on_done: object = None) -> list[Any]:
+        assert sizes is None
         assert on_done is None
         return [function(item) for item in items]
 
