@@ -38,6 +38,15 @@ def test_a_restore_keeps_a_compaction_whose_base_the_savepoint_keeps(version: in
     assert {row[3] for row in table.account.oracle.snapshot()} == {"merged", "saved"}
 
 
+def test_an_increment_need_not_show_what_only_a_later_delete_brings_back() -> None:
+    """By event time a delete without one beats all rows below it; a late one above it takes its place, and loses to them."""
+    table = living(8)
+    table.write((delete("k0"),))
+    table.write((delete("k0", -5),))
+    table.inspect(whole=True)
+    assert {row[1] for row in table.account.oracle.snapshot()} == {"k0", "k1"}
+
+
 @pytest.mark.parametrize("version", [6, 9])
 def test_freshness_does_not_count_records_that_were_rolled_back(version: int) -> None:
     """In version 6 their log stays."""
