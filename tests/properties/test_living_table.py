@@ -47,6 +47,21 @@ def test_an_increment_need_not_show_what_only_a_later_delete_brings_back() -> No
     assert {row[1] for row in table.account.oracle.snapshot()} == {"k0", "k1"}
 
 
+@pytest.mark.parametrize("death", range(3, 10))
+@pytest.mark.parametrize("link", [LinkChoice.COPY, LinkChoice.SYMLINK])
+def test_a_savepoint_does_not_keep_what_a_pending_compaction_has_made(death: int, link: LinkChoice) -> None:
+    """In version 6 its left-overs are in the slice already; a restore takes them away."""
+    table = living(6, link)
+    table.write((put("k0", 5, "merged"),))
+    table.write((put("k1", 9, "left over"),))
+    table.schedule(7)
+    table.execute(death)
+    table.save()
+    table.execute_ignorantly()
+    table.restore()
+    table.inspect(whole=True)
+
+
 @pytest.mark.parametrize("version", [6, 9])
 def test_freshness_does_not_count_records_that_were_rolled_back(version: int) -> None:
     """In version 6 their log stays."""

@@ -13,7 +13,7 @@ from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.history import check_history
-from eventide_core.service.needed_files import savepoints_of
+from eventide_core.service.needed_files import LEFT_OVER_VERSION, savepoints_of
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
@@ -169,6 +169,14 @@ def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
 
 
 def _is_later(state: TableState, name: str, instant: str) -> bool:
-    """Whether a log is later than the commit: from version 8 on its name says so, on version 6 a log of the slice stays."""
+    """Whether a log is later than the commit: from version 8 on its name says so, on version 6 a log of the slice stays.
+
+    But what a pending compaction has made there goes with it where it is undone; the logs that it is of are kept.
+    """
     log = LogFileName.parse(name)
-    return state.config.slices_by_completion_time and log is not None and log.instant > instant
+    if log is None:
+        return False
+    if state.config.slices_by_completion_time:
+        return log.instant > instant
+    made_by = state.timeline.find(log.instant)
+    return log.version == LEFT_OVER_VERSION and made_by is not None and not made_by.is_completed
