@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, LogContent, LogSummary
-from eventide_core.service.needed_files import LEFT_OVER_VERSION
+from eventide_core.service.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
 from eventide_core.service.table import TableState
 from eventide_core.service.told_logs import told_by_stats
 from eventide_core.table.event_time import EventTimeRange
@@ -153,7 +153,7 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     a left-over of it has something before the cut: no other was merged early. What a pending compaction has made, which on
     version 6 is in the slice already, waits with the log that it is of.
     """
-    pending = {fact.log.path: None for fact in facts if _is_left_over_of_pending(state, fact.log)}
+    pending = {fact.log.path: None for fact in facts if is_left_over_of_pending(state, fact.log.name)}
     active = state.publications
     told = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
     doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log)]
@@ -165,12 +165,6 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
             said = None if commit is None else Publication.of(time, commit)
             told += [] if said is None else [said]
     return {path: since for said in told for path, since in said.waiting.items()} | pending
-
-
-def _is_left_over_of_pending(state: TableState, log: LogFile) -> bool:
-    found = state.timeline.find(log.name.instant)
-    is_left_over = not state.config.slices_by_completion_time and log.name.version == LEFT_OVER_VERSION
-    return is_left_over and found is not None and not found.is_completed
 
 
 def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:

@@ -45,6 +45,13 @@ def links_of(state: TableState) -> Mapping[str, str]:
     return {file.path: file.link_target for file in state.listing if file.link_target is not None}
 
 
+def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
+    """Whether a pending compaction made the log: on version 6 it is in the slice already, and goes if that is undone."""
+    found = state.timeline.find(log.instant)
+    is_left_over = not state.config.slices_by_completion_time and log.version == LEFT_OVER_VERSION
+    return is_left_over and found is not None and not found.is_completed
+
+
 def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
     """The left-overs of compactions that were rolled back, which Hudi's own rollback leaves behind.
 

@@ -13,7 +13,7 @@ from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.history import check_history
-from eventide_core.service.needed_files import LEFT_OVER_VERSION, savepoints_of
+from eventide_core.service.needed_files import is_left_over_of_pending, savepoints_of
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
@@ -163,20 +163,19 @@ def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
     for found in state.view.latest_slices(instant):
         names = tuple(path.rpartition("/")[2] for path in paths_of(found))
         files[found.partition] = files.get(found.partition, ()) + tuple(
-            name for name in names if not _is_later(state, name, instant)
+            name for name in names if _is_kept(state, name, instant)
         )
     return files
 
 
-def _is_later(state: TableState, name: str, instant: str) -> bool:
-    """Whether a log is later than the commit: from version 8 on its name says so, on version 6 a log of the slice stays.
+def _is_kept(state: TableState, name: str, instant: str) -> bool:
+    """Whether a file of the slice as of the commit is of that time.
 
-    But what a pending compaction has made there goes with it where it is undone; the logs that it is of are kept.
+    From version 8 on a log's name says whether it is later; on version 6 all stay but left-overs of a pending compaction,
+    which go with it where it is undone; the logs that they are of are kept.
     """
     log = LogFileName.parse(name)
     if log is None:
-        return False
-    if state.config.slices_by_completion_time:
-        return log.instant > instant
-    made_by = state.timeline.find(log.instant)
-    return log.version == LEFT_OVER_VERSION and made_by is not None and not made_by.is_completed
+        return True
+    is_later = state.config.slices_by_completion_time and log.instant > instant
+    return not is_later and not is_left_over_of_pending(state, log)

@@ -19,7 +19,6 @@ from typing import Final
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.service.table import TableState
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
-from eventide_core.table.file_name import path_in
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.publication import Publication
 
@@ -96,8 +95,7 @@ class _Teller:
 
 def _origins(state: TableState) -> dict[str, str]:
     """Of each left-over's file the log that it is a link to or a copy of, one hop; by path."""
-    links = (said.links for said in state.publications.values())
-    return {path: path_in(path.rpartition("/")[0], name) for made in links for path, name in made.items()}
+    return {path: of for said in state.publications.values() for path, of in said.origins.items()}
 
 
 def _same_content(path: str, origins: Mapping[str, str]) -> Iterator[str]:

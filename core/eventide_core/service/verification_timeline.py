@@ -9,7 +9,7 @@ from eventide_core.ports import Storage
 from eventide_core.service.attempt import Noting
 from eventide_core.service.table_files import TableFiles
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.file_name import LogFileName, path_in
+from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
@@ -110,7 +110,7 @@ class TimelineReader:
             if said is None:
                 continue
             try:
-                found.update({path: path_in(path.rpartition("/")[0], name) for path, name in said.links.items()})
+                found.update(said.origins)
             except CorruptTimelineError as error:
                 self.unreadable[f"{self.config.timeline_path}/{instant.file_name}"] = str(error)
         return found

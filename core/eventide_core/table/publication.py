@@ -21,6 +21,7 @@ from typing import Any
 
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.file_name import path_in
 from eventide_core.table.plans import LinkMode
 
 CUT_KEY = "hoodie.ro.event.time.cut"
@@ -120,6 +121,11 @@ class Publication:
     def links(self) -> Mapping[str, str]:
         """Of each left-over's file that the compaction made, by path, the name of the log that it is of."""
         return {path: str(name) for path, name in self._object(_LINKS_KEY).items()}
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """The same, and the log by its path."""
+        return {path: path_in(path.rpartition("/")[0], name) for path, name in self.links.items()}
 
     @property
     def fallbacks(self) -> Mapping[str, int]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import io
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self, TypeVar
 
 from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
 from eventide.testing.crash_enumeration import Protocol
 from eventide.testing.histories import ManualClock
 from eventide.testing.scheduled_world import GIVE_LOCK, TAKE_LOCK, Refusal, Step, Worlds
@@ -24,7 +25,6 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, FileInfo, Storage
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 class _Over(BaseException):  # no error that a program could answer: the run is broken off
@@ -100,7 +100,7 @@ class ScheduledActor:
         return assemble(
             storage.root,
             bench.options,
-            engine=_InlineEngine(),
+            engine=LocalEngine(1),
             storage=storage,
             lock=_LivedLock(life),
             clock=ManualClock(self.worlds.time_ms),
@@ -253,22 +253,3 @@ class _LivedLock:
 
     def __exit__(self, *_: object) -> None:
         self.life.perform(Step(GIVE_LOCK))
-
-
-class _InlineEngine:
-    """Runs tasks one after the other, in the actor's own thread."""
-
-    def map(
-        self,
-        function: Callable[[T], R],
-        items: Sequence[T],
-        *,
-        sizes: Sequence[int] | None = None,  # noqa: ARG002 - all items are one task
-        on_done: Callable[[], None] | None = None,
-    ) -> list[R]:
-        results: list[R] = []
-        for item in items:
-            results.append(function(item))
-            if on_done is not None:
-                on_done()
-        return results
