@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from eventide.testing.account import completed_instants
-from eventide.testing.histories import Layout, delete, put
+from eventide.testing.histories import Commit, Layout, delete, put
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import check_verified
-from eventide.testing.oracle import Order
+from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError, RefusedError
 from eventide_core.table.plans import Cut
@@ -193,3 +193,29 @@ def test_a_late_record_written_beside_a_plan_is_missing_from_it_while_its_compac
         table.undo_last(death)
         table.undo_last()
         table.inspect(whole=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third"),
+    [
+        pytest.param((delete("k0", 9),), put("k0", 5, "beaten"), delete("k0", 3), id="in full"),
+        pytest.param(
+            (put("k0", 9, "merged"), put("k1", 5, "early")), put("k0", 8, "left over"), delete("k0", 8), id="in part"
+        ),
+    ],
+)
+def test_what_is_written_after_a_plan_meets_its_base_as_it_meets_that_of_hudi(
+    first: Commit, second: Change, third: Change
+) -> None:
+    """To Hudi 0.x: the insert outlives the delete below it, unless merged by the table's order; no later one beats a base.
+
+    So after either compaction, as after Hudi 1.x's own, it would see the last delete where it did not see it before.
+    """
+    table = living(6)
+    table.write(first)
+    table.write((second,))
+    table.schedule(7)
+    table.write((third,))
+    assert table.reach["write, done"] == 4
+    table.execute()
+    table.inspect(whole=True)

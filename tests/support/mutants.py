@@ -23,7 +23,7 @@ from eventide_adapters.format import plan_avro, slice_merger
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.action.pending_write import PendingWrite
-from eventide_core.action.slice_selection import Selection, SliceFacts
+from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFacts
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
 from eventide_core.service import clean, run_compaction, schedule_compaction, split_judge, write_instants
@@ -32,6 +32,7 @@ from eventide_core.service.table import TableState
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.record_order import MergeRule
 from eventide_core.table.slice_read import QueryPlan, SliceRead
 from eventide_core.table.write_shape import WriteOperation
 
@@ -274,6 +275,13 @@ def _plan_for_eventide_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan_avro, "_check_agreement", lambda *_: None)
 
 
+def _other_readers_unheeded(patch: pytest.MonkeyPatch) -> None:
+    def rules(rule: MergeRule, _: object, is_base_file_index: bool, **rest: bool) -> ReaderRules:
+        return ReaderRules(rule, (rule,), is_base_file_index, **rest)
+
+    patch.setattr(schedule_compaction, "ReaderRules", rules)
+
+
 def _first_first(patch: pytest.MonkeyPatch) -> None:
     real = slice_merger.link_left_overs
 
@@ -399,6 +407,16 @@ MUTANTS = (
         "the plan lists what eventide merges alone",
         _plan_for_eventide_alone,
         _history(*_PLAIN, of=lambda: living(9)),
+    ),
+    Mutant(
+        "readers",
+        "a slice is split as the table's own order allows it, not Hudi 0.x's (version 6)",
+        _other_readers_unheeded,
+        _history(
+            _writes(BASE, (put("k0", 9, "merged"), *BEFORE_T), (delete("k0", 8),)),
+            _compacts(3),
+            of=lambda: living(6),
+        ),
     ),
     Mutant(
         "v8",

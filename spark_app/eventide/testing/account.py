@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from eventide.bootstrap import Application
-from eventide.testing.checks import avro_records, check_split, exact_ms, group_name, merged_commits
+from eventide.testing.checks import avro_records, check_split, exact_ms, known_commits, merged_commits
 from eventide.testing.histories import Commit, Layout, at_epoch
 from eventide.testing.observation import BlockInstants, Files
 from eventide.testing.oracle import Change, Oracle
@@ -153,18 +153,12 @@ class Account:
     def _planning(self, plan: CompactionPlan, files: Files, *, is_alone: bool) -> Completed:
         """What the plan's completion will be. Where nothing was written since it was made, nobody will see a difference."""
         merged = merged_commits(plan, self.oracle, files, self.blocks)
-        left = {
-            group_name(op.partition, op.file_id, self.oracle.buckets): sum(
-                bool(self.blocks(files, log.log.path) & frozenset(self.oracle.instants)) for log in op.remaining
-            )
-            for op in plan.operations
-        }
         planned = Completed(
             plan.instant,
             cut_ms=plan.cut_ms,
             merged=merged,
             exact_ms=exact_ms(plan),
-            known={name: count + left[name] for name, count in merged.items()},
+            known=known_commits(plan, self.oracle, files, self.blocks),
         )
         if is_alone:
             after = self.oracle.copy()

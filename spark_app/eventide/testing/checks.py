@@ -183,6 +183,15 @@ def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: B
     }
 
 
+def known_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants) -> dict[str, int]:
+    """How many logs of each file group the plan had seen: those it merges, and those it leaves over."""
+    merged, known = merged_commits(plan, oracle, files, blocks), frozenset(oracle.instants)
+    for op in plan.operations:
+        left = sum(bool(blocks(files, left.log.path) & known) for left in op.remaining)
+        merged[group_name(op.partition, op.file_id, oracle.buckets)] += left
+    return merged
+
+
 def exact_ms(plan: CompactionPlan) -> int | None:
     """Up to where records are merged out of logs that stay; None where whole logs are."""
     return plan.cut_ms if plan.cut is Cut.EXACT else None

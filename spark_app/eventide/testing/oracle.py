@@ -74,6 +74,14 @@ class Oracle:
         groups = {name: _Group(dict(g.base), list(g.logs), set(g.early)) for name, g in self._groups.items()}
         return Oracle(self.order, self.buckets, dict(self.as_of), groups, list(self._history), self._cut_ms)
 
+    def as_planned(self, known: Mapping[str, int]) -> Oracle:
+        """The named groups as a plan knew them: with so many logs, and without what was written on top since."""
+        other = self.copy()
+        other._groups = {name: group for name, group in other._groups.items() if name in known}
+        for name, group in other._groups.items():
+            group.logs = group.logs[: known[name]]
+        return other
+
     @property
     def instants(self) -> tuple[str, ...]:
         return tuple(self.as_of)
