@@ -9,6 +9,7 @@ Not checked: where links lead. That is known only to the storage that follows th
 """
 
 import re
+from functools import lru_cache
 
 from eventide_core.errors import UnsafePathError
 
@@ -18,6 +19,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
+@lru_cache(maxsize=1 << 14)  # the same few paths are asked for again and again
 def checked_path(path: str) -> str:
     """The path itself, when it names something below the table's root. Raises UnsafePathError."""
     if (reason := _why_unsafe(path)) is not None:

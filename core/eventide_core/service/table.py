@@ -76,7 +76,10 @@ class TableState:
                 state = cls._of(files, config, timeline, listing)
                 state.require_files()
                 return state
-        return cls.load(files)
+            return cls.load(files)
+        state = cls._of(files, config, timeline, files.data_files())
+        state.require_files()
+        return state
 
     @classmethod
     def _of(

@@ -70,20 +70,17 @@ class TableFiles:
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
     _listed: dict[str, DataFile] = field(default_factory=dict[str, DataFile])
-    _config: tuple[str, TableConfig] | None = None
     _timeline: tuple[tuple[str, ...], Timeline] | None = None
 
     def config(self) -> TableConfig:
         """The table's settings. Raises NotAHudiTableError, UnsupportedTableError."""
-        text = settings_text(self.storage.read, self.storage.root)
-        if self._config is None or self._config[0] != text:
-            self._config = (text, TableConfig.parse(text, self.storage.root))
-        return self._config[1]
+        return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root)
 
     def timeline(self, config: TableConfig) -> Timeline:
         """The active timeline, listed anew; the same one where the listing is."""
         entries = self.storage.list(config.timeline_path)
-        names = tuple(e.path.rpartition("/")[2] for e in entries if not e.is_directory)
+        start = len(config.timeline_path) + 1
+        names = tuple([e.path[start:] for e in entries if not e.is_directory])
         if self._timeline is None or self._timeline[0] != names:
             self._timeline = (names, Timeline.of_file_names(names))
         return self._timeline[1]

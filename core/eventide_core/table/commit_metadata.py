@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from eventide_core.table.event_time import EventTimeRange
@@ -62,18 +63,20 @@ class WriteStat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Hudi's HoodieCommitMetadata (and HoodieReplaceCommitMetadata: `replaced_file_ids` by partition)."""
+    """Hudi's HoodieCommitMetadata (and HoodieReplaceCommitMetadata: `replaced_file_ids` by partition).
+
+    `stats` are all write stats, by partition.
+    """
 
     write_stats: Mapping[str, tuple[WriteStat, ...]]
     extra_metadata: Mapping[str, str]
     operation_type: str
     is_compacted: bool = False
     replaced_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    stats: tuple[WriteStat, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def stats(self) -> tuple[WriteStat, ...]:
-        """All write stats, by partition."""
-        return tuple(stat for stats in self.write_stats.values() for stat in stats)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stats", tuple(chain.from_iterable(self.write_stats.values())))
 
     @property
     def schema(self) -> str | None:

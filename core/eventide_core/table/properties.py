@@ -36,7 +36,7 @@ def settings_text(read: Callable[[str], bytes], root: str) -> str:
         except UnicodeDecodeError:
             wrong = wrong or f"{path} is not a text file"
             continue
-        properties = parse_properties(text)
+        properties = _parsed(text)
         if properties.get(_CHECKSUM) == table_checksum(properties):
             return text
         wrong = wrong or _wrong_checksum(path, properties)

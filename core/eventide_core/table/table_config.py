@@ -5,6 +5,7 @@ Raises UnsupportedTableError for what eventide does not know, so that no later s
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.key_config import virtual_key_fields
@@ -75,6 +76,7 @@ class TableConfig:
         return self.properties.get("hoodie.payload.event.time.field") or None
 
     @classmethod
+    @lru_cache(maxsize=16)  # a use case reads the settings again and again, and hardly ever other ones
     def parse(cls, text: str, root: str) -> "TableConfig":
         """The settings in the text of hoodie.properties; `root` names the table in errors."""
         properties = parse_properties(text)

@@ -21,10 +21,15 @@ class Timeline:
     Cleans, rollbacks and savepoints keep their places while the writes around them are archived: they don't count. Nor
     does a write that a savepoint keeps, which may stay behind the archived ones (`hoodie.archive.beyond.savepoint`),
     unless there is no other.
+
+    `completed` and `pending` are those of the instants; `writes` the completed ones that have commit metadata.
     """
 
     instants: tuple[Instant, ...]
     start: str | None
+    completed: tuple[Instant, ...] = field(repr=False, compare=False)
+    pending: tuple[Instant, ...] = field(repr=False, compare=False)
+    writes: tuple[Instant, ...] = field(repr=False, compare=False)
     _by_time: dict[str, Instant] = field(repr=False, compare=False)
     _archived: Mapping[str, Instant] = field(default_factory=dict[str, Instant], repr=False, compare=False)
 
@@ -41,25 +46,21 @@ class Timeline:
         kept = {time for time, is_savepoint in latest if is_savepoint}
         writes = sorted(time for time, found in by_time.items() if found.action in _WRITES)
         start = next((time for time in writes if time not in kept), writes[0] if writes else None)
-        return cls(tuple(latest[key] for key in sorted(latest)), start, by_time)
+        ordered = [latest[key] for key in sorted(latest)]
+        completed = tuple([instant for instant in ordered if instant.is_completed])
+        return cls(
+            instants=tuple(ordered),
+            start=start,
+            completed=completed,
+            pending=tuple([instant for instant in ordered if not instant.is_completed]),
+            writes=tuple([instant for instant in completed if instant.action in WRITE_ACTIONS]),
+            _by_time=by_time,
+        )
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
         """The timeline that a listing of the timeline folder says; files of other kinds are passed over."""
         return cls.of(instant for instant in map(Instant.parse, names) if instant is not None)
-
-    @property
-    def completed(self) -> tuple[Instant, ...]:
-        return tuple(instant for instant in self.instants if instant.is_completed)
-
-    @property
-    def pending(self) -> tuple[Instant, ...]:
-        return tuple(instant for instant in self.instants if not instant.is_completed)
-
-    @property
-    def writes(self) -> tuple[Instant, ...]:
-        """Completed instants that have commit metadata, by requested time."""
-        return tuple(i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS)
 
     @property
     def pending_writes(self) -> tuple[Instant, ...]:
@@ -69,7 +70,7 @@ class Timeline:
     @property
     def pending_plans(self) -> tuple[Instant, ...]:
         """Pending compactions, log compactions and clusterings."""
-        return tuple(i for i in self.instants if i.is_pending_plan)
+        return tuple(i for i in self.pending if i.is_pending_plan)
 
     def find(self, requested_time: str) -> Instant | None:
         """The instant of that requested time, in its latest state."""
