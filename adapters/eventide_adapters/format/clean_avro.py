@@ -13,7 +13,8 @@ from fastavro.types import Schema
 
 from eventide_adapters.format.avro_container import read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
-from eventide_adapters.format.rollback_avro import absolute_path, data_file_names
+from eventide_adapters.format.rollback_avro import absolute_path
+from eventide_adapters.format.stored_names import checked_partition, data_file_names
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action, Instant, State
@@ -66,7 +67,9 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
         _instant(earliest) if earliest.values else None,
         document.text("lastCompletedCommitTimestamp") or "",
         {
-            partition: data_file_names((file.required_text("filePath") for file in files.documents(partition)), path)
+            checked_partition(partition, path): data_file_names(
+                (file.required_text("filePath") for file in files.documents(partition)), path
+            )
             for partition in files.values
         },
         _savepoints(document),

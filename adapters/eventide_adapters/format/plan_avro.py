@@ -7,7 +7,7 @@ What Hudi's own fields say is what an engine that knows nothing of left-overs ma
                         has no such field (it is RFC-74's): a reader of Hudi drops it
     extraMetadata       `eventide.*`: everything else, with one JSON list under `eventide.operations`
 
-Decoding trusts no name (see `plan_names`), and what is said twice must be said alike.
+Decoding trusts no name (see `stored_names`), and what is said twice must be said alike.
 """
 
 import json
@@ -21,7 +21,7 @@ import fastavro
 
 from eventide_adapters.format.avro_container import TIMELINE_FILE_BYTES_MAX, read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
-from eventide_adapters.format.plan_names import file_group, merged_paths, own_name
+from eventide_adapters.format.stored_names import file_group, merged_paths, own_name
 from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.key_format import NULL_PARTITION, KeyFormat, PartitionTime, TimeKind
+from eventide_core.table.table_path import why_no_partition
 
 Column = Any
 """Any pa.Array; the library's stubs type each kind apart."""
@@ -58,12 +59,14 @@ def _folder(value: str | None, name: str, keys: KeyFormat) -> str:
     text = value or NULL_PARTITION
     if keys.is_url_encoded:
         text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
-    segments = text.split("/")
-    if _CONTROL.search(text) or any(part in ("", ".", "..") for part in segments) or segments[0] == ".hoodie":
+    folder = f"{name}={text}" if keys.is_hive_style else text
+    # What looks like a scheme does so only at the beginning of a path.
+    path = folder if name == keys.partition_fields[0] else f"_/{folder}"
+    if _CONTROL.search(text) or why_no_partition(path) is not None:
         raise InvalidRecordError(
             f"partition field {name!r} has the value {value!r}, which makes no folder of the table"
         )
-    return f"{name}={text}" if keys.is_hive_style else text
+    return folder
 
 
 def _key_texts(column: Column, name: str) -> Column:

@@ -8,7 +8,7 @@ that of a base or log file: the partition is said beside it.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -17,9 +17,9 @@ from fastavro.types import Schema
 
 from eventide_adapters.format.avro_container import read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
-from eventide_core.errors import UnsafePathError
-from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.instant import Action
+from eventide_adapters.format.stored_names import checked_partition, data_file_names, name_in, own_name
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, is_instant_time
 from eventide_core.table.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
@@ -104,10 +104,6 @@ def absolute_path(root: str, path: str) -> str:
     return whole.removeprefix("file://")
 
 
-def name_in(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
 def target_record(target: RollbackTarget) -> dict[str, str]:
     """A HoodieInstantInfo."""
     return {"commitTime": target.instant, "action": str(target.action)}
@@ -117,27 +113,25 @@ def decode_target(document: Document) -> RollbackTarget:
     action = document.required_text("action")
     if action not in [str(known) for known in Action]:
         raise document.wrong("action", "an action of a timeline")
-    return RollbackTarget(document.required_text("commitTime"), Action(action))
+    instant = document.required_text("commitTime")
+    if not is_instant_time(instant):
+        raise document.wrong("commitTime", "the time of an instant")
+    return RollbackTarget(instant, Action(action))
 
 
 def _decode_request(request: Document, path: str) -> RollbackRequest:
     blocks = request.document("logBlocksToBeDeleted")
+    file_id, base_instant = request.text("fileId") or "", request.text("latestBaseInstant") or ""
+    if blocks.values:
+        # The log that takes the blocks back gets a name of these two.
+        own_name(str(LogFileName(file_id, base_instant, 1)), LogFileName.parse, file_id, path, base_instant)
     return RollbackRequest(
-        partition=request.text("partitionPath") or "",
-        file_id=request.text("fileId") or "",
-        base_instant=request.text("latestBaseInstant") or "",
+        partition=checked_partition(request.text("partitionPath") or "", path),
+        file_id=file_id,
+        base_instant=base_instant,
         deleted=data_file_names(request.texts("filesToBeDeleted"), path),
         log_blocks={name: blocks.count(key) for key in blocks.values for name in data_file_names((key,), path)},
     )
-
-
-def data_file_names(paths: Iterable[str], place: str) -> tuple[str, ...]:
-    """The names in these paths. Raises UnsafePathError for one that is no base or log file."""
-    names = tuple(name_in(path) for path in paths)
-    for name in names:
-        if BaseFileName.parse(name) is None and LogFileName.parse(name) is None:
-            raise UnsafePathError(f"timeline file {place} names {name[:80]!r}, which is no base or log file")
-    return names
 
 
 def _partition_record(partition: str, found: RolledBackPartition, root: str) -> dict[str, Any]:

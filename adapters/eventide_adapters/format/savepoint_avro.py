@@ -8,7 +8,8 @@ from fastavro.types import Schema
 
 from eventide_adapters.format.avro_container import read_container, write_container
 from eventide_adapters.format.document import corrupt
-from eventide_adapters.format.rollback_avro import data_file_names, decode_target, rollback_record, target_record
+from eventide_adapters.format.rollback_avro import decode_target, rollback_record, target_record
+from eventide_adapters.format.stored_names import checked_partition, data_file_names
 from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
@@ -46,7 +47,9 @@ def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
         document.count("savepointedAt"),
         document.text("comments") or "",
         {
-            partition: data_file_names(partitions.document(partition).texts("savepointDataFile"), path)
+            checked_partition(partition, path): data_file_names(
+                partitions.document(partition).texts("savepointDataFile"), path
+            )
             for partition in partitions.values
         },
     )

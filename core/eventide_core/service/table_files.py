@@ -34,6 +34,7 @@ from eventide_core.table.record_shape import DeleteMarker
 from eventide_core.table.restore_metadata import RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.table_config import TableConfig
+from eventide_core.table.table_path import HOODIE_FOLDER
 from eventide_core.table.timeline import Timeline
 
 T = TypeVar("T")
@@ -209,4 +210,4 @@ def _path(file: DataFile) -> str:
 
 
 def _is_folder_of_data(entry: FileInfo) -> bool:
-    return entry.is_directory and entry.link_target is None and entry.path.rpartition("/")[2] != ".hoodie"
+    return entry.is_directory and entry.link_target is None and entry.path.rpartition("/")[2] != HOODIE_FOLDER

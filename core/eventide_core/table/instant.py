@@ -47,8 +47,10 @@ WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_CO
 
 _ACTIONS = frozenset(str(action) for action in Action)  # `in` takes a plain value from Python 3.12 on only
 
+_REQUESTED_TIME = re.compile(r"\d{14}|\d{17}|\d{20}", re.ASCII)
 _NAME = re.compile(
-    r"(?P<requested>\d{14}|\d{17}|\d{20})(?:_(?P<completion>\d{14}|\d{17}))?"
+    rf"(?P<requested>{_REQUESTED_TIME.pattern})"
+    r"(?:_(?P<completion>\d{14}|\d{17}))?"
     r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?",
     re.ASCII,
 )
@@ -105,6 +107,11 @@ def _parsed(name: str) -> Instant | None:
     if action not in _ACTIONS or (completion is not None and state is not None):
         return None
     return Instant(requested, Action(action), State(state) if state else State.COMPLETED, completion)
+
+
+def is_instant_time(text: str) -> bool:
+    """Whether it is a requested time as the names of timeline files bear one."""
+    return _REQUESTED_TIME.fullmatch(text) is not None
 
 
 def instant_time(epoch_ms: int) -> str:

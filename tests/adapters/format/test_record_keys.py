@@ -64,10 +64,25 @@ def test_a_slash_makes_folders_unless_paths_are_encoded() -> None:
     assert partition_paths(rows, encoded).to_pylist() == ["a=2026%2F11%2F21", "a=50%25 é"]
 
 
-@pytest.mark.parametrize("value", ["..", "a/../b", "/etc", "a//b", "a/", ".hoodie", ".hoodie/x", "a\\b", "a\nb"])
+@pytest.mark.parametrize(
+    "value", ["..", "a/../b", "/etc", "a//b", "a/", ".hoodie", ".hoodie/x", "a\\b", "a\nb", "s3:x"]
+)
 def test_a_value_that_leads_out_of_the_table_is_refused(value: str) -> None:
     with pytest.raises(InvalidRecordError, match="partition field 'a'"):
         partition_paths(pa.table({"a": [value]}), keys_by("a", partition=("a",)))
+
+
+@pytest.mark.parametrize("hive", [False, True])
+def test_a_value_whose_folder_no_listing_looks_into_is_refused(hive: bool) -> None:
+    """At any depth: readers pass every folder of the name `.hoodie` over, and would miss the rows."""
+    rows = pa.table({"a": ["x"], "b": ["y/.hoodie"]})
+    with pytest.raises(InvalidRecordError, match="partition field 'b'"):
+        partition_paths(rows, keys_by("a", partition=("a", "b"), hive=hive))
+
+
+def test_a_value_with_a_colon_is_no_scheme_behind_the_first_folder() -> None:
+    rows = pa.table({"a": ["x"], "b": ["s3:y"]})
+    assert partition_paths(rows, keys_by("a", partition=("a", "b"))).to_pylist() == ["x/s3:y"]
 
 
 @pytest.mark.parametrize(

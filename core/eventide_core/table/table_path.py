@@ -1,0 +1,46 @@
+"""Which texts name something of a table: the one rule for paths, partitions and instants that anyone may have written.
+
+    path := part ("/" part)*          part := any text but "", "." and "..", without "/", "\\" or NUL
+
+The first part may not look like a scheme (`s3:`); `ts=10:30` does not. Everything else may stand in a part,
+as in partition values: `=`, `%`, spaces, any letter. A partition is the root, "", or a path with no part `.hoodie`:
+no listing of data looks below that, ours or Hudi's.
+
+Not said: where links lead. That is known only to the storage that follows them.
+"""
+
+import re
+
+HOODIE_FOLDER = ".hoodie"
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+# No file name can hold these. Python gives the rest, U+DC80 to U+DCFF, to bytes of a name that are not UTF-8.
+_LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
+def why_unsafe(path: str) -> str | None:
+    """Why a text is no path below the table's root, as words that follow "the path"; None where it is one."""
+    if path.startswith("/"):
+        return "is absolute"
+    if "\0" in path:
+        return "holds a NUL character"
+    if _LONE_SURROGATE.search(path):
+        return "holds half a character"
+    if "\\" in path:
+        return "holds a back-slash"
+    if _SCHEME.match(path):
+        return "begins with a scheme"
+    parts = path.split("/")
+    if "" in parts:
+        return "has an empty part"
+    if "." in parts or ".." in parts:
+        return "has a part that is `.` or `..`"
+    return None
+
+
+def why_no_partition(path: str) -> str | None:
+    """The same of the path of a partition."""
+    if path == "":
+        return None
+    return why_unsafe(path) or (f"has a part {HOODIE_FOLDER}" if HOODIE_FOLDER in path.split("/") else None)
