@@ -8,10 +8,13 @@ one record, what is compressed is inflated up to a multiple of its size, and a s
 (recursive types, values that take no bytes) is refused, as Hudi has none.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import json
 import zlib
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO
 
@@ -66,12 +69,33 @@ def read_container(data: bytes, path: str) -> Document:
     return Document.of(record, path, "a record")
 
 
-def write_container(schema: Schema, record: dict[str, Any]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class ContainerSchema:
+    """The schema of containers that eventide writes, what they all begin with, and the mark that ends their blocks."""
+
+    schema: Schema
+    header: bytes
+    mark: bytes
+
+    @classmethod
+    def of(cls, definition: dict[str, Any]) -> ContainerSchema:
+        schema = fastavro.parse_schema(definition)
+        # Avro would draw the mark. There is one block, and a write that is repeated is the same one.
+        mark = hashlib.md5(repr(schema).encode(), usedforsecurity=False).digest()
+        stream = io.BytesIO()
+        fastavro.writer(stream, schema, [], sync_marker=mark)
+        return cls(schema, stream.getvalue(), mark)
+
+
+def write_container(schema: ContainerSchema, record: dict[str, Any]) -> bytes:
     """The container of one record, uncompressed as Hudi writes it. The same record makes the same bytes."""
-    stream = io.BytesIO()
-    # Avro would draw the mark that tells blocks apart. There is one block, and a write that is repeated is the same one.
-    mark = hashlib.md5(repr(schema).encode(), usedforsecurity=False).digest()
-    fastavro.writer(stream, schema, [record], sync_marker=mark)
+    content, stream = io.BytesIO(), io.BytesIO()
+    fastavro.schemaless_writer(content, schema.schema, record)
+    stream.write(schema.header)
+    for number in (1, content.tell()):
+        fastavro.schemaless_writer(stream, "long", number)
+    stream.write(content.getbuffer())
+    stream.write(schema.mark)
     return stream.getvalue()
 
 

@@ -8,10 +8,7 @@ import json
 from importlib import resources
 from typing import Any
 
-import fastavro
-from fastavro.types import Schema
-
-from eventide_adapters.format.avro_container import read_container, write_container
+from eventide_adapters.format.avro_container import ContainerSchema, read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.rollback_avro import absolute_path
 from eventide_adapters.format.stored_names import checked_partition, data_file_names
@@ -20,8 +17,8 @@ from eventide_core.table.file_name import path_in
 from eventide_core.table.instant import Action, Instant, State
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_PLAN: Schema = fastavro.parse_schema(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))
-_METADATA: Schema = fastavro.parse_schema(json.loads((_SCHEMAS / "clean_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))
+_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "clean_metadata.avsc").read_bytes()))
 _SAVEPOINTS_KEY = "savepointed_timestamps"
 _VERSION = 2  # of Hudi's plans and metadata: paths of plans stand in `filePathsToBeDeletedPerPartition`
 

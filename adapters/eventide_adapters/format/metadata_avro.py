@@ -12,10 +12,7 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-import fastavro
-from fastavro.types import Schema
-
-from eventide_adapters.format.avro_container import MAGIC, check_size, read_container, write_container
+from eventide_adapters.format.avro_container import MAGIC, ContainerSchema, check_size, read_container, write_container
 from eventide_adapters.format.clean_avro import decode_clean, decode_clean_plan, encode_clean, encode_clean_plan
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.plan_avro import decode_plan, encode_plan
@@ -43,8 +40,8 @@ from eventide_core.table.savepoint_metadata import SavepointMetadata
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _COMMIT: dict[str, Any] = json.loads((_SCHEMAS / "commit_metadata.avsc").read_bytes())
 _REPLACED: dict[str, Any] = json.loads((_SCHEMAS / "replaced_file_ids.avsc").read_bytes())
-_COMMIT_SCHEMA: Schema = fastavro.parse_schema(_COMMIT)
-_REPLACE_COMMIT_SCHEMA: Schema = fastavro.parse_schema(
+_COMMIT_SCHEMA = ContainerSchema.of(_COMMIT)
+_REPLACE_COMMIT_SCHEMA = ContainerSchema.of(
     _COMMIT | {"name": "HoodieReplaceCommitMetadata", "fields": [*_COMMIT["fields"], _REPLACED]}
 )
 

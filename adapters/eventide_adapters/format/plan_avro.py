@@ -17,9 +17,12 @@ from enum import StrEnum
 from importlib import resources
 from typing import Any, TypeVar
 
-import fastavro
-
-from eventide_adapters.format.avro_container import TIMELINE_FILE_BYTES_MAX, read_container, write_container
+from eventide_adapters.format.avro_container import (
+    TIMELINE_FILE_BYTES_MAX,
+    ContainerSchema,
+    read_container,
+    write_container,
+)
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.stored_names import file_group, merged_paths, own_name
 from eventide_core.errors import RefusedError, UnsupportedTableError
@@ -37,7 +40,7 @@ from eventide_core.table.plans import (
 )
 
 FORMAT = "1"
-_SCHEMA = fastavro.parse_schema(
+_SCHEMA = ContainerSchema.of(
     json.loads((resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes())
 )
 PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # the commit of a plan takes up to twice as much on version 6

@@ -12,10 +12,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-import fastavro
-from fastavro.types import Schema
-
-from eventide_adapters.format.avro_container import read_container, write_container
+from eventide_adapters.format.avro_container import ContainerSchema, read_container, write_container
 from eventide_adapters.format.document import Document, corrupt
 from eventide_adapters.format.stored_names import checked_partition, data_file_names, name_in, own_name
 from eventide_core.table.file_name import LogFileName
@@ -29,8 +26,8 @@ from eventide_core.table.rollback_metadata import (
 )
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_PLAN: Schema = fastavro.parse_schema(json.loads((_SCHEMAS / "rollback_plan.avsc").read_bytes()))
-_METADATA: Schema = fastavro.parse_schema(json.loads((_SCHEMAS / "rollback_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_plan.avsc").read_bytes()))
+_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_metadata.avsc").read_bytes()))
 _VERSION = 1
 
 

@@ -3,10 +3,7 @@
 import json
 from importlib import resources
 
-import fastavro
-from fastavro.types import Schema
-
-from eventide_adapters.format.avro_container import read_container, write_container
+from eventide_adapters.format.avro_container import ContainerSchema, read_container, write_container
 from eventide_adapters.format.document import corrupt
 from eventide_adapters.format.rollback_avro import decode_target, rollback_record, target_record
 from eventide_adapters.format.stored_names import checked_partition, data_file_names
@@ -14,9 +11,9 @@ from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
-_SAVEPOINT: Schema = fastavro.parse_schema(json.loads((_SCHEMAS / "savepoint_metadata.avsc").read_bytes()))
-_PLAN: Schema = fastavro.parse_schema(json.loads((_SCHEMAS / "restore_plan.avsc").read_bytes()))
-_RESTORE: Schema = fastavro.parse_schema(json.loads((_SCHEMAS / "restore_metadata.avsc").read_bytes()))
+_SAVEPOINT = ContainerSchema.of(json.loads((_SCHEMAS / "savepoint_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "restore_plan.avsc").read_bytes()))
+_RESTORE = ContainerSchema.of(json.loads((_SCHEMAS / "restore_metadata.avsc").read_bytes()))
 _VERSION = 1
 _PLAN_VERSION = 2  # Hudi's: the plan says which savepoint it is for
 

@@ -148,7 +148,7 @@ class FileSystemBasedLock:
             "lockStacksInfo": [],
             **this_process(),
         }
-        return json.dumps(lock_info, indent=2).encode()
+        return json.dumps(lock_info).encode()
 
     @property
     def _place(self) -> str:

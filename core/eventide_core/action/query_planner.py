@@ -12,7 +12,6 @@ incremental (begin, end]: the slices that the files written in that span make up
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from eventide_core.errors import InstantNotFoundError
@@ -56,16 +55,7 @@ def plan_slices(
 
     `schema_since`: every write requested from there on has the query's schema; None: nobody looked.
     """
-    return tuple(
-        replace(
-            _read(found, blocks, None),
-            is_plain=schema_since is not None
-            and found.base_file is not None
-            and found.base_instant >= schema_since
-            and not found.log_files,
-        )
-        for found in slices
-    )
+    return tuple(_read(found, blocks, None, schema_since) for found in slices)
 
 
 def earliest_request(begin: str) -> str:
@@ -110,7 +100,9 @@ def plan_incremental(slices: Iterable[FileSlice], instants: Sequence[Instant]) -
     return tuple(_read(found, blocks, times) for found in slices)
 
 
-def _read(found: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | None) -> SliceRead:
+def _read(
+    found: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | None, schema_since: str | None = None
+) -> SliceRead:
     return SliceRead(
         partition=found.partition,
         file_id=found.file_id,
@@ -118,4 +110,8 @@ def _read(found: FileSlice, blocks: BlockFilter, commit_times: frozenset[str] | 
         log_paths=tuple((log.path, log.size) for log in found.log_files),
         blocks=blocks,
         commit_times=commit_times,
+        is_plain=schema_since is not None
+        and found.base_file is not None
+        and found.base_instant >= schema_since
+        and not found.log_files,
     )

@@ -11,6 +11,7 @@
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.file_name import BaseFileName, LogFileName, parse_data_file
@@ -18,6 +19,8 @@ from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline import Timeline
 
 FileGroup = tuple[str, str]
+
+_READER_ORDER = attrgetter("name.reader_order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class FileSystemView:
                     pass  # a base file that nobody has committed, or no data at all
         slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
         slices = {
-            group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_reader_order), timeline)
+            group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
             for group in sorted({*bases, *logs})
         }
         return cls({group: found for group, found in slices.items() if found}, dict(replaced_at))
@@ -118,10 +121,6 @@ class FileSystemView:
                 last = based[-1]
                 found.append(FileSlice(last.partition, last.file_id, last.base_instant, last.base_file, ()))
         return tuple(found)
-
-
-def _reader_order(log: LogFile) -> tuple[str, int, str, str]:
-    return log.name.reader_order
 
 
 def _slices_by_name(

@@ -125,7 +125,7 @@ def instant_epoch_ms(time: str) -> int:
 
     Raises ValueError when the digits are no date.
     """
-    moment = datetime.strptime(time[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(f"{time[:8]}T{time[8:14]}+00:00")
     return int(moment.timestamp()) * 1000 + int(time[14:] or 0)
 
 

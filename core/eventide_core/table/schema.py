@@ -1,6 +1,8 @@
 """What a table's Avro schema, as JSON, says of one field."""
 
 import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from eventide_core.errors import ConfigError, UnsupportedTableError
@@ -53,7 +55,8 @@ def is_time(schema: str, name: str) -> bool:
     return False
 
 
-def _fields(schema: str) -> list[dict[str, Any]]:
+@lru_cache(maxsize=16)  # an operation asks for one field after the other
+def _fields(schema: str) -> Sequence[Mapping[str, Any]]:
     try:
         parsed = json.loads(schema)
         fields = parsed["fields"]

@@ -47,12 +47,12 @@ class Timeline:
         writes = sorted(time for time, found in by_time.items() if found.action in _WRITES)
         start = next((time for time in writes if time not in kept), writes[0] if writes else None)
         ordered = [latest[key] for key in sorted(latest)]
-        completed = tuple([instant for instant in ordered if instant.is_completed])
+        completed = tuple([instant for instant in ordered if instant.state is State.COMPLETED])
         return cls(
             instants=tuple(ordered),
             start=start,
             completed=completed,
-            pending=tuple([instant for instant in ordered if not instant.is_completed]),
+            pending=tuple([instant for instant in ordered if instant.state is not State.COMPLETED]),
             writes=tuple([instant for instant in completed if instant.action in WRITE_ACTIONS]),
             _by_time=by_time,
         )
