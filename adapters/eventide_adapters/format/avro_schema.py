@@ -126,10 +126,10 @@ class AvroField:
     type: AvroType
     null_branch: int | None = None
     default: Any = None
+    arrow: Any = field(init=False, repr=False, compare=False)
 
-    @property
-    def arrow(self) -> Any:
-        return pa.field(self.name, self.type.arrow, nullable=self.is_nullable)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, nullable=self.is_nullable))
 
     @property
     def is_nullable(self) -> bool:

@@ -120,32 +120,25 @@ class _Log:
     def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
         kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
         keys: list[pa.Array[Any]] = [pa.array([], schema.field(RECORD_KEY).type)]
-        orderings: list[pa.Array[Any]] = [pa.array([], kind)]
-        is_natural_delete = [np.zeros(0, np.bool_)]
-        rows = [np.zeros(0, np.int64)]
+        parts: list[pa.Array[Any]] = [pa.array([], kind)]
         data: list[pa.RecordBatch] = []
-        data_count = 0
         for block in blocks:
             if isinstance(block, DeleteBlock):
                 keys.append(block.keys)
-                orderings.append(block.orderings)
-                is_deleted = np.ones(len(block.keys), np.bool_)
-                rows.append(np.full(len(block.keys), -1, np.int64))
+                parts.append(block.orderings)
             else:
-                records = block.records
-                keys.append(records.column(RECORD_KEY))
-                orderings.append(orderings_of(records, shape.ordering_fields))
-                is_deleted = np.zeros(len(records), np.bool_)
-                rows.append(np.arange(data_count, data_count + len(records)))
-                data.append(records)
-                data_count += len(records)
-            is_natural_delete.append(is_deleted & orderings[-1].is_null().to_numpy(zero_copy_only=False))
+                keys.append(block.records.column(RECORD_KEY))
+                parts.append(orderings_of(block.records, shape.ordering_fields))
+                data.append(block.records)
+        block_of = np.repeat(np.arange(len(blocks)), [len(part) for part in keys[1:]])
+        is_delete = np.array([isinstance(block, DeleteBlock) for block in blocks], np.bool_)[block_of]
+        orderings = pa.concat_arrays(parts)
         return cls(
             keys=pa.concat_arrays(keys),
-            orderings=pa.concat_arrays(orderings),
-            is_natural_delete=np.concatenate(is_natural_delete),
-            row=np.concatenate(rows),
-            block_of=np.repeat(np.arange(len(blocks)), [len(part) for part in rows[1:]]),
+            orderings=orderings,
+            is_natural_delete=is_delete & orderings.is_null().to_numpy(zero_copy_only=False),
+            row=np.where(is_delete, -1, np.cumsum(~is_delete) - 1),
+            block_of=block_of,
             instants=tuple(block.instant for block in blocks),
             data=pa.Table.from_batches(data, schema),
         )

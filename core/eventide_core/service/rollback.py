@@ -26,6 +26,7 @@ from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 _UNDOABLE = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
@@ -54,7 +55,7 @@ class Rollback:
                 return self._end(state, begun, lease)
             if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
                 # What another one has still to write would come into slices that this one may remove.
-                self.end_begun(lease)
+                self.end_begun(state.config, state.timeline, lease)
                 state = TableState.load(self.files)
                 found = state.timeline.find(instant)
             if is_rolled_back(self.files.storage, instant) or self._is_own_plan(state, found):
@@ -89,7 +90,7 @@ class Rollback:
             with self.lock.acquire() as own:
                 return self.undo_failed_writes(own)
         undone: list[str] = []
-        while (failed := self._next_failed()) is not None:
+        while (failed := self._next_failed(self.files.timeline(self.files.config()))) is not None:
             state = TableState.load(self.files)
             self._check_restoring(state.timeline)
             if failed.action is Action.ROLLBACK:
@@ -100,21 +101,25 @@ class Rollback:
                 self._undo(state, failed, lease)
         return tuple(undone)
 
-    def end_begun(self, lease: Lease) -> None:
-        """Ends the rollbacks that were begun and broken off. Raises BusyError while a restore is.
+    def has_failed_writes(self, timeline: Timeline) -> bool:
+        """Whether `undo_failed_writes` has something to do; `timeline` was read under the lock."""
+        return self._next_failed(timeline) is not None
 
-        What a write has made may be gone in part by then: no write may commit before.
+    def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
+        """Ends the rollbacks that were begun and broken off; whether there were any. Raises BusyError while a restore is.
+
+        What a write has made may be gone in part by then: no write may commit before. `config` and `timeline` were read
+        under the lock.
         """
-        config = self.files.config()
-        timeline = self.files.timeline(config)
         self._check_restoring(timeline)
-        for pending in timeline.pending:
-            if pending.action is Action.ROLLBACK:
-                self._runner.end(config, self._runner.pending_plan(config, pending), lease)
+        begun = [pending for pending in timeline.pending if pending.action is Action.ROLLBACK]
+        for pending in begun:
+            self._runner.end(config, self._runner.pending_plan(config, pending), lease)
+        return bool(begun)
 
-    def _next_failed(self) -> Instant | None:
-        """A rollback that was begun, before a write whose writer is dead. Mostly there is none, as the timeline tells."""
-        pending = self.files.timeline(self.files.config()).pending
+    def _next_failed(self, timeline: Timeline) -> Instant | None:
+        """A rollback that was begun, before a write whose writer is dead. Mostly there is none."""
+        pending = timeline.pending
         begun = (i for i in pending if i.action is Action.ROLLBACK)
         return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
 

@@ -258,7 +258,6 @@ def _archived_writers(
     listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
 ) -> tuple[Instant, ...]:
     """The archived instants that wrote logs which are still there."""
-    names = (file.parsed for file in listing)
-    written = {name.instant for name in names if isinstance(name, LogFileName)}
+    written = {name.instant for file in listing if isinstance(name := file.parsed, LogFileName)}
     times = filter(timeline.is_archived, written)
     return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

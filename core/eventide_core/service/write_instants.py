@@ -41,10 +41,11 @@ class WriteInstants:
         instant = ""
         try:
             with self.lock.acquire() as lease:
-                if self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER:
+                is_eager = self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER
+                config, timeline = self._now()
+                if is_eager and self.rollback.has_failed_writes(timeline):
                     self.rollback.undo_failed_writes(lease)
-                config = self.files.config()
-                timeline = self.files.timeline(config)
+                    config, timeline = self._now()
                 check_undoing(timeline)
                 instant = self._unused(config, timeline)
                 self.heartbeats.start(instant)
@@ -64,10 +65,10 @@ class WriteInstants:
         Raises WriteConflictError where another writer was faster, RefusedError where the write was rolled back meanwhile.
         """
         with self.lock.acquire() as lease:
+            config, timeline = self._now()
             # A rollback of this very write may have been begun by one who took its writer for dead.
-            self.rollback.end_begun(lease)
-            config = self.files.config()
-            timeline = self.files.timeline(config)
+            if self.rollback.end_begun(config, timeline, lease):
+                config, timeline = self._now()
             found = timeline.find(pending.instant)
             if found is None:
                 raise RefusedError(
@@ -106,6 +107,10 @@ class WriteInstants:
             # The user is to hear of the failure that came first.
             with suppress(EventideError):
                 self.rollback.give_up(instant)
+
+    def _now(self) -> tuple[TableConfig, Timeline]:
+        config = self.files.config()
+        return config, self.files.timeline(config)
 
     def _changes(self, pending: PendingWrite, config: TableConfig) -> FileChanges:
         if self.metadata.follows_rows(config):
