@@ -21,6 +21,7 @@ from eventide_core.table.slice_read import BlockFilter, SliceRead
 from eventide_core.table.timeline import Timeline
 
 EARLIEST = "earliest"
+_DIGITS = re.compile(r"\d{1,17}")
 _WRITE_MS_MAX = 24 * 60 * 60 * 1000
 
 
@@ -33,7 +34,7 @@ def parse_instant_time(text: str, *, is_end: bool = False) -> str:
     text = text.strip()
     if text.lower() == EARLIEST:
         return "0"
-    if re.fullmatch(r"\d{1,17}", text):
+    if _DIGITS.fullmatch(text):
         return text
     try:
         moment = datetime.fromisoformat(text)
@@ -71,12 +72,8 @@ def earliest_request(begin: str) -> str:
 
 def span(writes: Iterable[Instant], begin: str, end: str | None) -> tuple[Instant, ...]:
     """Of these completed writes those in (begin, end], by completion time where it is recorded, else by requested time."""
-    return tuple(
-        i
-        for i in writes
-        if (i.completion_time or i.requested_time) > begin
-        and (end is None or (i.completion_time or i.requested_time) <= end)
-    )
+    times = [(i.completion_time or i.requested_time, i) for i in writes]
+    return tuple([i for time, i in times if time > begin and (end is None or time <= end)])
 
 
 def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
@@ -107,7 +104,7 @@ def _read(
         partition=found.partition,
         file_id=found.file_id,
         base_path=found.base_file.path if found.base_file else None,
-        log_paths=tuple((log.path, log.size) for log in found.log_files),
+        log_paths=tuple([(log.path, log.size) for log in found.log_files]),
         blocks=blocks,
         commit_times=commit_times,
         is_plain=schema_since is not None

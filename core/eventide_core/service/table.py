@@ -88,7 +88,8 @@ class TableState:
         archive = files.archive(config)
         commits = files.commits(config, timeline.writes)
         if config.slices_by_completion_time:
-            timeline = timeline.with_archived(_archived_writers(listing, timeline, archive))
+            archived = _archived_writers(listing, timeline, archive)
+            timeline = timeline.with_archived(archived) if archived else timeline
         replaced_at: dict[FileGroup, str] = {}
         for time, metadata in commits.items():
             for partition, file_ids in metadata.replaced_file_ids.items():
@@ -216,7 +217,7 @@ class TableState:
 
     def blocks(self, until: str | None = None) -> BlockFilter:
         """Which log blocks count now, or counted as of `until`."""
-        completed = frozenset(i.requested_time for i in self.timeline.completed)
+        completed = frozenset([i.requested_time for i in self.timeline.completed])
         return BlockFilter(completed, self.timeline.start, until)
 
     @property

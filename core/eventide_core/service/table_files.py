@@ -188,9 +188,11 @@ class TableFiles:
             listings = tuple(zip(waiting, self._each(self.storage.list, waiting), strict=True))
             waiting.clear()
             for directory, entries in listings:
-                waiting += [e.path for e in entries if _is_folder_of_data(e)]
-                if any(e.path.rpartition("/")[2].startswith(PARTITION_MARK) for e in entries if not e.is_directory):
-                    of_partition[directory] = [self._data_file(directory, e) for e in entries if not e.is_directory]
+                waiting += [e.path for e in entries if e.is_directory and _holds_data(e)]
+                files = [e for e in entries if not e.is_directory]
+                mark = path_in(directory, PARTITION_MARK)
+                if any(e.path.startswith(mark) for e in files):
+                    of_partition[directory] = [self._data_file(directory, e) for e in files]
         found = [file for partition in sorted(of_partition) for file in sorted(of_partition[partition], key=_path)]
         self._listed = {file.path: file for file in found}
         return tuple(found)
@@ -209,5 +211,5 @@ def _path(file: DataFile) -> str:
     return file.path
 
 
-def _is_folder_of_data(entry: FileInfo) -> bool:
-    return entry.is_directory and entry.link_target is None and entry.path.rpartition("/")[2] != HOODIE_FOLDER
+def _holds_data(folder: FileInfo) -> bool:
+    return folder.link_target is None and folder.path.rpartition("/")[2] != HOODIE_FOLDER

@@ -27,7 +27,8 @@ _READER_ORDER = attrgetter("name.reader_order")
 class DataFile:
     """One file of a partition's listing; `path` relative to the table's root, `size` in bytes (a link's target's).
 
-    `link_target` is where a link leads, one hop. `parsed` are the parts of a base or log file's name, None for any other.
+    `link_target` is where a link leads, one hop. `parsed` are the parts of a base or log file's name, None for any other;
+    `sliced` is the file as slices have it.
     """
 
     partition: str
@@ -35,9 +36,12 @@ class DataFile:
     size: int
     link_target: str | None = None
     parsed: BaseFileName | LogFileName | None = field(init=False, repr=False, compare=False)
+    sliced: BaseFile | LogFile | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parsed", parse_data_file(self.name))
+        parsed = parse_data_file(self.name)
+        object.__setattr__(self, "parsed", parsed)
+        object.__setattr__(self, "sliced", _sliced(parsed, self.path, self.size))
 
     @property
     def name(self) -> str:
@@ -68,19 +72,19 @@ class FileSystemView:
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
         logs: dict[FileGroup, list[LogFile]] = {}
         for file in files:
-            match file.parsed:
-                case LogFileName() as log:
-                    if log.suffix:
+            match file.sliced:
+                case LogFile() as log:
+                    if log.name.suffix:
                         raise UnsupportedTableError(f"{file.path}: change data capture logs are not supported")
-                    logs.setdefault((file.partition, log.file_id), []).append(LogFile(log, file.path, file.size))
-                case BaseFileName() as base if timeline.is_completed(base.instant):
-                    of_group = bases.setdefault((file.partition, base.file_id), {})
-                    if base.instant in of_group:
+                    logs.setdefault((file.partition, log.name.file_id), []).append(log)
+                case BaseFile() as base if timeline.is_completed(base.name.instant):
+                    of_group = bases.setdefault((file.partition, base.name.file_id), {})
+                    if base.name.instant in of_group:
                         raise UnsupportedTableError(
-                            f"{file.path} and {of_group[base.instant].path} are of one file group and instant; "
+                            f"{file.path} and {of_group[base.name.instant].path} are of one file group and instant; "
                             "remove the one that the commit does not name"
                         )
-                    of_group[base.instant] = BaseFile(base, file.path, file.size)
+                    of_group[base.name.instant] = base
                 case _:
                     pass  # a base file that nobody has committed, or no data at all
         slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
@@ -121,6 +125,16 @@ class FileSystemView:
                 last = based[-1]
                 found.append(FileSlice(last.partition, last.file_id, last.base_instant, last.base_file, ()))
         return tuple(found)
+
+
+def _sliced(name: BaseFileName | LogFileName | None, path: str, size: int) -> BaseFile | LogFile | None:
+    match name:
+        case LogFileName():
+            return LogFile(name, path, size)
+        case BaseFileName():
+            return BaseFile(name, path, size)
+        case None:
+            return None
 
 
 def _slices_by_name(

@@ -81,9 +81,18 @@ class Instant:
         return not self.is_completed and (self.action in COMPLETED_ACTION or self.action is Action.REPLACE_COMMIT)
 
     @classmethod
+    @lru_cache(maxsize=1 << 14)  # a timeline is listed many times in its life, and its names never change their meaning
     def parse(cls, name: str) -> "Instant | None":
         """The instant that a file name of the timeline folder stands for; None for any other file."""
-        return _parsed(name)
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        requested, completion, action, state = match.group("requested", "completion", "action", "state")
+        if action == "inflight" and state is None:  # version 6 and later alike: a commit's inflight has no action
+            action, state = "commit", "inflight"
+        if action not in _ACTIONS or (completion is not None and state is not None):
+            return None
+        return cls(requested, Action(action), State(state) if state else State.COMPLETED, completion)
 
     @property
     def file_name(self) -> str:
@@ -94,19 +103,6 @@ class Instant:
         if self.action is Action.COMMIT and self.state is State.INFLIGHT:
             return f"{self.requested_time}.inflight"
         return f"{self.requested_time}.{self.action}.{self.state}"
-
-
-@lru_cache(maxsize=1 << 14)  # a timeline is listed many times in its life, and its names never change their meaning
-def _parsed(name: str) -> Instant | None:
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return None
-    requested, completion, action, state = match.group("requested", "completion", "action", "state")
-    if action == "inflight" and state is None:  # version 6 and later alike: a commit's inflight has no action
-        action, state = "commit", "inflight"
-    if action not in _ACTIONS or (completion is not None and state is not None):
-        return None
-    return Instant(requested, Action(action), State(state) if state else State.COMPLETED, completion)
 
 
 def is_instant_time(text: str) -> bool:

@@ -31,6 +31,7 @@ class Timeline:
     pending: tuple[Instant, ...] = field(repr=False, compare=False)
     writes: tuple[Instant, ...] = field(repr=False, compare=False)
     _by_time: dict[str, Instant] = field(repr=False, compare=False)
+    _saved: frozenset[str] = field(repr=False, compare=False)
     _archived: Mapping[str, Instant] = field(default_factory=dict[str, Instant], repr=False, compare=False)
 
     @classmethod
@@ -55,12 +56,13 @@ class Timeline:
             pending=tuple([instant for instant in ordered if instant.state is not State.COMPLETED]),
             writes=tuple([instant for instant in completed if instant.action in WRITE_ACTIONS]),
             _by_time=by_time,
+            _saved=frozenset([i.requested_time for i in completed if i.action is Action.SAVEPOINT]),
         )
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
         """The timeline that a listing of the timeline folder says; files of other kinds are passed over."""
-        return cls.of(instant for instant in map(Instant.parse, names) if instant is not None)
+        return cls.of(filter(None, map(Instant.parse, names)))
 
     @property
     def pending_writes(self) -> tuple[Instant, ...]:
@@ -78,7 +80,7 @@ class Timeline:
 
     def has_savepoint(self, requested_time: str) -> bool:
         """Whether a savepoint keeps the table as of the write of that requested time."""
-        return any(i.action is Action.SAVEPOINT and i.requested_time == requested_time for i in self.completed)
+        return requested_time in self._saved
 
     def is_completed(self, requested_time: str) -> bool:
         """Whether the instant has completed; true also for what lies before the timeline's start (archived)."""
@@ -90,7 +92,7 @@ class Timeline:
     def completion_time(self, requested_time: str) -> str | None:
         """When the instant completed. None: pending or unknown. Version 6 records none: the requested time."""
         instant = self._by_time.get(requested_time) or self._archived.get(requested_time)
-        if instant is None or not instant.is_completed:
+        if instant is None or instant.state is not State.COMPLETED:
             return None
         return instant.completion_time or instant.requested_time
 
