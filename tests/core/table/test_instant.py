@@ -96,5 +96,5 @@ def test_instant_times_sort_as_moments_do(one: int, other: int) -> None:
 
 def test_an_old_instant_time_of_seconds_is_a_moment_too() -> None:
     assert instant_epoch_ms("19700101000001") == 1000
-    with pytest.raises(ValueError, match="unconverted data"):
+    with pytest.raises(ValueError, match="month must be"):
         instant_epoch_ms("20261399000000000")
