@@ -13,7 +13,8 @@ PARTS = (Part("one kind", 0), Part("another kind", 0), Part("one kind", 1))
 
 def succeeding(parts: Sequence[Part]) -> Iterator[Outcome]:
     for part in parts:
-        yield Outcome(part.configuration, part.number, seed_of(part), {"examples": 50, "steps": 1000}, 1.5, None)
+        reach = {"examples": 50, "steps": 1000, "write": 900, "write, done": 800, "writes avoided": 7}
+        yield Outcome(part.configuration, part.number, seed_of(part), reach, 1.5, None)
 
 
 def failing(parts: Sequence[Part]) -> Iterator[Outcome]:
@@ -25,8 +26,8 @@ def test_a_campaign_says_what_it_reached_of_each_kind(tmp_path: Path) -> None:
     out = StringIO()
     assert run_campaign(tmp_path / "tally", PARTS, succeeding, out)
     assert [line.split() for line in out.getvalue().splitlines() if line.startswith(("one kind ", "all"))] == [
-        ["one", "kind", "100", "2000", "0", "0", "0", "0", "0", "0"],
-        ["all", "150", "3000", "0", "0", "0", "0", "0", "0"],
+        ["one", "kind", "100", "2000", "1800", "0", "0", "0", "0", "0", "0"],
+        ["all", "150", "3000", "2700", "0", "0", "0", "0", "0", "0"],
     ]
 
 

@@ -141,7 +141,10 @@ def _tell(found: Sequence[Outcome], out: TextIO) -> None:
         total = by_kind.setdefault(outcome.configuration, Counter())
         total.update(outcome.reach)
         total["failures"] += outcome.failure is not None
-    columns = ("examples", "steps", *_SHOWN, "failures")
+    for total in by_kind.values():
+        # Each followed by every invariant; a step of the machine may be several of them.
+        total["protocols run"] = sum(count for what, count in total.items() if f"{what}, done" in total)
+    columns = ("examples", "steps", "protocols run", *_SHOWN, "failures")
     rows: list[tuple[str, ...]] = [("kind of table", *columns)]
     every: Counter[str] = sum(by_kind.values(), Counter())
     for kind, total in (*sorted(by_kind.items()), ("all", every)):
