@@ -62,6 +62,39 @@ def test_a_savepoint_does_not_keep_what_a_pending_compaction_has_made(death: int
     table.inspect(whole=True)
 
 
+@pytest.mark.parametrize("death", range(5, 10))
+def test_a_savepoint_does_not_keep_what_a_write_that_died_has_put_beside_a_pending_compaction(death: int) -> None:
+    """In version 6 its log is in the slice that the compaction begins, and goes with that when a restore undoes it."""
+    table = living(6)
+    table.write((put("k0", 5, "merged"),))
+    table.schedule(7)
+    table.write((put("k0", 9, "never written"),), death)
+    table.save()
+    table.restore()
+    table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_the_instant_of_a_compaction_that_was_undone_is_never_taken_again(is_restored: bool) -> None:
+    """Back-dated, it follows from the logs, so it would be the same; an engine that completes a plan claims no outcome."""
+    table = living(9, LinkChoice.PREFIX)
+    table.write((put("k0", 5, "merged"),))
+    table.write((put("k1", 9, "left over"),))
+    table.save()
+    table.schedule(7)
+    table.execute_ignorantly()
+    if is_restored:
+        table.restore()
+    else:
+        table.delete_savepoint()
+        table.undo_last()
+    table.schedule(7)
+    table.execute()
+    assert len(table.account.rolled_back) == 1
+    assert len({event.instant for event in table.account.completed} - table.account.rolled_back) == 4
+    table.inspect(whole=True)
+
+
 @pytest.mark.parametrize("version", [6, 9])
 def test_freshness_does_not_count_records_that_were_rolled_back(version: int) -> None:
     """In version 6 their log stays."""

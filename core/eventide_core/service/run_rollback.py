@@ -4,7 +4,8 @@ Order of writes, as Hudi has it, and what a crash after each leaves:
 
 1. `<r>.rollback.requested` holds the plan: from here on whoever finds it ends it, Hudi too.
 2. `<r>.rollback.inflight`.
-3. The completed file of the target, if there is one: it is pending now, and nobody reads it.
+3. Of a compaction, whoever completed it: its outcome is claimed, so that its instant, which may lie in the past, is never
+   taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
 4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log of its slice.
 5. What the target's writer left in Hudi's metadata table goes, and what the rollback changes is written to it.
 6. The target's inflight and requested files. A crash leaves a rollback whose target is gone: its plan still says it all.
@@ -20,6 +21,7 @@ from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Lease, RowChange
 from eventide_core.service.metadata_table import MetadataTableUpkeep
+from eventide_core.service.outcome import Outcome, claim_outcome
 from eventide_core.service.shared_logs import takes_back
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
@@ -90,8 +92,11 @@ class RollbackRunner:
 
     def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
         """Steps 3 and 4; the paths that were removed, and what it comes to, the same in every run."""
-        completed = [path for path, found in self._states(config, plan.target.instant) if found.is_completed]
-        removed = self._delete(completed, lease)
+        states = self._states(config, plan.target.instant)
+        if any(found.action is Action.COMPACTION for _, found in states):
+            lease.check()
+            claim_outcome(self.files.storage, Outcome(plan.target.instant, None))
+        removed = self._delete([path for path, found in states if found.is_completed], lease)
         removed += self._delete(plan.deleted_paths, lease)
         return removed, RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
 

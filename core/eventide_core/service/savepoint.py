@@ -171,11 +171,8 @@ def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
 def _is_kept(state: TableState, name: str, instant: str) -> bool:
     """Whether a file of the slice as of the commit is of that time.
 
-    From version 8 on a log's name says whether it is later; on version 6 all stay but left-overs of a pending compaction,
-    which go with it where it is undone; the logs that they are of are kept.
+    A log that bears a later instant isn't: on version 6 it lies in the slice that a pending compaction begins. What such a
+    compaction has left over goes with it where it is undone; the logs that it is of are kept.
     """
     log = LogFileName.parse(name)
-    if log is None:
-        return True
-    is_later = state.config.slices_by_completion_time and log.instant > instant
-    return not is_later and not is_left_over_of_pending(state, log)
+    return log is None or (log.instant <= instant and not is_left_over_of_pending(state, log))
