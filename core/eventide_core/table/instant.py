@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 
+from eventide_core.errors import CorruptTimelineError
+
 
 class State(StrEnum):
     REQUESTED = "requested"
@@ -119,12 +121,25 @@ def instant_time(epoch_ms: int) -> str:
 def instant_epoch_ms(time: str) -> int:
     """An instant time of 14 or 17 digits, taken as UTC, as epoch milliseconds.
 
-    Raises ValueError when the digits are no date.
+    Raises CorruptTimelineError when the digits are no date.
     """
-    moment = datetime.fromisoformat(f"{time[:8]}T{time[8:14]}+00:00")
+    try:
+        moment = datetime.fromisoformat(f"{time[:8]}T{time[8:14]}+00:00")
+    except ValueError as error:
+        raise _no_time(time) from error
     return int(moment.timestamp()) * 1000 + int(time[14:] or 0)
 
 
 def next_instant_time(time: str) -> str:
-    """The instant time one millisecond later."""
-    return instant_time(instant_epoch_ms(time) + 1)
+    """The instant time one millisecond later. Raises CorruptTimelineError where there is none."""
+    try:
+        return instant_time(instant_epoch_ms(time) + 1)
+    except (ValueError, OverflowError) as error:
+        raise _no_time(time) from error
+
+
+def _no_time(time: str) -> CorruptTimelineError:
+    return CorruptTimelineError(
+        f"the timeline has an instant {time[:20]!r}, which is no time, or the last there is; remove what nobody wrote, "
+        "or undo that instant with the engine that did"
+    )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.instant import (
     Action,
     Instant,
@@ -96,5 +97,16 @@ def test_instant_times_sort_as_moments_do(one: int, other: int) -> None:
 
 def test_an_old_instant_time_of_seconds_is_a_moment_too() -> None:
     assert instant_epoch_ms("19700101000001") == 1000
-    with pytest.raises(ValueError, match="month must be"):
-        instant_epoch_ms("20261399000000000")
+
+
+@pytest.mark.parametrize("time", ["20261399000000000", "99999999999999999", "00000000000000", "20261121250000"])
+def test_digits_that_are_no_date_are_told_as_damage_of_the_timeline(time: str) -> None:
+    """They may stand in the name of any file of the timeline, and then in every question about it."""
+    for ask in (instant_epoch_ms, next_instant_time):
+        with pytest.raises(CorruptTimelineError, match=time):
+            ask(time)
+
+
+def test_after_the_last_instant_of_the_calendar_there_is_none() -> None:
+    with pytest.raises(CorruptTimelineError, match="the last there is"):
+        next_instant_time("99991231235959999")
