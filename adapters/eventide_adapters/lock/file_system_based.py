@@ -130,7 +130,8 @@ class FileSystemBasedLock:
     def _remove(self, found: _Found) -> bool:
         """Deletes this very lock; False where another is at it."""
         claim = f"{self._path}.{found.digest}"
-        if not self._storage.put_if_absent(claim, self._owner.encode()):
+        # Empty: on a full disk, too, a lock can be given up.
+        if not self._storage.put_if_absent(claim, b""):
             return False
         try:
             if self._look() == found:

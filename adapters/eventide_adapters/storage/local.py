@@ -128,7 +128,13 @@ class LocalStorage:
             return output.commit()
 
     def copy_if_absent(self, source: str, target: str) -> bool:
-        with self.open_input(source) as stream, self._whole(target) as output:
+        """One that does not fit is not begun: while it filled the disk up, every other writer would fail."""
+        with self.open_input(source) as stream:
+            self._check_room(os.fstat(stream.fileno()).st_size, target)
+            return self._copy(stream, source, target)
+
+    def _copy(self, stream: BinaryIO, source: str, target: str) -> bool:
+        with self._whole(target) as output:
             shutil.copyfileobj(stream, output, _COPY_BYTES)
             copied, expected = stream.tell(), os.fstat(stream.fileno()).st_size
             if copied != expected:
@@ -174,6 +180,14 @@ class LocalStorage:
             except (FileNotFoundError, NotADirectoryError):
                 return False
             return True
+
+    def _check_room(self, size: int, target: str) -> None:
+        """Raises StorageError where the disk says that a copy of this size does not fit."""
+        with self._answering("write", target):
+            disk = os.statvfs(self._root)
+            free = disk.f_bavail * disk.f_frsize
+            if disk.f_blocks and size > free:  # some file systems don't say how large they are
+                raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {size} bytes to copy, {free} are free")
 
     def _try_out(self) -> Capability:
         found = Capability.NONE

@@ -1,5 +1,6 @@
 """Files of a local file system while they are being read or written, every failure typed."""
 
+import errno
 import io
 import os
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from eventide_adapters.storage import local_names
 from eventide_adapters.storage.local_folders import LocalFolders
 from eventide_core.errors import EventideError, StorageError, UnsafePathError
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -21,7 +23,8 @@ def answering(what: str) -> Iterator[None]:
     except EventideError:
         raise
     except OSError as failure:
-        raise StorageError(f"{what}: {failure}") from failure
+        cure = "; make room there, then do the same again" if failure.errno in _NO_ROOM else ""
+        raise StorageError(f"{what}: {failure}{cure}") from failure
 
 
 class LocalInput(io.FileIO):

@@ -1,0 +1,51 @@
+"""A table in memory laid out on a local disk, to see what only a real file system does."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from eventide.testing.crash_enumeration import Bench, Moment
+from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.storage.memory import MemoryFile
+from eventide_core.table.file_group_write import HEARTBEATS
+from support.pasts import EARLY
+
+
+def lay_out(files: Mapping[str, MemoryFile], root: Path) -> Path:
+    """Writes the files, links as links, each as old as it is; the root."""
+    for path, file in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.link_target is None:
+            target.write_bytes(file.data)
+            os.utime(target, (file.modified_ms / 1000, file.modified_ms / 1000))
+        else:
+            target.symlink_to(posixpath.relpath(f"/{file.link_target}", f"/{posixpath.dirname(path)}"))
+    return root
+
+
+def begin(moment: Moment, root: Path) -> tuple[Bench, LocalStorage]:
+    """The table as it was at that moment, on a disk, and a bench whose clock is the disk's."""
+    bench = Bench("on-disk", EARLY)
+    bench.load(moment)
+    bench.clock.time_ms = time.time_ns() // 1_000_000
+    return bench, LocalStorage(lay_out(moment.files, root))
+
+
+def let_hearts_stop(root: Path) -> None:
+    """Makes every heartbeat so old that its writer counts as dead."""
+    for heartbeat in (root / HEARTBEATS).glob("*"):
+        os.utime(heartbeat, (0, 0))
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    """Everything below a folder by its path: the content of files, None for folders. Links are not followed."""
+    return {
+        str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
+        for path in root.rglob("*")
+        if not path.is_symlink()
+    }
