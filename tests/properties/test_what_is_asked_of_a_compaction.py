@@ -1,0 +1,107 @@
+"""T below the watermark, T in the future, and plans of somebody else: what is refused, and what is true afterwards."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import fastavro
+import pytest
+
+from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, execute, pending_plan, schedule
+from eventide.testing.histories import EPOCH_MS, History, Layout, Story, put
+from eventide.testing.ignorant_engine import run_plan_ignorantly
+from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.oracle import Order
+from eventide_core.config import LinkChoice
+from eventide_core.errors import BusyError, EventideError, PlanMismatchError, RefusedError, ThresholdBelowCutError
+from support.pasts import nothing_told, rows
+
+LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))
+FUTURE_MS = 10_000_000_000_000  # after T and every record by three centuries
+
+
+@pytest.fixture(params=LAYOUTS, ids=lambda layout: f"v{layout.version}")
+def story(request: pytest.FixtureRequest) -> tuple[Bench, Story]:
+    bench = Bench("asked", OPTIONS)
+    story = Story.begin(request.param, bench.storage, bench.clock)
+    story.commit((put("k0", 1, "base"), put("k1", 2, "base")))
+    story.commit((put("k0", 5, "early"),))
+    story.commit((put("k1", 20, "late"),))
+    return bench, story
+
+
+def before(cut_ms: int) -> Protocol:
+    return schedule(History("asked", (), cut_ms), LinkChoice.COPY)
+
+
+def written_to(moment: Moment, start: Moment) -> set[str]:
+    """Files that differ, but those of the lock and its trial of the storage."""
+    changed = set(moment.files.keys() ^ start.files.keys())
+    changed |= {path for path in moment.files.keys() & start.files.keys() if moment.files[path] != start.files[path]}
+    return {path for path in changed if not path.startswith(LOCK_PREFIX)}
+
+
+def compact(bench: Bench, cut_ms: int) -> None:
+    before(cut_ms)(bench.process())
+    execute(pending_plan(bench.process()).instant)(bench.process())
+
+
+def test_a_t_below_the_watermark_is_refused_and_nothing_is_written(story: tuple[Bench, Story]) -> None:
+    bench, told = story
+    compact(bench, 10)
+    start = bench.moment()
+    left, failure = bench.attempt(start, before(9))
+    assert isinstance(failure, ThresholdBelowCutError)
+    assert written_to(left, start) == set()
+    compact(bench, 10)
+    assert rows(bench.process()) == told.oracle.snapshot()
+
+
+def test_a_t_in_the_future_takes_everything_and_the_watermark_falls_with_what_comes_later(
+    story: tuple[Bench, Story],
+) -> None:
+    """It says what is in base files, not which time it is; but the next T has to lie beyond it."""
+    bench, told = story
+    compact(bench, FUTURE_MS)
+    assert bench.process().freshness.now(bench.process().state()).watermark_ms == EPOCH_MS + FUTURE_MS
+    assert rows(bench.process()) == told.oracle.snapshot()
+    told.commit((put("k0", 30, "after it"),))
+    fresh = bench.process().freshness.now(bench.process().state())
+    assert (fresh.cut_ms, fresh.watermark_ms) == (EPOCH_MS + FUTURE_MS, EPOCH_MS + 30)
+    _, failure = bench.attempt(bench.moment(), before(40))
+    assert isinstance(failure, ThresholdBelowCutError)
+
+
+def test_a_foreign_plan_is_left_alone_until_its_engine_has_run_it(story: tuple[Bench, Story]) -> None:
+    bench, told = story
+    before(10)(bench.process())
+    instant = pending_plan(bench.process()).instant
+    path = f"{bench.process().files.config().timeline_path}/{instant}.compaction.requested"
+    bench.storage.put(path, without_eventide(bench.storage.read(path)))
+    start = bench.moment()
+    refusals: dict[str, tuple[Protocol, type[EventideError]]] = {
+        "run": (execute(instant), PlanMismatchError),
+        "plan beside it": (before(10), BusyError),
+    }
+    if told.layout.version == 6:
+        refusals["undo"] = (lambda application: nothing_told(application.rollback.undo(instant)), RefusedError)
+    for what, (act, kind) in refusals.items():
+        left, failure = bench.attempt(start, act)
+        assert isinstance(failure, kind), what
+        assert written_to(left, start) == set(), what
+    bench.load(start)
+    run_plan_ignorantly(bench.process(), instant)
+    assert rows(bench.process()) == told.oracle.snapshot()
+    compact(bench, 10)
+    assert rows(bench.process()) == told.oracle.snapshot()
+
+
+def without_eventide(data: bytes) -> bytes:
+    """A plan as Hudi writes it, without what eventide says beside it."""
+    reader: Any = fastavro.reader(io.BytesIO(data))
+    record: Any = next(reader)
+    record["extraMetadata"].clear()
+    out = io.BytesIO()
+    fastavro.writer(out, reader.writer_schema, [record])
+    return out.getvalue()
