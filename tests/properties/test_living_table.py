@@ -74,6 +74,20 @@ def test_a_savepoint_does_not_keep_what_a_write_that_died_has_put_beside_a_pendi
     table.inspect(whole=True)
 
 
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("death", [17, 18, 19])
+def test_a_clean_that_dies_leaves_no_link_whose_target_it_has_removed(version: int, death: int) -> None:
+    """Both go with it, where their slices have been followed by another one."""
+    table = living(version, LinkChoice.SYMLINK)
+    for cut_ms in (7, 17, 27):
+        table.write((put("k0", cut_ms - 2, "merged"),))
+        table.write((put("k1", cut_ms + 2, "left over"),))
+        table.schedule(cut_ms)
+        table.execute()
+    table.clean(1, death)
+    table.inspect(whole=True)
+
+
 @pytest.mark.parametrize("is_restored", [False, True])
 def test_the_instant_of_a_compaction_that_was_undone_is_never_taken_again(is_restored: bool) -> None:
     """Back-dated, it follows from the logs, so it would be the same; an engine that completes a plan claims no outcome."""

@@ -194,7 +194,9 @@ class Cleaner:
         storage.put_if_absent(
             f"{timeline}/{inflight.file_name}", b"" if state.config.slices_by_completion_time else data
         )
-        deleted = [path for path in sorted(plan.deleted_paths, key=_removal_order) if storage.delete(path)]
+        links = links_of(state)
+        order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
+        deleted = [path for path in order if storage.delete(path)]
         with self.lock.acquire() as lease:
             found = self.files.timeline(state.config).find(plan.instant)
             if found is not None and not found.is_completed:
@@ -232,7 +234,10 @@ class Cleaner:
         update.settle(lease)
 
 
-def _removal_order(path: str) -> tuple[bool, tuple[str, int, str, str]]:
-    """Base files first, then logs from the first on: of a slice that is half removed it shows that it is no longer whole."""
+def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:
+    """Base files first, then logs from the first on: of a slice that is half removed it shows that it is no longer whole.
+
+    Links, which are the first of their slice, go before all others: what one leads to lies in an older slice.
+    """
     log = LogFileName.parse(path.rpartition("/")[2])
-    return log is not None, ("", 0, "", "") if log is None else log.reader_order
+    return log is not None, not is_link, ("", 0, "", "") if log is None else log.reader_order
