@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY
+from eventide_adapters.format.key_index import KeyIndex
 from eventide_adapters.format.log_fold import Flags, FoldedLogs
 from eventide_adapters.format.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
-
-_TOGETHER_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:
@@ -58,10 +56,12 @@ class SliceMerge:
     deletes: int = 0
     _is_met: Flags = field(init=False)
     _is_beaten: Flags = field(init=False)
+    _index: KeyIndex = field(init=False)
 
     def __post_init__(self) -> None:
         self._is_met = np.zeros(len(self.logs.keys), np.bool_)
         self._is_beaten = np.zeros(len(self.logs.keys), np.bool_)
+        self._index = KeyIndex(self.logs.keys)
 
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the logs."""
@@ -70,14 +70,8 @@ class SliceMerge:
 
     def met(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """What has become of the base's rows: no other keys than the base's."""
-        for batches in _together(base, len(self.logs.keys)):
-            found = pc.index_in(
-                pa.chunked_array([batch.column(RECORD_KEY) for batch in batches]), value_set=self.logs.keys
-            )
-            begin = 0
-            for batch in batches:
-                yield self._meet(batch, found.slice(begin, len(batch)))
-                begin += len(batch)
+        for batch in base:
+            yield self._meet(batch, self._index.find(batch.column(RECORD_KEY)))
 
     def inserted(self) -> pa.Table:
         """The rows of keys that the base, of which all has been met, doesn't have."""
@@ -93,11 +87,11 @@ class SliceMerge:
         instants = tuple(logs.instants[i] for i in logs.instant_of[chosen])
         return Tombstones(logs.keys.take(chosen), logs.orderings.take(chosen), instants)
 
-    def _meet(self, batch: pa.RecordBatch, found: Any) -> pa.Table:
-        """`found`: each row's place among the logs' keys, null where its key is none of them."""
+    def _meet(self, batch: pa.RecordBatch, found: npt.NDArray[np.int32]) -> pa.Table:
+        """`found`: each row's place among the logs' keys, -1 where its key is none of them."""
         table = pa.Table.from_batches([batch])
-        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
-        keys = found.drop_null().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(found >= 0)
+        keys = found[rows]
         is_new = self._is_first(keys) & ~self._is_met[keys]
         keys, rows = keys[is_new], rows[is_new]
         self._is_met[keys] = True
@@ -110,10 +104,11 @@ class SliceMerge:
         is_update = source >= 0
         self.updates += int(is_update.sum())
         self.deletes += int((~is_update).sum())
-        # Base rows and the logs' rows, one behind the other without being copied: one take picks each row's successor.
+        # What this batch needs of the logs first: to take from texts in several chunks, Arrow makes one of all of them.
+        updates = self.logs.rows.take(source[is_update])
         index = np.arange(len(batch))
-        index[rows] = np.where(is_update, len(batch) + source, -1)
-        return pa.concat_tables([table, self.logs.rows]).take(index[index >= 0])
+        index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
+        return pa.concat_tables([table, updates]).take(index[index >= 0])
 
     def _is_first(self, keys: npt.NDArray[np.int32]) -> Flags:
         """Which of these numbers of keys come for the first time."""
@@ -129,17 +124,3 @@ class SliceMerge:
         met = orderings_of(batch.select(fields).take(rows), fields)
         newer, older = common_ranks(self.logs.orderings.take(keys), met)
         return np.asarray((newer >= older) | self.logs.is_natural_delete[keys], np.bool_)
-
-
-def _together(base: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches of that many rows, as long as they are small: keys are looked up at once, for every time Arrow makes the
-    table of hashes anew.
-    """
-    waiting: list[pa.RecordBatch] = []
-    for batch in base:
-        waiting.append(batch)
-        if sum(len(one) for one in waiting) >= rows or sum(one.nbytes for one in waiting) >= _TOGETHER_BYTES_MAX:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting
