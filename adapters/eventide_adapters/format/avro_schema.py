@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from eventide_adapters.format.event_time_properties import without_event_times
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.record_shape import RecordShape
 
@@ -129,6 +130,7 @@ class AvroField:
     arrow: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        # Made once: it is asked for with every batch of every file.
         object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, nullable=self.is_nullable))
 
     @property
@@ -164,9 +166,13 @@ def arrow_schema(schema: str) -> pa.Schema:
     return pa.schema([field.arrow for field in record_fields(schema)])
 
 
-@lru_cache(maxsize=64)  # every block of a log bears the same schema, of some hundred kilobytes in wide tables
 def record_fields(schema: str) -> tuple[AvroField, ...]:
     """The fields of a schema that is a record. Raises UnsupportedTableError for what eventide does not know."""
+    return _record_fields(without_event_times(schema))
+
+
+@lru_cache(maxsize=64)  # every block of a log bears the same schema, of some hundred kilobytes in wide tables
+def _record_fields(schema: str) -> tuple[AvroField, ...]:
     try:
         return _Resolver().resolve(_load(schema), "").fields
     except (KeyError, TypeError, AttributeError, RecursionError) as error:

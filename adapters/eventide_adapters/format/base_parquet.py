@@ -46,6 +46,10 @@ _BATCH_BYTES: Final = 32 * 1024 * 1024
 _BATCH_ROWS_MIN: Final = 1 << 10
 _VALUE_BYTES_MIN: Final = 16  # of a text that a dictionary makes small in the file
 _ROWS_WORTH_A_THREAD: Final = 4096
+# Arrow reads a Python file in pieces, each on a thread of its own, and what is in memory as it is. Half a megabyte of the
+# smallest file is its bloom filter, which is read whatever is asked.
+_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
+_SINK_BUFFER_BYTES: Final = 64 * 1024
 # Of Arrow memory: what waits to be written. Readers take a row group as one piece of work, as small ones as this, too.
 _ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
 
@@ -56,22 +60,43 @@ def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Itera
     Raises MissingFileError; CorruptBaseFileError where the file is no Parquet or a value doesn't fit its column;
     UnsupportedTableError where a column's type doesn't fit the target's.
     """
-    place = f"base file {path}"
     with open_base(storage, path) as file:
-        written = {field.name: field.type for field in file.schema_arrow}
-        check_columns(written, target, place)
-        names = [field.name for field in target if field.name in written]
-        # A few rows are decoded before a thread has begun to.
-        has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
-        size = _batch_rows(file.metadata, len(names))
-        # A row group at a time, for what was read of one stays in memory as long as its iterator.
-        for group in range(file.metadata.num_row_groups):
-            for batch in file.iter_batches(size, [group], names, use_threads=has_many):
-                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                try:
-                    yield resolve_columns(columns, batch.num_rows, target, place)
-                except RecordDecodeError as error:
-                    raise CorruptBaseFileError(str(error)) from error
+        yield from _batches(file, target, f"base file {path}")
+
+
+def read_base_and_footer(
+    storage: Storage, path: str, target: Sequence[AvroField]
+) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
+    """The footer and the records of a file that is opened once. Raises what `read_base` raises."""
+    opened = _footer_then_batches(storage, path, target)
+    footer: Any = next(opened)
+    records: Any = opened
+    return footer, records
+
+
+def _footer_then_batches(
+    storage: Storage, path: str, target: Sequence[AvroField]
+) -> Iterator[BaseFooter | pa.RecordBatch]:
+    with open_base(storage, path) as file:
+        yield BaseFooter.of(file.metadata)
+        yield from _batches(file, target, f"base file {path}")
+
+
+def _batches(file: pq.ParquetFile, target: Sequence[AvroField], place: str) -> Iterator[pa.RecordBatch]:
+    written = {field.name: field.type for field in file.schema_arrow}
+    check_columns(written, target, place)
+    names = [field.name for field in target if field.name in written]
+    # A few rows are decoded before a thread has begun to.
+    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
+    size = _batch_rows(file.metadata, len(names))
+    # A row group at a time, for what was read of one stays in memory as long as its iterator.
+    for group in range(file.metadata.num_row_groups):
+        for batch in file.iter_batches(size, [group], names, use_threads=has_many):
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            try:
+                yield resolve_columns(columns, batch.num_rows, target, place)
+            except RecordDecodeError as error:
+                raise CorruptBaseFileError(str(error)) from error
 
 
 def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
@@ -104,12 +129,16 @@ class BaseFooter:
     def read(cls, storage: Storage, path: str) -> BaseFooter:
         """Raises MissingFileError, CorruptBaseFileError."""
         with open_base(storage, path) as file:
-            metadata, codec = file.metadata, "gzip"
-            if metadata.num_row_groups:
-                written = str(metadata.row_group(0).column(0).compression).lower()
-                codec = written if written in LEVELS else codec
-            pairs = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
-            return cls(pairs, metadata.num_rows, codec)
+            return cls.of(file.metadata)
+
+    @classmethod
+    def of(cls, metadata: pq.FileMetaData) -> BaseFooter:
+        codec = "gzip"
+        if metadata.num_row_groups:
+            written = str(metadata.row_group(0).column(0).compression).lower()
+            codec = written if written in LEVELS else codec
+        pairs = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
+        return cls(pairs, metadata.num_rows, codec)
 
 
 def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
@@ -136,7 +165,9 @@ class BaseFileWriter:
         self._pending: list[pa.Table] = []
         self.row_count = 0
         sink: Any = self._sink  # an IOBase, which Arrow takes as well as the IO that its stubs ask for
-        self._writer = ParquetOutput(sink, schema, codec)
+        # A page of a small column is some bytes, and each would be a call into Python.
+        self._buffer: Any = pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _SINK_BUFFER_BYTES)
+        self._writer = ParquetOutput(self._buffer, schema, codec)
 
     def __enter__(self) -> Self:
         return self
@@ -172,6 +203,7 @@ class BaseFileWriter:
         if self._keys is not None:
             pairs[MIN_KEY_FOOTER], pairs[MAX_KEY_FOOTER] = self._keys
         self._writer.close({**pairs, **avro_footer(self._schema), **footer})
+        self._buffer.flush()
         return self._sink.tell()
 
     def _flush(self) -> None:
@@ -219,9 +251,13 @@ def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     place = f"base file {path}"
     with storage.open_input(path) as stream, within_memory(place):
         try:
-            # Arrow reads a Python file on a thread of its own, and what is in memory as it is.
-            source: Any = pa.BufferReader(stream.getvalue()) if isinstance(stream, io.BytesIO) else stream
             size = stream.seek(0, io.SEEK_END)
+            source: Any = stream
+            if isinstance(stream, io.BytesIO):
+                source = pa.BufferReader(stream.getvalue())
+            elif size <= _AT_ONCE_BYTES_MAX:
+                stream.seek(0)
+                source = pa.BufferReader(stream.read())
             file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             check_parquet(file.metadata, size, place)
             yield file

@@ -122,7 +122,7 @@ class BloomFilterBuilder:
 
     def __init__(self, parameters: BloomParameters) -> None:
         self._parameters = parameters
-        self._rows = [self._empty_row()]
+        self._rows: list[npt.NDArray[np.bool_]] = []  # some megabytes each: not before there is a key
         self._added = 0
         self._earlier: BloomFilter | None = None  # as long as no key was added to it
 
@@ -151,11 +151,11 @@ class BloomFilterBuilder:
             return self._earlier.text
         shape = self._parameters
         head = _HEAD.pack(_VERSION, shape.hash_count, _MURMUR, shape.bit_count)
-        rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
+        rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows or [self._empty_row()]]
         if shape.type_code == DYNAMIC:
             # Rows before the last are full, and the count goes on growing once there is no new row to begin.
-            current = self._added - (len(self._rows) - 1) * shape.row_entries
-            rows.insert(0, head + _DYNAMIC_HEAD.pack(shape.row_entries, current, len(self._rows)))
+            current = self._added - (len(rows) - 1) * shape.row_entries
+            rows.insert(0, head + _DYNAMIC_HEAD.pack(shape.row_entries, current, len(rows)))
         return base64.b64encode(b"".join(rows)).decode()
 
     def _add_chunk(self, keys: pa.Array[Any]) -> None:

@@ -36,12 +36,12 @@ def resolve_columns(
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.arrow for field in target]))
 
 
-def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField], place: str) -> pa.RecordBatch:
-    """The target's columns without rows, if columns of these types can be brought to them.
-
-    Raises UnsupportedTableError naming the first that does not fit.
-    """
-    return resolve_columns({name: pa.array([], kind) for name, kind in written.items()}, 0, target, place)
+def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField], place: str) -> None:
+    """Raises UnsupportedTableError naming the first column whose type cannot be brought to the target's."""
+    for field in target:
+        kind = written.get(field.name)
+        if kind != field.type.arrow:
+            _field(None if kind is None else pa.array([], kind), 0, field, f"{place}: field {field.name}")
 
 
 def _field(written: Column | None, count: int, field: AvroField, place: str, present: Column | None = None) -> Column:

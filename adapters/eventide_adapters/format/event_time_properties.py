@@ -6,6 +6,7 @@ range holds no record marked as deleted: its writer put those into DELETE blocks
 """
 
 import json
+import re
 from typing import Any
 
 from eventide_core.errors import RecordDecodeError
@@ -17,6 +18,12 @@ _MIN = "eventide.min_event_time_ms"
 _MAX = "eventide.max_event_time_ms"
 _UNKNOWN = "eventide.unknown_event_times"
 
+# The last brace is the schema's own, so these are its properties and not those of something in it.
+_PROPERTIES = re.compile(
+    rf',"{re.escape(_FIELD)}":"[^"\\]*","{re.escape(_MIN)}":(-?\d+|null),"{re.escape(_MAX)}":(-?\d+|null),'
+    rf'"{re.escape(_UNKNOWN)}":\d+\}}'
+)
+
 
 def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange) -> str:
     """The schema with the range of that field as its properties."""
@@ -27,6 +34,15 @@ def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange
         _UNKNOWN: event_times.unknown_records,
     }
     return json.dumps({**json.loads(schema), **properties}, separators=(",", ":"))
+
+
+def without_event_times(schema: str) -> str:
+    """The schema without the properties that `schema_with_event_times` gave it: the same text for all blocks of a write.
+
+    Texts that end otherwise come back as they are.
+    """
+    start = schema.rfind(f',"{_FIELD}":')
+    return schema[:start] + "}" if start >= 0 and _PROPERTIES.fullmatch(schema, start) else schema
 
 
 def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange | None:

@@ -142,9 +142,10 @@ class BlockReader:
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written = {field.name: field.type for field in file.schema_arrow}
                 _refuse_operations(written, placed.place)
-                empty = check_columns(written, self._read_fields, placed.place)
+                check_columns(written, self._read_fields, placed.place)
                 if file.metadata.num_rows == 0:
-                    yield empty
+                    empty = pa.schema([field.arrow for field in self._read_fields])
+                    yield pa.RecordBatch.from_pylist([], schema=empty)
                 names = [field.name for field in self._read_fields if field.name in written]
                 for batch in file.iter_batches(_BATCH_ROWS, columns=names):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))

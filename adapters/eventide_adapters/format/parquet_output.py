@@ -73,16 +73,17 @@ class ParquetOutput:
 
 def repetitive_columns(records: pa.Table) -> list[str]:
     """The Parquet paths of the columns, nested ones too, that are worth a dictionary in a row group of these records."""
-    drawn = np.random.default_rng(0)  # the same rows each time
     count = len(records)
-    places = np.arange(count) if count <= _SAMPLE_ROWS else drawn.integers(0, count, _SAMPLE_ROWS)
     own = [name for name in records.schema.names if name not in _OF_HUDI]
-    sample = records.select(own).take(places)
+    sample = records.select(own)
+    if count > _SAMPLE_ROWS:
+        drawn = np.random.default_rng(0)  # the same rows each time
+        sample = sample.take(drawn.integers(0, count, _SAMPLE_ROWS))
     return [name for name in records.schema.names if _OF_HUDI.get(name)] + [
         path
         for name in own
         for path, values in _leaves(name, sample.column(name).combine_chunks())
-        if _is_repetitive(values.drop_null(), count / max(len(places), 1))
+        if _is_repetitive(values.drop_null(), count / max(len(sample), 1))
     ]
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -36,7 +37,7 @@ from eventide_adapters.format.early_records import EarlyRecords
 from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge
-from eventide_adapters.format.virtual_key import read_keyed_base
+from eventide_adapters.format.virtual_key import read_keyed_base_and_footer
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, Storage
@@ -73,8 +74,10 @@ class ArrowSliceMerger:
             task.shape,
         )
         merge = SliceMerge(logs, task.shape)
-        base = iter(()) if task.base_path is None else read_keyed_base(self.storage, task.base_path, fields, task.shape)
-        footer = None if task.base_path is None else BaseFooter.read(self.storage, task.base_path)
+        footer: BaseFooter | None = None
+        base: Iterator[pa.RecordBatch] = iter(())
+        if task.base_path is not None:
+            footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(logs.is_delete)))
         output = self.storage.open_output(task.new_base_path)
         try:
@@ -96,18 +99,28 @@ class ArrowSliceMerger:
                     carried_tombstones=len(carried.keys),
                     waiting_from_ms=early.waiting_from_ms,
                 )
-                writer.close({RESULT_FOOTER_KEY: _encode_result(task, result)})
+                size = writer.close({RESULT_FOOTER_KEY: _encode_result(task, result)})
             self.storage.put_if_absent(task.marker_path, b"")
-            output.commit()
+            is_published = output.commit()
         finally:
             output.abort()
-        # Read back: where the name was taken meanwhile, what stands there counts.
-        done = finished_result(self.storage, task)
+        written = replace(result, base_size=size)
+        done = self._as_published(task, written) if is_published else None
+        # Read back where the name was taken meanwhile: what stands there counts.
+        done = finished_result(self.storage, task) if done is None else done
         if done is None:
             raise MissingFileError(
                 f"{task.new_base_path} was removed as soon as it was written: the plan is rolled back"
             )
         return done
+
+    def _as_published(self, task: MergeTask, written: MergeResult) -> MergeResult | None:
+        """The result of the file that was published, if that is what stands there."""
+        info = self.storage.stat(task.new_base_path)
+        if info is None or info.size != written.base_size:
+            return None
+        _check_carried(self.storage, task, written)
+        return written
 
 
 def _codec(footer: BaseFooter | None, task: MergeTask) -> str:
@@ -167,9 +180,13 @@ def finished_result(storage: Storage, task: MergeTask) -> MergeResult | None:
             f"{task.new_base_path} is there, but the plan at {task.instant} didn't write it: roll the plan back and plan "
             "again"
         )
+    _check_carried(storage, task, result)
+    return result
+
+
+def _check_carried(storage: Storage, task: MergeTask, result: MergeResult) -> None:
     if task.carried_path is not None and result.carried_size is not None:
         _check_size(storage, task.carried_path, result.carried_size)
-    return result
 
 
 def _check_size(storage: Storage, path: str, size: int) -> None:

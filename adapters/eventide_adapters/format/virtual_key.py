@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import RECORD_KEY, AvroField, table_fields
-from eventide_adapters.format.base_parquet import read_base
+from eventide_adapters.format.base_parquet import BaseFooter, read_base, read_base_and_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.record_shape import RecordShape
@@ -26,12 +26,31 @@ def read_keyed_base(
     storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as `read_base` has them, each with its key where `target` asks for keys."""
-    names = [field.name for field in target]
+    return _keyed(read_base(storage, path, _with_key_fields(target, shape)), target, shape)
+
+
+def read_keyed_base_and_footer(
+    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape
+) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
+    """The same, and the file's footer. It is opened at once."""
+    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape))
+    return footer, _keyed(batches, target, shape)
+
+
+def _with_key_fields(target: Sequence[AvroField], shape: RecordShape) -> Sequence[AvroField]:
+    """What has to be read for `target`."""
+    names = {field.name for field in target}
     if not shape.key_fields or RECORD_KEY not in names:
-        yield from read_base(storage, path, target)
-        return
-    for batch in read_base(storage, path, table_fields(shape.schema, {*names, *shape.key_fields})):
-        yield with_record_keys(batch, shape.key_fields).select(names)
+        return target
+    return table_fields(shape.schema, {*names, *shape.key_fields})
+
+
+def _keyed(
+    batches: Iterator[pa.RecordBatch], target: Sequence[AvroField], shape: RecordShape
+) -> Iterator[pa.RecordBatch]:
+    names = [field.name for field in target]
+    for batch in batches:
+        yield with_record_keys(batch, shape.key_fields).select(names) if shape.key_fields else batch
 
 
 def with_record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.RecordBatch:

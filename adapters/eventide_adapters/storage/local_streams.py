@@ -54,6 +54,7 @@ class LocalOutput:
         with answering(what), folders.parent(written, creates=True) as (folder, name):
             local_names.remove_abandoned(folder)
             self._file = os.fdopen(os.open(name, _NEW_FILE, 0o666, dir_fd=folder), "wb")
+        self._has_first_name = True
 
     def write(self, data: bytes | memoryview, /) -> int:
         with answering(self._what):
@@ -63,7 +64,9 @@ class LocalOutput:
         assert not self._file.closed, "the output is closed"
         try:
             with self._named() as (written_in, written, folder, name):
-                return local_names.publish(written_in, written, folder, name)
+                is_published = local_names.publish(written_in, written, folder, name)
+                self._remove_first_name(written_in, written)
+                return is_published
         finally:
             self.abort()
 
@@ -71,15 +74,22 @@ class LocalOutput:
         try:
             with self._named() as (written_in, written, folder, name):
                 local_names.replace(written_in, written, folder, name)
+                self._has_first_name = False
         finally:
             self.abort()
 
     def abort(self) -> None:
-        # What cannot be removed now is in nobody's way, and is removed as abandoned.
         with suppress(OSError):
             self._file.close()
-        with suppress(OSError, UnsafePathError), self._folders.parent(self._written) as (folder, name):
+        if self._has_first_name:
+            with suppress(OSError, UnsafePathError), self._folders.parent(self._written) as (folder, name):
+                self._remove_first_name(folder, name)
+
+    def _remove_first_name(self, folder: int, name: str) -> None:
+        # What cannot be removed now is in nobody's way, and is removed as abandoned.
+        with suppress(OSError):
             os.unlink(name, dir_fd=folder)
+        self._has_first_name = False
 
     @contextmanager
     def _named(self) -> Iterator[tuple[int, str, int, str]]:

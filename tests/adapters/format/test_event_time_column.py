@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 from eventide_adapters.format.avro_schema import arrow_schema
 from eventide_adapters.format.event_time_column import event_times_ms
-from eventide_adapters.format.event_time_properties import event_times_of_schema, schema_with_event_times
+from eventide_adapters.format.event_time_properties import (
+    event_times_of_schema,
+    schema_with_event_times,
+    without_event_times,
+)
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.event_time import EventTimeRange, number_to_epoch_ms, text_to_epoch_ms
 from support.log_files import table_schema
@@ -102,6 +106,17 @@ class TestEventTimesInASchema:
         parsed: Any = fastavro.parse_schema(json.loads(schema))
         plain: Any = fastavro.parse_schema(json.loads(self.SCHEMA))
         assert fastavro.schema.to_parsing_canonical_form(parsed) == fastavro.schema.to_parsing_canonical_form(plain)
+
+    def test_schemas_that_differ_in_their_ranges_alone_are_one(self) -> None:
+        plain = json.dumps(json.loads(self.SCHEMA), separators=(",", ":"))
+        for event_times in (EventTimeRange(-5, 7), EventTimeRange(None, None, 2)):
+            assert without_event_times(schema_with_event_times(self.SCHEMA, "ts", event_times)) == plain
+
+    def test_what_is_no_range_at_the_end_of_a_schema_stays(self) -> None:
+        ranged = schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2))
+        elsewhere = json.dumps({"type": "record", "name": "r", "fields": [{"name": "x", "type": json.loads(ranged)}]})
+        for schema in (self.SCHEMA, elsewhere, f'{ranged[:-1]},"more":1}}', ranged[:-1], f"{ranged} ", ""):
+            assert without_event_times(schema) == schema
 
     def test_a_schema_of_any_other_writer_bears_none(self) -> None:
         assert event_times_of_schema(self.SCHEMA, "ts") is None

@@ -203,6 +203,15 @@ def test_a_second_run_changes_nothing_and_says_the_same(storage: MemoryStorage) 
     assert storage.dump() == before
 
 
+def test_a_base_file_that_is_removed_as_soon_as_it_is_written_is_no_result(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = MemoryStorage.stat
+    monkeypatch.setattr(MemoryStorage, "stat", lambda self, path: None if path == NEW_BASE else real(self, path))
+    with pytest.raises(MissingFileError, match="rolled back"):
+        ArrowSliceMerger(storage)(task())
+
+
 def test_two_runs_from_nothing_write_the_same_bytes(storage: MemoryStorage) -> None:
     ArrowSliceMerger(storage)(task())
     first = files(storage)
