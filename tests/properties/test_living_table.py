@@ -110,6 +110,22 @@ def test_the_instant_of_a_compaction_that_was_undone_is_never_taken_again(is_res
 
 
 @pytest.mark.parametrize("version", [6, 9])
+def test_what_an_exact_cut_has_merged_is_not_late(version: int) -> None:
+    """A plan for one file group outlives the compaction of another, which is undone, and publishes a later cut."""
+    table = LivingTable(Layout(version, Order.EVENT_TIME), LinkChoice.COPY, "living", Cut.EXACT)
+    table.write((*BASE, put("k0", 1, "base", partition="b")))
+    table.write((put("k0", 3, "merged early"), put("k1", 6, "waits"), put("k0", 9, "later", partition="b")))
+    for cut_ms in (4, 8):
+        table.schedule(cut_ms)
+        table.execute()
+    table.schedule(10)
+    table.undo_last()
+    table.execute()
+    assert table.account.oracle.freshness().late_records == 1
+    table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("version", [6, 9])
 def test_freshness_does_not_count_records_that_were_rolled_back(version: int) -> None:
     """In version 6 their log stays."""
     table = living(version)

@@ -91,28 +91,33 @@ class FreshnessReader:
         """How many records before the cut each late log holds, by path; they are read to be counted."""
         if cut_ms is None:
             return {}
-        late = [fact.log for fact in facts.values() if _has_records_before(fact.waiting, cut_ms)]
+        late = [fact for fact in facts.values() if _has_records_before(fact.waiting, cut_ms)]
         if not late:
             return {}
-        count = _CountBefore(self.content, self._shape(state), cut_ms, state.blocks())
+        count = _CountWaiting(self.content, self._shape(state), cut_ms, state.blocks())
         counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
-        return dict(zip((log.path for log in late), counts, strict=True))
+        return dict(zip((fact.log.path for fact in late), counts, strict=True))
 
     def _shape(self, state: TableState) -> RecordShape:
         return state.shape(event_time_field_of(state, self.options))
 
 
 @dataclass(frozen=True, slots=True)
-class _CountBefore:
-    """A picklable call of LogContent.count_before."""
+class _CountWaiting:
+    """Picklable: how many records before the cut a log holds that are in no base file yet."""
 
     content: LogContent
     shape: RecordShape
-    threshold_ms: int
+    cut_ms: int
     blocks: BlockFilter
 
-    def __call__(self, log: LogFile) -> int:
-        return self.content.count_before(log, self.shape, self.threshold_ms, self.blocks)
+    def __call__(self, fact: LogFacts) -> int:
+        since_ms = fact.waiting.min_ms
+        found = self.content.count_before(fact.log, self.shape, self.cut_ms, self.blocks)
+        if since_ms is None or since_ms == fact.event_times.min_ms:
+            return found
+        # An exact cut has merged what lies before.
+        return found - self.content.count_before(fact.log, self.shape, since_ms, self.blocks)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:
