@@ -14,7 +14,7 @@ from eventide.testing.state_machine import Configuration
 from support.reach import reached
 
 CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
-EXAMPLES = 35
+EXAMPLES = 50
 
 # What an example must reach on average at the least; a generator that reaches less finds less.
 FLOORS = {

@@ -157,7 +157,8 @@ def _tell(found: Sequence[Outcome], out: TextIO) -> None:
 
 
 def _on_all_processors(parts: Sequence[Part]) -> Iterator[Outcome]:
-    with get_context("spawn").Pool(os.cpu_count()) as pool:
+    # A machine's class is never given back, some ten megabytes a part: a process ends after a few.
+    with get_context("spawn").Pool(os.cpu_count(), maxtasksperchild=8) as pool:
         yield from pool.imap_unordered(run_part, parts)
 
 
