@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from eventide.progress import NoProgress
 from eventide.testing.account import completed_instants
-from eventide.testing.histories import Commit, Layout, delete, put
+from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import check_verified
 from eventide.testing.oracle import Change, Order
+from eventide.writer import arrow_records
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError, RefusedError
 from eventide_core.table.plans import Cut
+from eventide_core.table.stream_batch import StreamBatch
+from eventide_core.table.write_shape import WriteOperation
 
 BASE = (put("k0", 1, "base"), put("k1", 1, "base"))
 
@@ -107,6 +111,38 @@ def test_the_instant_of_a_compaction_that_was_undone_is_never_taken_again(is_res
     assert len(table.account.rolled_back) == 1
     assert len({event.instant for event in table.account.completed} - table.account.rolled_back) == 4
     table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("death", range(1, 6))
+def test_what_was_undone_after_an_archival_died_is_no_archived_write(version: int, death: int) -> None:
+    """It had put them into the archive already, and not yet taken them from the timeline."""
+    table = living(version)
+    for ms in (5, 6, 7):
+        table.write((put("k0", ms, f"at {ms}"),))
+    table.archive(death)
+    table.clean(3)
+    for _ in range(3):
+        table.undo_last()
+    table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("death", range(1, 6))
+def test_a_batch_that_was_undone_after_an_archival_died_is_written_again(version: int, death: int) -> None:
+    """Taken for written, it would be lost."""
+    table = living(version)
+    for number in (5, 6, 7):
+        change, application = put("k0", number, f"batch {number}"), table.bench.process()
+        batch, incoming = StreamBatch("a stream", number), arrow_records(application, *records((change,)))
+        assert application.batches.write(batch, WriteOperation.UPSERT, incoming, NoProgress()) is not None
+        table.take_note((change,))
+    table.archive(death)
+    table.clean(3)
+    for _ in range(3):
+        table.undo_last()
+    left = [number for number, _ in zip((5, 6, 7), table.account.completed[1:], strict=False)]
+    assert table.bench.process().batches.last_written("a stream") == max(left, default=None)
 
 
 @pytest.mark.parametrize("version", [6, 9])

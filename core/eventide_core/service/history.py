@@ -8,7 +8,6 @@ from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.instant import Instant
 
 _NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first of its file group
 
@@ -54,7 +53,7 @@ class _Written:
     def stats(self, instant: str) -> Mapping[str, WriteStat]:
         """Nothing where the write is not known, or has not completed."""
         if instant not in self._stats:
-            write: Instant | None = self._state.timeline.find(instant) or self._state.archive.find(instant)
+            write = self._state.find_write(instant)
             is_known = write is not None and write.is_completed
             stats = self._state.commit(write).stats if write is not None and is_known else ()
             self._stats[instant] = {stat.path: stat for stat in stats}

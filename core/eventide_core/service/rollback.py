@@ -201,3 +201,8 @@ def _check_not_the_last(state: TableState, found: Instant) -> None:
             f"{found.requested_time} is the last write on the active timeline, and those before it are archived: without it "
             "no reader, Hudi's neither, would know of them; write to the table first, then undo it"
         )
+    if state.timeline.start == found.requested_time and state.archive.find(found.requested_time) is not None:
+        raise RefusedError(
+            f"{found.requested_time} is in the archive already, by an archival that was broken off, and would count there; "
+            "end that with `archive`"
+        )

@@ -280,7 +280,7 @@ class CompactionRunner:
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
-        found = state.timeline.find(instant) or state.archive.find(instant)
+        found = state.find_write(instant)
         if found is None or not found.is_completed:
             raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
         stats = state.commit(found).stats

@@ -180,7 +180,12 @@ class TableState:
 
     def archived_writes(self, begin: str = "") -> Iterator[Instant]:
         """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""
-        return (i for i in self.archive.writes(begin, _END_OF_TIME) if self.timeline.find(i.requested_time) is None)
+        return archived_writes(self.archive, self.timeline, begin)
+
+    def find_write(self, time: str) -> Instant | None:
+        """The instant of that requested time, active or archived."""
+        found = self.timeline.find(time)
+        return self.archive.find(time) if found is None and self.timeline.is_archived(time) else found
 
     def commit(self, write: Instant) -> CommitMetadata:
         """The metadata of a completed write, be it archived. Raises CorruptTimelineError where the archive lost it."""
@@ -253,6 +258,15 @@ class TableState:
             if said is not None and said.has_cut:  # not where Hudi has completed a plan of ours
                 return said
         return None
+
+
+def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = "") -> Iterator[Instant]:
+    """The writes requested at or after `begin` that have been archived, the newest first.
+
+    An archival that was broken off leaves writes in both places: they are active, and none at all once they are undone.
+    """
+    found = archive.writes(begin, _END_OF_TIME)
+    return found if timeline.start is None else (i for i in found if timeline.is_archived(i.requested_time))
 
 
 def _archived_writers(

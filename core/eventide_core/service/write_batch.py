@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.ports import IncomingRecords, Progress
 from eventide_core.service.append import Append
+from eventide_core.service.table import archived_writes
 from eventide_core.service.table_files import TableFiles
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.stream_batch import StreamBatch, batches_of
 from eventide_core.table.write_shape import WriteOperation
-
-_END_OF_TIME = "9" * 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class BatchWriter:
         archive = self.files.archive(config)
         for instant in reversed(timeline.writes):
             yield self.files.commit(config, instant)
-        for instant in archive.writes("", _END_OF_TIME):
+        for instant in archived_writes(archive, timeline):
             metadata = archive.commit(instant.requested_time)
             if metadata is not None:
                 yield metadata
