@@ -115,8 +115,8 @@ def test_the_instant_of_a_compaction_that_was_undone_is_never_taken_again(is_res
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("death", range(1, 6))
-def test_what_was_undone_after_an_archival_died_is_no_archived_write(version: int, death: int) -> None:
-    """It had put them into the archive already, and not yet taken them from the timeline."""
+def test_what_an_archival_that_died_has_archived_is_not_undone(version: int, death: int) -> None:
+    """It would stay in the archive, and count there once the timeline has gone on."""
     table = living(version)
     for ms in (5, 6, 7):
         table.write((put("k0", ms, f"at {ms}"),))
@@ -125,11 +125,15 @@ def test_what_was_undone_after_an_archival_died_is_no_archived_write(version: in
     for _ in range(3):
         table.undo_last()
     table.inspect(whole=True)
+    for ms in (8, 9, 10, 11):
+        table.write((put("k1", ms, f"at {ms}"),))
+    table.archive()
+    table.inspect(whole=True)
 
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("death", range(1, 6))
-def test_a_batch_that_was_undone_after_an_archival_died_is_written_again(version: int, death: int) -> None:
+def test_a_batch_that_is_undone_after_an_archival_died_is_written_again(version: int, death: int) -> None:
     """Taken for written, it would be lost."""
     table = living(version)
     for number in (5, 6, 7):

@@ -152,6 +152,7 @@ class Rollback:
     def _undo(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
         time = found.requested_time
         if found.is_completed:
+            _check_not_archived(state, found)
             _check_not_the_last(state, found)
             check_nothing_is_lost(self._judged(state, found))
             shared = logs_of_completed_write(state, time)
@@ -194,15 +195,19 @@ class Rollback:
         return isinstance(self.files.plan(state.config, found.requested_time), CompactionPlan)
 
 
+def _check_not_archived(state: TableState, found: Instant) -> None:
+    """An archival that was broken off leaves writes in both places, and nothing is ever taken out of the archive."""
+    if state.archive.find(found.requested_time) is not None:
+        raise RefusedError(
+            f"{found.requested_time} has been archived, by an archival that was broken off before it left the timeline, and "
+            "would stay there as a write that counts; it cannot be undone, write again what is to be there instead"
+        )
+
+
 def _check_not_the_last(state: TableState, found: Instant) -> None:
     """Archived writes are known as completed by lying before the active ones: without any, all readers lose them."""
     if state.timeline.writes == (found,) and next(state.archive.writes("", found.requested_time), None) is not None:
         raise RefusedError(
             f"{found.requested_time} is the last write on the active timeline, and those before it are archived: without it "
             "no reader, Hudi's neither, would know of them; write to the table first, then undo it"
-        )
-    if state.timeline.start == found.requested_time and state.archive.find(found.requested_time) is not None:
-        raise RefusedError(
-            f"{found.requested_time} is in the archive already, by an archival that was broken off, and would count there; "
-            "end that with `archive`"
         )
