@@ -60,9 +60,9 @@ def _folder(value: str | None, name: str, keys: KeyFormat) -> str:
     if keys.is_url_encoded:
         text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
     folder = f"{name}={text}" if keys.is_hive_style else text
-    # What looks like a scheme does so only at the beginning of a path.
+    # What looks like a scheme does so only at the beginning of a path. A value that steps up is none behind `name=` either.
     path = folder if name == keys.partition_fields[0] else f"_/{folder}"
-    if _CONTROL.search(text) or why_no_partition(path) is not None:
+    if _CONTROL.search(text) or why_no_partition(path) is not None or why_no_partition(f"_/{text}") is not None:
         raise InvalidRecordError(
             f"partition field {name!r} has the value {value!r}, which makes no folder of the table"
         )

@@ -72,6 +72,12 @@ def test_a_value_that_leads_out_of_the_table_is_refused(value: str) -> None:
         partition_paths(pa.table({"a": [value]}), keys_by("a", partition=("a",)))
 
 
+@pytest.mark.parametrize("value", ["..", "../b", "b/..", "/etc", ".hoodie/x"])
+def test_a_value_that_leads_out_is_refused_behind_its_name_too(value: str) -> None:
+    with pytest.raises(InvalidRecordError, match="partition field 'a'"):
+        partition_paths(pa.table({"a": [value]}), keys_by("a", partition=("a",), hive=True))
+
+
 @pytest.mark.parametrize("hive", [False, True])
 def test_a_value_whose_folder_no_listing_looks_into_is_refused(hive: bool) -> None:
     """At any depth: readers pass every folder of the name `.hoodie` over, and would miss the rows."""
