@@ -158,7 +158,7 @@ class Account:
             cut_ms=plan.cut_ms,
             merged=merged,
             exact_ms=exact_ms(plan),
-            known=known_commits(plan, self.oracle, files, self.blocks),
+            known=known_commits(plan, merged, self.oracle, files, self.blocks),
         )
         if is_alone:
             after = self.oracle.copy()

@@ -183,13 +183,15 @@ def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: B
     }
 
 
-def known_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants) -> dict[str, int]:
-    """How many logs of each file group the plan had seen: those it merges, and those it leaves over."""
-    merged, known = merged_commits(plan, oracle, files, blocks), frozenset(oracle.instants)
+def known_commits(
+    plan: CompactionPlan, merged: Mapping[str, int], oracle: Oracle, files: Files, blocks: BlockInstants
+) -> dict[str, int]:
+    """How many logs of each file group the plan had seen: those it merges (`merged_commits`), and those it leaves over."""
+    seen, known = dict(merged), frozenset(oracle.instants)
     for op in plan.operations:
         left = sum(bool(blocks(files, left.log.path) & known) for left in op.remaining)
-        merged[group_name(op.partition, op.file_id, oracle.buckets)] += left
-    return merged
+        seen[group_name(op.partition, op.file_id, oracle.buckets)] += left
+    return seen
 
 
 def exact_ms(plan: CompactionPlan) -> int | None:

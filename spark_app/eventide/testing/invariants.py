@@ -158,9 +158,9 @@ def _once(it: Inspection) -> None:
 def _other_readers(it: Inspection) -> None:
     if it.plan is not None and not it.is_completed:
         # What was written since is merged on top of the new base, as on that of Hudi's own compaction.
-        before = it.oracle.as_planned(known_commits(it.plan, it.oracle, it.files, it.blocks))
-        after = before.copy()
         merged = merged_commits(it.plan, it.oracle, it.files, it.blocks)
+        before = it.oracle.as_planned(known_commits(it.plan, merged, it.oracle, it.files, it.blocks))
+        after = before.copy()
         after.compact(it.plan.cut_ms, merged, exact_ms(it.plan))
         check_readers_alike(before, after, merged, it.reader_orders)
 
