@@ -40,7 +40,8 @@ from support.path_fields import (
 from support.reach import reached
 
 TIMELINE = ".hoodie/timeline"
-OWN_FOLDERS = {"", ".hoodie", ".hoodie/.aux", ".hoodie/.temp", ".hoodie/.heartbeat", ".hoodie/.aux/eventide"}
+HISTORY = f"{TIMELINE}/history"  # where an undo asks whether a write is archived
+OWN_FOLDERS = {"", ".hoodie", ".hoodie/.aux", ".hoodie/.temp", ".hoodie/.heartbeat", ".hoodie/.aux/eventide", HISTORY}
 
 
 @cache
