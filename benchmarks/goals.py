@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.peers import ONE_CORE
 from benchmarks.report import Sample, least
 
 EQUAL: Final = 1.05
 """Two runs of the very same differ by that much."""
+PEAK_MB: Final = 500
+"""The most memory of a process that compacts a slice at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +50,25 @@ GOALS: Final = (
 
 def goals_table(workloads: Sequence[str], samples: Sequence[Sample]) -> str:
     """A table in Markdown: a goal a line, a workload a column, and what is missed in bold."""
+    of_each = [[sample for sample in samples if sample.workload == name] for name in workloads]
     lines = [
         f"| goal | at most | {' | '.join(f'`{name}`' for name in workloads)} |",
         "|---" * (len(workloads) + 2) + "|",
     ]
     for goal in GOALS:
-        cells: list[str] = []
-        for name in workloads:
-            ratio = goal.reached([sample for sample in samples if sample.workload == name])
-            if ratio is None:
-                cells.append("")
-            elif round(ratio, 2) <= goal.at_most:
-                cells.append(f"{ratio:.2f}")
-            else:
-                cells.append(f"**{ratio:.2f}**")
+        cells = [_cell(goal.reached(mine), goal.at_most, 2) for mine in of_each]
         lines.append(f"| {goal.words} | {goal.at_most:g} | {' | '.join(cells)} |")
+    cells = [_cell(_peak_mb(mine), PEAK_MB, 0) for mine in of_each]
+    lines.append(f"| peak of one worker, MB | {PEAK_MB} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _peak_mb(samples: Sequence[Sample]) -> float | None:
+    return max((sample.cost.peak_mb for sample in samples if sample.peer == ONE_CORE), default=None)
+
+
+def _cell(value: float | None, at_most: float, digits: int) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.{digits}f}"
+    return text if round(value, digits) <= at_most else f"**{text}**"

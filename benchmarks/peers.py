@@ -21,6 +21,8 @@ HUDI: Final = "1.1.1"
 """Builds the tables."""
 HUDIS: Final = (HUDI, "1.2.0")
 WARM_RUNS: Final = 2
+ONE_CORE: Final = "eventide, one core"
+"""Compacts a slice at a time, as a worker of one core does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +184,11 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
         ]
         versioned = coded | {"version": workload.version}
         found += [compacting(name, start=start, method="compact", arguments=versioned) for name, start in _stocks()]
+        ours = partial(compacting, method="compact", arguments=coded)
+        found.append(ours(ONE_CORE, start=contestant, first="use_threads", cores=1))
         if workload.same_rows_as is None:
-            ours = partial(compacting, method="compact", arguments=coded)
             on_spark = partial(ours, start=python_of_the_judges, first="start_spark")
             found += [
-                ours("eventide, one core", start=contestant, first="use_threads", cores=1),
                 on_spark("eventide on Spark"),
                 on_spark("eventide on Spark, one core", cores=1),
             ]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 
 from benchmarks.growth import Point, grow
-from benchmarks.peers import Place, contestant, peers_of
+from benchmarks.peers import ONE_CORE, Place, contestant, peers_of
 from benchmarks.picture import Curve, picture
 from benchmarks.processes import Cost
 from benchmarks.report import Sample, table_of
@@ -75,6 +75,8 @@ def test_the_results_stand_between_their_marks_and_a_missed_goal_in_bold() -> No
         for workload, limit in (("wide", 10.0), ("nested", 8.0))
         for peer, cpu_s in (("limit", limit), ("eventide", 12.0))
     ]
+    alone = sample("nested", ONE_CORE, 13.0)
+    samples.append(replace(alone, cost=replace(alone.cost, peak_mb=501)))
     samples += [replace(each, cost=replace(each.cost, is_cold=True)) for each in samples]
     begun = f"# Title\n{BEGIN}\nolder\n{END}\nthe end\n"
     written = with_results(begun, samples)
@@ -83,6 +85,7 @@ def test_the_results_stand_between_their_marks_and_a_missed_goal_in_bold() -> No
     assert "older" not in written
     assert "| compaction, gzip: of the limit | 1.3 | 1.20 | **1.50** |" in written.splitlines()
     assert "| compaction, zstd: of the limit | 1.6 |  |  |" in written.splitlines(), "what was not measured is empty"
+    assert "| peak of one worker, MB | 500 |  | **501** |" in written.splitlines()
     assert "2026-01-01; 1 warm run of each contestant at each task." in written
     assert with_results(written, samples) == written
 
