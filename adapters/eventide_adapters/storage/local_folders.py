@@ -6,6 +6,7 @@ done by its handle. So there is nothing between a check and its use where somebo
 The root is the user's own: links that lead to it are followed.
 """
 
+import errno
 import os
 import posixpath
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 from eventide_core.errors import UnsafePathError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+# Linux' PATH_MAX, its NUL taken off. Whoever goes by whole paths, as every other reader does, cannot open what lies deeper.
+_PATH_BYTES_MAX = 4095
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class LocalFolders:
     @contextmanager
     def parent(self, path: str, *, creates: bool = False) -> Iterator[tuple[int, str]]:
         """A handle of the folder that a name lies in, and the name in it."""
+        if creates and len(os.fsencode(f"{self.root}/{path}")) > _PATH_BYTES_MAX:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         folder, name = posixpath.split(path)
         with self.opened(folder, creates=creates) as handle:
             yield handle, name

@@ -291,6 +291,11 @@ class TestFailures:
         with pytest.raises(StorageError, match="too long"):
             storage.put("x" * 300, b"")
 
+    def test_a_path_that_nobody_else_could_open_is_not_made(self, storage: LocalStorage, root: Path) -> None:
+        with pytest.raises(StorageError, match="too long"):
+            storage.put("/".join("a" * 3000), b"too deep")
+        assert not (root / "a").exists()
+
     def test_a_directory_in_the_way_is_taken(self, storage: LocalStorage) -> None:
         storage.put("part=a/file", b"data")
         assert not storage.put_if_absent("part=a", b"data")
