@@ -118,10 +118,11 @@ def read_footer(storage: Storage, path: str) -> dict[str, str]:
 class BaseFooter:
     """What a base file's footer tells a writer of the next one.
 
-    `codec` is the compression of its columns; gzip, Hudi's default, where it is one that eventide does not write.
+    `pairs` are its keys and values, bytes as they stand there: a text of half a megabyte may be among them. `codec` is the
+    compression of its columns; gzip, Hudi's default, where it is one that eventide does not write.
     """
 
-    pairs: Mapping[str, str]
+    pairs: Mapping[bytes, bytes]
     row_count: int
     codec: str
 
@@ -137,14 +138,16 @@ class BaseFooter:
         if metadata.num_row_groups:
             written = str(metadata.row_group(0).column(0).compression).lower()
             codec = written if written in LEVELS else codec
-        pairs = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
-        return cls(pairs, metadata.num_rows, codec)
+        return cls(metadata.metadata or {}, metadata.num_rows, codec)
 
 
 def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
     """The bloom filter in a footer, None where there is none. Raises CorruptBaseFileError."""
-    text = footer.pairs.get(FOOTER_KEY)
-    return None if text is None else BloomFilter(footer.pairs.get(TYPE_FOOTER_KEY, SIMPLE), text, path)
+    text = footer.pairs.get(FOOTER_KEY.encode())
+    if text is None:
+        return None
+    type_code = footer.pairs.get(TYPE_FOOTER_KEY.encode(), SIMPLE.encode())
+    return BloomFilter(type_code.decode(errors="replace"), text, path)
 
 
 class BaseFileWriter:
@@ -163,6 +166,7 @@ class BaseFileWriter:
         self._bloom = bloom
         self._keys: tuple[str, str] | None = None
         self._pending: list[pa.Table] = []
+        self._pending_bytes = self._pending_rows = 0
         self.row_count = 0
         sink: Any = self._sink  # an IOBase, which Arrow takes as well as the IO that its stubs ask for
         # A page of a small column is some bytes, and each would be a call into Python.
@@ -179,6 +183,8 @@ class BaseFileWriter:
 
     def write(self, records: pa.Table, *, are_keys_known: bool = False) -> None:
         """Adds records, which have all columns of the table. `are_keys_known`: the bloom filter had them already."""
+        if not len(records):
+            return
         if self._bloom is not None:
             keys = records.column(RECORD_KEY)
             if not are_keys_known:
@@ -186,16 +192,15 @@ class BaseFileWriter:
             self._widen_key_range(keys)
         self.row_count += len(records)
         self._pending.append(records)
-        if (
-            sum(table.nbytes for table in self._pending) >= _ROW_GROUP_BYTES_MAX
-            or sum(len(table) for table in self._pending) >= ROW_GROUP_ROWS_MAX
-        ):
+        self._pending_bytes += records.nbytes
+        self._pending_rows += len(records)
+        if self._pending_bytes >= _ROW_GROUP_BYTES_MAX or self._pending_rows >= ROW_GROUP_ROWS_MAX:
             self._flush()
 
     def close(self, footer: Mapping[str, str]) -> int:
         """Writes the footer, Hudi's keys and those of `footer`; the file's size in bytes."""
         self._flush()
-        pairs: dict[str, str] = {}
+        pairs: dict[str, str | bytes] = {}
         if self._bloom is not None:
             pairs[FOOTER_KEY] = self._bloom.text()
             if self._bloom.type_code != SIMPLE:
@@ -207,10 +212,10 @@ class BaseFileWriter:
         return self._sink.tell()
 
     def _flush(self) -> None:
-        table = pa.concat_tables(self._pending) if self._pending else None
+        if self._pending:
+            self._writer.write(pa.concat_tables(self._pending))
         self._pending = []
-        if table is not None and len(table):
-            self._writer.write(table)
+        self._pending_bytes = self._pending_rows = 0
 
     def _widen_key_range(self, keys: pa.ChunkedArray[Any]) -> None:
         for chunk in keys.chunks:

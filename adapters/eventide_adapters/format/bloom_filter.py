@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import string
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ DYNAMIC = "DYNAMIC_V0"
 
 _HEAD = struct.Struct(">iibi")
 _DYNAMIC_HEAD = struct.Struct(">iii")
+# Base64 spells three bytes with four letters: those that spell the heads.
+_HEAD_LETTERS = 4 * -(-(_HEAD.size + _DYNAMIC_HEAD.size) // 3)
+_LETTERS = (string.ascii_letters + string.digits + "+/").encode()
 _VERSION = -1
 _MURMUR = 1
 
@@ -58,12 +62,8 @@ class BloomParameters:
         return cls(type_code, hash_count, bit_count, entries)
 
     @classmethod
-    def parse(cls, type_code: str, text: str | bytes, path: str) -> BloomParameters:
-        """The layout of an existing filter. Raises CorruptBaseFileError naming `path`."""
-        return cls._of(type_code, _decoded(text, path), path)
-
-    @classmethod
-    def _of(cls, type_code: str, data: bytes, path: str) -> BloomParameters:
+    def parse(cls, type_code: str, data: bytes, path: str) -> BloomParameters:
+        """The layout that the head of a filter tells. Raises CorruptBaseFileError naming `path`."""
         try:
             version, hash_count, hash_type, bit_count = _HEAD.unpack_from(data)
             entries = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)[0] if type_code == DYNAMIC else 0
@@ -85,28 +85,30 @@ DEFAULT_PARAMETERS = BloomParameters.for_entries(60_000, 1e-9)
 class BloomFilter:
     """A filter as it stands in a footer. Says of a key that it is not there, or that it may be."""
 
-    def __init__(self, type_code: str, text: str, path: str) -> None:
-        """Raises CorruptBaseFileError naming `path`."""
-        data = _decoded(text, path)
-        self.text = text
-        self.parameters = BloomParameters._of(type_code, data, path)
-        row_bytes = -(-self.parameters.bit_count // 8)
-        position, current, count = 0, 0, 1
+    def __init__(self, type_code: str, text: str | bytes, path: str) -> None:
+        """Raises CorruptBaseFileError naming `path`. Half a megabyte, whatever the file holds: no more than its head is
+        decoded before a key is asked for."""
+        self.text = text.encode() if isinstance(text, str) else text
+        size = _decoded_size(self.text, path)
+        head = _decoded(self.text[:_HEAD_LETTERS], path)
+        self.parameters = BloomParameters.parse(type_code, head, path)
+        self._path, self._row_bytes = path, -(-self.parameters.bit_count // 8)
+        self._begin, current, self._row_count = 0, 0, 1
         if type_code == DYNAMIC:
-            position = _HEAD.size + _DYNAMIC_HEAD.size
-            _, current, count = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)
-        if count < 1 or len(data) < position + count * (_HEAD.size + row_bytes):
+            self._begin = _HEAD.size + _DYNAMIC_HEAD.size
+            _, current, self._row_count = _DYNAMIC_HEAD.unpack_from(head, _HEAD.size)
+        if self._row_count < 1 or size < self._begin + self._row_count * (_HEAD.size + self._row_bytes):
             raise CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} ends before its last row")
-        starts = [position + _HEAD.size + number * (_HEAD.size + row_bytes) for number in range(count)]
-        self._packed = [np.frombuffer(data, np.uint8, row_bytes, start) for start in starts]
-        self.key_count = None if type_code == SIMPLE else current + (count - 1) * self.parameters.row_entries
+        self.key_count = None if type_code == SIMPLE else current + (self._row_count - 1) * self.parameters.row_entries
         """How many keys were added to it; a SIMPLE filter doesn't say."""
 
     @cached_property
     def rows(self) -> list[npt.NDArray[np.bool_]]:
         """The bits of each row. Most compactions add no key, and need none of them."""
-        bit_count = self.parameters.bit_count
-        return [np.unpackbits(row, count=bit_count, bitorder="little").view(np.bool_) for row in self._packed]
+        data, bit_count = _decoded(self.text, self._path), self.parameters.bit_count
+        starts = (self._begin + _HEAD.size + row * (_HEAD.size + self._row_bytes) for row in range(self._row_count))
+        packed = [np.frombuffer(data, np.uint8, self._row_bytes, start) for start in starts]
+        return [np.unpackbits(row, count=bit_count, bitorder="little").view(np.bool_) for row in packed]
 
     def may_contain(self, keys: pa.Array[Any]) -> npt.NDArray[np.bool_]:
         """Of each key (strings, none null or empty) whether it may be there."""
@@ -145,7 +147,7 @@ class BloomFilterBuilder:
             if len(chunk):
                 self._add_chunk(chunk)
 
-    def text(self) -> str:
+    def text(self) -> bytes:
         """The filter as it stands in a footer."""
         if self._earlier is not None:
             return self._earlier.text
@@ -156,7 +158,7 @@ class BloomFilterBuilder:
             # Rows before the last are full, and the count goes on growing once there is no new row to begin.
             current = self._added - (len(rows) - 1) * shape.row_entries
             rows.insert(0, head + _DYNAMIC_HEAD.pack(shape.row_entries, current, len(rows)))
-        return base64.b64encode(b"".join(rows)).decode()
+        return base64.b64encode(b"".join(rows))
 
     def _add_chunk(self, keys: pa.Array[Any]) -> None:
         if self._earlier is not None:
@@ -184,11 +186,19 @@ class BloomFilterBuilder:
         return np.zeros(self._parameters.bit_count, np.bool_)
 
 
-def _decoded(text: str | bytes, path: str) -> bytes:
+def _decoded(text: bytes, path: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
         raise _no_filter(path) from None
+
+
+def _decoded_size(text: bytes, path: str) -> int:
+    """How many bytes a text stands for, all of which is looked at."""
+    padding = text.translate(None, _LETTERS)
+    if len(text) % 4 or padding not in (b"", b"=", b"==") or not text.endswith(padding):
+        raise _no_filter(path)
+    return len(text) // 4 * 3 - len(padding)
 
 
 def _no_filter(path: str) -> CorruptBaseFileError:

@@ -45,10 +45,11 @@ class ParquetOutput:
         """Adds records, which have all columns of the table; a column may always come as a dictionary of its values."""
         self._opened(records).write_table(records, row_group_size=ROW_GROUP_ROWS_MAX)
 
-    def close(self, footer: Mapping[str, str]) -> None:
+    def close(self, footer: Mapping[str, str | bytes]) -> None:
         """Writes the footer with these pairs."""
         writer = self._opened(self._columns.empty_table())
-        writer.add_key_value_metadata(dict(footer))
+        pairs: Any = dict(footer)  # Arrow takes bytes, too
+        writer.add_key_value_metadata(pairs)
         writer.close()
 
     def abandon(self) -> None:

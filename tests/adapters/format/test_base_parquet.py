@@ -132,7 +132,7 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
     bloom = BloomFilterBuilder(BLOOM)
     bloom.add(pa.array(["k5", "k1", "k3"]))
     assert footer == {
-        "org.apache.hudi.bloomfilter": bloom.text(),
+        "org.apache.hudi.bloomfilter": bloom.text().decode(),
         "hoodie_bloom_filter_type_code": "DYNAMIC_V0",
         "hoodie_min_record_key": "k1",
         "hoodie_max_record_key": "k5",
@@ -149,7 +149,7 @@ def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStora
     simple = BloomParameters.for_entries(100, 0.001, "SIMPLE")
     write(storage, [rows(["k"])], bloom=simple)
     footer = BaseFooter.read(storage, PATH)
-    assert "hoodie_bloom_filter_type_code" not in footer.pairs
+    assert b"hoodie_bloom_filter_type_code" not in footer.pairs
     found = earlier_bloom(footer, PATH)
     assert found is not None
     assert (found.parameters.type_code, found.key_count) == ("SIMPLE", None)

@@ -115,7 +115,7 @@ def test_the_bloom_filter_goes_on_until_a_tenth_of_its_keys_are_of_no_row(storag
     assert bloom.may_contain(pa.array(written)).all()
     assert bloom.may_contain(pa.array(gone)).all() == (deleted == 4)
     assert bloom.key_count == (41 if deleted == 4 else 36)
-    assert footer.pairs["hoodie_min_record_key"] == min(written)
+    assert footer.pairs[b"hoodie_min_record_key"] == min(written).encode()
 
 
 def test_left_overs_are_copied_whole_and_the_marker_is_empty(storage: MemoryStorage) -> None:
