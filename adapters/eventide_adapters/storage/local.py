@@ -7,8 +7,8 @@ A new file, whole or not at all, and for one writer only:
    a checksum there, and would refuse the new content by the old sum. A file without one is read unchecked;
 3. os.link gives it its name, which fails where the name is taken: that is the race, lost or won;
 4. its first name is removed and its folder synced.
-`put` renames in place of 3. A crash leaves at most a file below TEMPORARY, which a later writer removes after
-a day.
+`put` renames in place of 3; an empty file is made under its name at once. A crash leaves at most a file below
+TEMPORARY, which a later writer removes after a day.
 
 Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a folder
 is. How that holds while somebody puts links in the way is told in local_folders.py.
@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, TypeVar
 
 from eventide_adapters.storage import local_names
+from eventide_adapters.storage.local_capabilities import try_out
 from eventide_adapters.storage.local_folders import LocalFolders, link_text
 from eventide_adapters.storage.local_streams import LocalInput, LocalOutput, answering
 from eventide_adapters.storage.paths import checked_directory, checked_path
@@ -64,7 +65,7 @@ class LocalStorage:
     def capabilities(self) -> Capability:
         """Tried out at first use, in a folder that is gone again afterwards. NONE on a read-only table."""
         if self._capabilities is None:
-            self._capabilities = self._try_out()
+            self._capabilities = try_out(self._folders, TEMPORARY)
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
@@ -115,6 +116,7 @@ class LocalStorage:
             return io.BufferedReader(LocalInput(self._open_content(path), f"cannot read {path!r} in {self.root}"))
 
     def open_output(self, path: str) -> OutputFile:
+        self._check_way(path)
         return self._begin(path)
 
     def put(self, path: str, data: bytes) -> None:
@@ -123,6 +125,8 @@ class LocalStorage:
             output.replace()
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
+        if not data:
+            return self._put_empty(path)
         with self._whole(path) as output:
             output.write(data)
             return output.commit()
@@ -134,6 +138,7 @@ class LocalStorage:
             return self._copy(stream, source, target)
 
     def _copy(self, stream: BinaryIO, source: str, target: str) -> bool:
+        self._check_way(target)
         with self._whole(target) as output:
             shutil.copyfileobj(stream, output, _COPY_BYTES)
             copied, expected = stream.tell(), os.fstat(stream.fileno()).st_size
@@ -189,31 +194,24 @@ class LocalStorage:
             if disk.f_blocks and size > free:  # some file systems don't say how large they are
                 raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {size} bytes to copy, {free} are free")
 
-    def _try_out(self) -> Capability:
-        found = Capability.NONE
-        folder = posixpath.dirname(TEMPORARY)
-        probe = f"{TEMPORARY}{uuid.uuid4().hex}"
-        with suppress(OSError), self._folders.opened(folder, creates=True) as above:
-            with self._folders.opened(probe, creates=True) as handle:
-                try:
-                    os.close(os.open("file", os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=handle))
-                    with suppress(OSError):
-                        os.link("file", "hard", src_dir_fd=handle, dst_dir_fd=handle)
-                        found |= Capability.HARDLINK | Capability.PUT_IF_ABSENT | Capability.SERVER_COPY
-                    with suppress(OSError):
-                        os.symlink("file", "symbolic", dir_fd=handle)
-                        found |= Capability.SYMLINK
-                finally:
-                    for name in os.listdir(handle):
-                        os.unlink(name, dir_fd=handle)
-            os.rmdir(posixpath.basename(probe), dir_fd=above)
-        return found
+    def _check_way(self, path: str) -> None:
+        """Tells of links in the way before much is written; a folder that is not there yet is made in the end."""
+        checked_path(path)
+        with (
+            self._answering("write", path),
+            suppress(FileNotFoundError, NotADirectoryError),
+            self._folders.parent(path),
+        ):
+            pass
+
+    def _put_empty(self, path: str) -> bool:
+        """A file without content is whole as soon as it has its name: it needs no other one first."""
+        checked_path(path)
+        with self._answering("write", path), self._folders.parent(path, creates=True) as (folder, name):
+            return local_names.create(folder, name)
 
     def _begin(self, path: str) -> LocalOutput:
         what = f"cannot write {checked_path(path)!r} in {self.root}"
-        # Links in the way are told at once; a folder that is not there yet is made in the end.
-        with answering(what), suppress(FileNotFoundError, NotADirectoryError), self._folders.parent(path):
-            pass
         return LocalOutput(self._folders, f"{TEMPORARY}/{uuid.uuid4().hex}", path, what)
 
     @contextmanager

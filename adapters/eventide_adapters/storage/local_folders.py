@@ -27,21 +27,27 @@ class LocalFolders:
 
     root: str
 
+    def open(self, path: str, *, creates: bool = False) -> int:
+        """A handle of the folder, "" for the root, that is the caller's to close.
+
+        `creates` makes it, and each one above it, synced into its parent.
+        """
+        handle = self._open_root(creates=creates)
+        passed = ""
+        for name in path.split("/") if path else ():
+            passed = posixpath.join(passed, name)
+            try:
+                below = self._open_below(handle, name, passed, creates=creates)
+            finally:
+                os.close(handle)
+            handle = below
+        return handle
+
     @contextmanager
     def opened(self, path: str, *, creates: bool = False) -> Iterator[int]:
-        """A handle of the folder, "" for the root; `creates` makes it, and each one above it, synced into its parent."""
-        if creates:
-            _make_root(self.root)
-        handle = os.open(self.root, _FOLDER)
+        """The same, closed at the end."""
+        handle = self.open(path, creates=creates)
         try:
-            passed = ""
-            for name in path.split("/") if path else ():
-                passed = posixpath.join(passed, name)
-                if creates:
-                    _make(name, handle)
-                below = self._open_below(handle, name, passed)
-                os.close(handle)
-                handle = below
             yield handle
         finally:
             os.close(handle)
@@ -73,9 +79,23 @@ class LocalFolders:
                 return os.path.relpath(named, root)
         return None
 
-    def _open_below(self, handle: int, name: str, path: str) -> int:
+    def _open_root(self, *, creates: bool) -> int:
+        try:
+            return os.open(self.root, _FOLDER)
+        except FileNotFoundError:
+            if not creates:
+                raise
+        _make_root(self.root)
+        return os.open(self.root, _FOLDER)
+
+    def _open_below(self, handle: int, name: str, path: str, *, creates: bool) -> int:
         try:
             return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=handle)
+        except FileNotFoundError:
+            if not creates:
+                raise
+            _make(name, handle)
+            return self._open_below(handle, name, path, creates=False)
         except OSError as failure:
             link = link_text(handle, name)
             if link is None:
@@ -108,9 +128,6 @@ def _make_root(root: str) -> None:
 
 
 def _make(name: str, handle: int) -> None:
-    try:
-        os.stat(name, dir_fd=handle, follow_symlinks=False)
-    except FileNotFoundError:
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=handle)
-            os.fsync(handle)
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=handle)
+        os.fsync(handle)

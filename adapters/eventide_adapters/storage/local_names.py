@@ -12,6 +12,7 @@ from contextlib import suppress
 # A writer that has not touched its file for so long is dead.
 ABANDONED_AFTER_SECONDS = 24 * 60 * 60
 
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _SIDE_FILE = re.compile(r"\..+\.crc", re.DOTALL)
 
 
@@ -23,6 +24,22 @@ def publish(written_in: int, written: str, folder: int, name: str) -> bool:
         os.link(written, name, src_dir_fd=written_in, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
         return False
+    os.fsync(folder)
+    return True
+
+
+def create(folder: int, name: str) -> bool:
+    """Makes an empty file; False where the name is taken."""
+    if not prepare_new(folder, name):
+        return False
+    try:
+        handle = os.open(name, NEW_FILE, 0o666, dir_fd=folder)
+    except FileExistsError:
+        return False
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
     os.fsync(folder)
     return True
 

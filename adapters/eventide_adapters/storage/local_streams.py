@@ -3,16 +3,16 @@
 import errno
 import io
 import os
+import posixpath
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from eventide_adapters.storage import local_names
 from eventide_adapters.storage.local_folders import LocalFolders
-from eventide_core.errors import EventideError, StorageError, UnsafePathError
+from eventide_core.errors import EventideError, StorageError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @contextmanager
@@ -44,17 +44,23 @@ class LocalInput(io.FileIO):
 
 
 class LocalOutput:
-    """ports.OutputFile: `written` is the hidden file, `entry` the name that it is to get, both paths in the table."""
+    """ports.OutputFile: `written` is the hidden file, `entry` the name that it is to get, both paths in the table.
+
+    The folder of the hidden file stays open until the end.
+    """
 
     def __init__(self, folders: LocalFolders, written: str, entry: str, what: str) -> None:
         self._folders = folders
-        self._written = written
         self._entry = entry
         self._what = what
-        with answering(what), folders.parent(written, creates=True) as (folder, name):
-            local_names.remove_abandoned(folder)
-            self._file = os.fdopen(os.open(name, _NEW_FILE, 0o666, dir_fd=folder), "wb")
-        self._has_first_name = True
+        folder, self._written = posixpath.split(written)
+        with answering(what), ExitStack() as failed:
+            self._written_in = folders.open(folder, creates=True)
+            failed.callback(os.close, self._written_in)
+            local_names.remove_abandoned(self._written_in)
+            self._file = os.fdopen(os.open(self._written, local_names.NEW_FILE, 0o666, dir_fd=self._written_in), "wb")
+            failed.pop_all()
+        self._has_first_name = self._is_open = True
 
     def write(self, data: bytes | memoryview, /) -> int:
         with answering(self._what):
@@ -63,17 +69,17 @@ class LocalOutput:
     def commit(self) -> bool:
         assert not self._file.closed, "the output is closed"
         try:
-            with self._named() as (written_in, written, folder, name):
-                is_published = local_names.publish(written_in, written, folder, name)
-                self._remove_first_name(written_in, written)
+            with self._named() as (folder, name):
+                is_published = local_names.publish(self._written_in, self._written, folder, name)
+                self._remove_first_name()
                 return is_published
         finally:
             self.abort()
 
     def replace(self) -> None:
         try:
-            with self._named() as (written_in, written, folder, name):
-                local_names.replace(written_in, written, folder, name)
+            with self._named() as (folder, name):
+                local_names.replace(self._written_in, self._written, folder, name)
                 self._has_first_name = False
         finally:
             self.abort()
@@ -82,24 +88,23 @@ class LocalOutput:
         with suppress(OSError):
             self._file.close()
         if self._has_first_name:
-            with suppress(OSError, UnsafePathError), self._folders.parent(self._written) as (folder, name):
-                self._remove_first_name(folder, name)
+            self._remove_first_name()
+        if self._is_open:
+            self._is_open = False
+            os.close(self._written_in)
 
-    def _remove_first_name(self, folder: int, name: str) -> None:
+    def _remove_first_name(self) -> None:
         # What cannot be removed now is in nobody's way, and is removed as abandoned.
         with suppress(OSError):
-            os.unlink(name, dir_fd=folder)
+            os.unlink(self._written, dir_fd=self._written_in)
         self._has_first_name = False
 
     @contextmanager
-    def _named(self) -> Iterator[tuple[int, str, int, str]]:
-        """Where the file lies, its content synced, and where it is to lie: handles of folders, and names."""
+    def _named(self) -> Iterator[tuple[int, str]]:
+        """The file's content is synced: where it is to lie, a handle of the folder and the name in it."""
         with answering(self._what):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            with (
-                self._folders.parent(self._written) as (written_in, written),
-                self._folders.parent(self._entry, creates=True) as (folder, name),
-            ):
-                yield written_in, written, folder, name
+            with self._folders.parent(self._entry, creates=True) as (folder, name):
+                yield folder, name

@@ -50,6 +50,11 @@ class TestHadoopsSideFiles:
         assert storage.read("part=a/.f.log.1") == b"new"
         assert not side_file.exists()
 
+    def test_nor_has_a_new_empty_one(self, storage: LocalStorage, root: Path) -> None:
+        (root / ".file.crc").write_bytes(b"crc of the old")
+        assert storage.put_if_absent("file", b"")
+        assert os.listdir(root) == ["file"]
+
     def test_a_checksum_goes_before_the_content_it_would_contradict(
         self, storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -217,6 +222,9 @@ class TestWritingWhole:
         steps.clear()
         storage.put("part=a/file", b"data")
         assert steps == ["content", "name", "folder"]
+        steps.clear()
+        assert storage.put_if_absent("part=a/empty", b"")
+        assert steps == ["content", "folder"]
 
     def test_nothing_is_left_beside_what_was_written(self, storage: LocalStorage, root: Path) -> None:
         storage.put("put", b"data")

@@ -57,6 +57,7 @@ def operations(storage: LocalStorage) -> dict[str, Callable[[], object]]:
         "read of a range": lambda: storage.read_range("part=a/file", 0, 100),
         "replace": lambda: storage.put("part=a/file", OURS),
         "create": lambda: storage.put_if_absent("part=a/new", OURS),
+        "create empty": lambda: storage.put_if_absent("part=a/new", b""),
         "write and create": output,
         "copy from": lambda: storage.copy_if_absent("part=a/file", "copy") and storage.read("copy"),
         "copy to": lambda: storage.copy_if_absent("source", "part=a/new"),

@@ -11,8 +11,12 @@ class RaceContract(ContractPart):
         assert storage.put_if_absent("part=a/file", b"first")
         before = storage.stat("part=a/file")
         assert not storage.put_if_absent("part=a/file", b"second")
+        assert not storage.put_if_absent("part=a/file", b"")
         assert storage.read("part=a/file") == b"first"
         assert storage.stat("part=a/file") == before
+        assert storage.put_if_absent("part=a/empty", b"")
+        assert not storage.put_if_absent("part=a/empty", b"")
+        assert storage.read("part=a/empty") == b""
 
     def test_of_many_who_put_exactly_one_wins(self, storage: Storage) -> None:
         def put(copy: Storage, number: int, name: str) -> bool:

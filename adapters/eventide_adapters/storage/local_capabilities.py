@@ -1,0 +1,30 @@
+"""What a local file system can do, found by doing it."""
+
+import os
+import posixpath
+import uuid
+from contextlib import suppress
+
+from eventide_adapters.storage.local_folders import LocalFolders
+from eventide_core.ports import Capability
+
+
+def try_out(folders: LocalFolders, temporary: str) -> Capability:
+    """What works in a folder beside `temporary`, which is gone again afterwards. NONE on a read-only table."""
+    found = Capability.NONE
+    probe = f"{temporary}{uuid.uuid4().hex}"
+    with suppress(OSError), folders.opened(posixpath.dirname(temporary), creates=True) as above:
+        with folders.opened(probe, creates=True) as handle:
+            try:
+                os.close(os.open("file", os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=handle))
+                with suppress(OSError):
+                    os.link("file", "hard", src_dir_fd=handle, dst_dir_fd=handle)
+                    found |= Capability.HARDLINK | Capability.PUT_IF_ABSENT | Capability.SERVER_COPY
+                with suppress(OSError):
+                    os.symlink("file", "symbolic", dir_fd=handle)
+                    found |= Capability.SYMLINK
+            finally:
+                for name in os.listdir(handle):
+                    os.unlink(name, dir_fd=handle)
+        os.rmdir(posixpath.basename(probe), dir_fd=above)
+    return found
