@@ -50,7 +50,7 @@ class InvalidRecordError(EventideError, ValueError):
 
 
 class InvalidThresholdError(EventideError, ValueError):
-    """T is neither ISO-8601 with a zone nor epoch milliseconds.
+    """T is neither ISO-8601 with a zone nor epoch milliseconds, or lies beyond the clock by a day and beyond every record.
 
     Write T as 2026-11-21T00:00Z or 1795219200000.
     """

@@ -1,4 +1,4 @@
-"""T below the watermark, T in the future, and plans of somebody else: what is refused, and what is true afterwards."""
+"""T below the watermark, T beyond the clock, and plans of somebody else: what is refused, and what is true afterwards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ from eventide.testing.ignorant_engine import run_plan_ignorantly
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, EventideError, PlanMismatchError, RefusedError, ThresholdBelowCutError
+from eventide_core.errors import (
+    BusyError,
+    EventideError,
+    InvalidThresholdError,
+    PlanMismatchError,
+    RefusedError,
+    ThresholdBelowCutError,
+)
 from support.pasts import nothing_told, rows
 
 LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))
-FUTURE_MS = 10_000_000_000_000  # after T and every record by three centuries
+FUTURE_MS = 10_000_000_000_000  # three centuries later
+DAY_MS = 24 * 3_600_000
 
 
 @pytest.fixture(params=LAYOUTS, ids=lambda layout: f"v{layout.version}")
@@ -58,19 +66,35 @@ def test_a_t_below_the_watermark_is_refused_and_nothing_is_written(story: tuple[
     assert rows(bench.process()) == told.oracle.snapshot()
 
 
-def test_a_t_in_the_future_takes_everything_and_the_watermark_falls_with_what_comes_later(
-    story: tuple[Bench, Story],
-) -> None:
-    """It says what is in base files, not which time it is; but the next T has to lie beyond it."""
+def test_a_t_beyond_the_clock_and_all_records_is_refused_and_nothing_is_written(story: tuple[Bench, Story]) -> None:
+    """Microseconds, say: published, it would refuse every T before it for ever."""
+    bench, _ = story
+    start = bench.moment()
+    left, failure = bench.attempt(start, before(FUTURE_MS))
+    assert isinstance(failure, InvalidThresholdError)
+    assert written_to(left, start) == set()
+    reach_ms = bench.clock.now_ms() + DAY_MS
+    assert f"at most {reach_ms}, " in str(failure)
+    _, failure = bench.attempt(start, before(reach_ms + 1 - EPOCH_MS))
+    assert isinstance(failure, InvalidThresholdError)
+    bench.load(start)
+    compact(bench, reach_ms - EPOCH_MS)
+    assert bench.process().freshness.now(bench.process().state()).watermark_ms == reach_ms
+
+
+def test_event_times_that_are_dates_to_come_are_compacted_up_to_the_last_of_them(story: tuple[Bench, Story]) -> None:
     bench, told = story
-    compact(bench, FUTURE_MS)
-    assert bench.process().freshness.now(bench.process().state()).watermark_ms == EPOCH_MS + FUTURE_MS
+    told.commit((put("k0", FUTURE_MS, "due then"),))
+    start = bench.moment()
+    _, failure = bench.attempt(start, before(FUTURE_MS + 2))
+    assert isinstance(failure, InvalidThresholdError)
+    bench.load(start)
+    compact(bench, FUTURE_MS + 1)
     assert rows(bench.process()) == told.oracle.snapshot()
-    told.commit((put("k0", 30, "after it"),))
+    compact(bench, FUTURE_MS + 1)
+    told.commit((put("k0", FUTURE_MS + 30, "after it"),))
     fresh = bench.process().freshness.now(bench.process().state())
-    assert (fresh.cut_ms, fresh.watermark_ms) == (EPOCH_MS + FUTURE_MS, EPOCH_MS + 30)
-    _, failure = bench.attempt(bench.moment(), before(40))
-    assert isinstance(failure, ThresholdBelowCutError)
+    assert (fresh.cut_ms, fresh.watermark_ms) == (EPOCH_MS + FUTURE_MS + 1, EPOCH_MS + FUTURE_MS + 1)
 
 
 def test_a_foreign_plan_is_left_alone_until_its_engine_has_run_it(story: tuple[Bench, Story]) -> None:

@@ -37,10 +37,9 @@ from eventide_core.config import HEARTBEAT_INTERVAL_MS, QUERY_TYPE, STREAM_START
 from eventide_core.errors import CleanedHistoryError, ConfigError
 from eventide_core.table.write_shape import WriteOperation
 from support import golden
-from support.small_table import make, rows
+from support.small_table import LATER_MS, make, rows
 
 ASKED = StructType([StructField("id", StringType()), StructField("word", StringType())])
-LATER = 4_000_000_000_000
 Offset = dict[str, str]
 Batch = list[tuple[str, str]]
 
@@ -93,7 +92,7 @@ def test_a_batch_brings_the_same_again_until_what_it_needs_is_cleaned(version: i
     start, end = source.initialOffset(), source.latestOffset()
     told = batch(source, start, end)
     assert told == [("k0", "second"), ("k1", "base"), ("k2", "base")]
-    table.compact(table.plan_compaction(before=LATER))
+    table.compact(table.plan_compaction(before=LATER_MS))
     table.upsert(rows(("k0", 0, "changed again"), ("k2", 0, "too")))
     assert batch(stream(table), start, end) == told
     table.clean(1)
@@ -112,7 +111,7 @@ def test_a_batch_from_the_beginning_is_told_though_its_files_are_gone_and_rows_h
     table = make(tmp_path / "t", version)
     table.upsert(rows(("k0", -9, "base"), ("k2", -9, "base")))
     table.upsert(rows(("k0", -3, "second")))
-    table.compact(table.plan_compaction(before=LATER))
+    table.compact(table.plan_compaction(before=LATER_MS))
     table.upsert(rows(("k2", 0, "third")))
     table.clean(1)
     source = stream(table)
@@ -120,7 +119,7 @@ def test_a_batch_from_the_beginning_is_told_though_its_files_are_gone_and_rows_h
     told = batch(source, start, end)
     assert told == [("k0", "second"), ("k2", "third")]
     table.upsert(rows(("k0", 1, "changed"), ("k2", 1, "changed")))
-    table.compact(table.plan_compaction(before=LATER))
+    table.compact(table.plan_compaction(before=LATER_MS))
     assert batch(stream(table), start, end) == told
 
 

@@ -14,7 +14,7 @@ from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
 from eventide_core.table.plans import FallbackReason
 from support import golden
 from support.command_line import run, run_json
-from support.small_table import make, rows
+from support.small_table import LATER_MS, make, rows
 
 T_MS = 1_700_002_200_000
 SAMPLE = re.compile(r'([a-z_]+)\{table="((?:[^"\\]|\\.)*)"(?:,reason="([a-z-]+)")?\} (-?[0-9.e+]+)')
@@ -90,7 +90,7 @@ def test_carried_tombstones_are_counted_as_long_as_a_slice_has_them(tmp_path: Pa
     made_by_it = {stat.path.rpartition("/")[2] for stat in table.state().commits[result.instant].stats} & logs.keys()
     (tombstones,) = made_by_it - {path.rpartition("/")[2] for path in json.loads(links)}
     assert samples(file)["eventide_carried_tombstones_bytes"] == logs[tombstones] > 0
-    table.compact(table.plan_compaction(before=4_000_000_000_000))
+    table.compact(table.plan_compaction(before=LATER_MS))
     assert samples(file)["eventide_carried_tombstones_bytes"] == 0
 
 

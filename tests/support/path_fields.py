@@ -25,7 +25,7 @@ from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 CODEC = HudiMetadataCodec()
 INSTANT = "20991121000000000"
-EARLY = "20200101000000000"
+EARLY = "20980101000000000"
 PARTITION = "part=a"
 FILE_ID = "00000000-0000-4000-8000-000000009999-0"
 BASE, NEW_BASE = (str(BaseFileName(FILE_ID, "0-0-0", instant)) for instant in (EARLY, INSTANT))

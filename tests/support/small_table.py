@@ -12,6 +12,8 @@ from eventide import Table
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, HEARTBEAT_INTERVAL_MS
 
 HOUR_MS = 3_600_000
+LATER_MS = int(time.time() * 1000) + 12 * HOUR_MS
+"""After all records."""
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
     pa.field("part", pa.string()),

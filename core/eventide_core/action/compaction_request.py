@@ -1,12 +1,16 @@
 """What a user asks of a compaction."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, threshold_of_latency
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
-from eventide_core.errors import ConfigError, ThresholdBelowCutError
+from eventide_core.errors import ConfigError, InvalidThresholdError, ThresholdBelowCutError
 from eventide_core.table.plans import Cut
+
+_AHEAD_MS_MAX: Final = 24 * 3_600_000
+"""Local times that were taken for UTC lie up to fourteen hours ahead of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,22 @@ class CompactionRequest:
             return asked_ms
         aligned_ms = self.alignment.floor(asked_ms)
         return aligned_ms if published_ms is None else max(aligned_ms, published_ms)
+
+    def check_reach(self, threshold_ms: int, now_ms: int, published_ms: int | None, latest_ms: int | None) -> None:
+        """Raises InvalidThresholdError where T lies beyond the clock and all that a smaller T would take in as well.
+
+        Once published, a T of the year 5000 would refuse every T before it. `latest_ms` is the latest event time in a log.
+        """
+        reach_ms = max(
+            now_ms + _AHEAD_MS_MAX,
+            0 if published_ms is None else published_ms,
+            0 if latest_ms is None else latest_ms + 1,
+        )
+        if threshold_ms > reach_ms:
+            raise InvalidThresholdError(
+                f"T {threshold_ms} lies beyond the clock and every record in the logs: from then on each T before it would "
+                f"be refused; give one of at most {reach_ms}, in milliseconds, which takes in just as much"
+            )
 
     def _asked_at(self, now_ms: int) -> int:
         if self.threshold_ms is not None:

@@ -148,6 +148,8 @@ class CompactionScheduler:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self._slice_facts(state, shape, slices)
         ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
+        latest_ms = max((times.max_ms for times in ranges.values() if times.max_ms is not None), default=None)
+        request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, latest_ms)
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
         exact = self._exact_cut(threshold_ms) if request.cut is Cut.EXACT else None
         found = [

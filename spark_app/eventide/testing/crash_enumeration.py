@@ -114,7 +114,7 @@ class Bench:
     _commits: KnownCommits = field(default_factory=KnownCommits)
 
     def __post_init__(self) -> None:
-        self.load(Moment({}, 0))
+        self.load(Moment({}, ManualClock().time_ms))
 
     def load(self, moment: Moment) -> None:
         self.clock = ManualClock(moment.time_ms)
