@@ -1,7 +1,8 @@
 """Base files: Parquet as Hudi writes it, read and written in bounded memory.
 
-Read: a row group at a time. A file's columns become those of the table's schema, as column_resolution says. Any list form
-that Hudi's writers have used is accepted (`list.element`, `array`, `bag.array`), and INT96 timestamps.
+Read: a row group at a time, and a batch ahead of its use. A file's columns become those of the table's schema, as
+column_resolution says. Any list form that Hudi's writers have used is accepted (`list.element`, `array`, `bag.array`), and
+INT96 timestamps.
 
 Written: row groups of about 64 MB in memory, every column as parquet-avro stores it, except that lists always have three
 levels, and the footer that an index of Hudi looks for:
@@ -26,6 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro_schema import RECORD_KEY, AvroField
+from eventide_adapters.format.batches_ahead import one_ahead
 from eventide_adapters.format.bloom_filter import (
     FOOTER_KEY,
     SIMPLE,
@@ -61,7 +63,7 @@ def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Itera
     UnsupportedTableError where a column's type doesn't fit the target's.
     """
     with open_base(storage, path) as file:
-        yield from _batches(file, target, f"base file {path}")
+        yield from one_ahead(_batches(file, target, f"base file {path}"), file.metadata.num_rows)
 
 
 def read_base_and_footer(
@@ -79,7 +81,7 @@ def _footer_then_batches(
 ) -> Iterator[BaseFooter | pa.RecordBatch]:
     with open_base(storage, path) as file:
         yield BaseFooter.of(file.metadata)
-        yield from _batches(file, target, f"base file {path}")
+        yield from one_ahead(_batches(file, target, f"base file {path}"), file.metadata.num_rows)
 
 
 def _batches(file: pq.ParquetFile, target: Sequence[AvroField], place: str) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from eventide_adapters.storage.objects import PART_BYTES, UNSAFE_WRITES, Objects, StoredObject, VersionedObjects
 from eventide_adapters.storage.paths import checked_directory, checked_path
-from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
+from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
 from eventide_adapters.storage.whole_file import check_whole
 from eventide_core.errors import MissingFileError, RefusedError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
@@ -87,10 +87,15 @@ class ObjectStorage:
         if length == 0:
             self._require(path)
             return b""
-        data = self._objects.read(self._key(path), offset, length)
-        if data is None:
-            raise self._missing(path)
-        return data
+        key = self._key(path)
+
+        def read(start: int, size: int) -> bytes:
+            data = self._objects.read(key, start, size)
+            if data is None:
+                raise self._missing(path)
+            return data
+
+        return in_pieces(read, offset, length)
 
     def open_input(self, path: str) -> BinaryIO:
         size = self._require(path).size

@@ -1,9 +1,13 @@
 """Files of a storage that is reached by requests, while they are being read or written: ranges in, whole files out."""
 
 import io
+import itertools
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
+
+from eventide_core.table.read_ahead import ReadRange
 
 # A request costs a round trip whatever it brings, and most reads of a log or a Parquet footer are smaller than this.
 _READ_AHEAD_BYTES = 256 << 10
@@ -11,16 +15,53 @@ _READ_AHEAD_BYTES = 256 << 10
 # What is larger waits on the local disk.
 _MEMORY_BYTES = 32 << 20
 
+# One connection to an object store brings some 80 MB/s; S3 advises ranges of 8 to 16 MB, several at a time.
+_PIECE_BYTES = 8 << 20
+_PIECES_AT_ONCE = 8
 
-def open_ranges(size: int, read_range: Callable[[int, int], bytes]) -> BinaryIO:
-    """A seekable stream over a file of that size; `read_range` brings `length` bytes from `offset` on."""
-    return io.BufferedReader(_RangeInput(size, read_range), _READ_AHEAD_BYTES)
+
+def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
+    """That range; a large one by several requests at a time, all of which have ended when this returns or raises.
+
+    Raises what the first of its pieces raises that fails; what has not been asked for by then is not.
+    """
+    count = -(-length // _PIECE_BYTES)
+    if count <= 1:
+        return read(offset, length)
+    borders = [offset + length * place // count for place in range(count + 1)]
+    starts, sizes = borders[:-1], [end - start for start, end in itertools.pairwise(borders)]
+    with ThreadPoolExecutor(min(count, _PIECES_AT_ONCE)) as threads:
+        pieces = list(threads.map(read, starts, sizes))
+    # Behind the end of the file there is nothing, nor behind a piece that the end has cut.
+    whole = next((place for place in range(count) if len(pieces[place]) < sizes[place]), count)
+    return b"".join(pieces[: whole + 1])
+
+
+def open_ranges(size: int, read_range: ReadRange) -> BinaryIO:
+    """A seekable stream over a file of that size."""
+    return _Ranges(_RangeInput(size, read_range))
+
+
+class _Ranges(io.BufferedReader):
+    """Small reads share a request, by the buffer; a large one is a request for its own bytes and no others."""
+
+    def __init__(self, ranges: "_RangeInput") -> None:
+        super().__init__(ranges, _READ_AHEAD_BYTES)
+        self._ranges = ranges
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < _READ_AHEAD_BYTES:
+            return super().read(size)
+        # The inherited method asks twice: for all but the end, then for a buffer full from there on.
+        data = self._ranges.read_at(self.tell(), size)
+        self.seek(len(data), io.SEEK_CUR)
+        return data
 
 
 class _RangeInput(io.RawIOBase):
-    """Each read is one request."""
+    """Each read is one call of `read_range`."""
 
-    def __init__(self, size: int, read_range: Callable[[int, int], bytes]) -> None:
+    def __init__(self, size: int, read_range: ReadRange) -> None:
         self._size = size
         self._read_range = read_range
         self._position = 0
@@ -41,20 +82,20 @@ class _RangeInput(io.RawIOBase):
         self._position = start + offset
         return self._position
 
+    def read_at(self, position: int, length: int) -> bytes:
+        """That range, shorter where the file ends before; the position of the stream stays."""
+        rest = min(length, self._size - position)
+        return self._read_range(position, rest) if rest > 0 else b""
+
     def readinto(self, buffer: Any, /) -> int:
-        length = min(len(buffer), self._size - self._position)
-        if length <= 0:
-            return 0
-        data = self._read_range(self._position, length)
+        data = self.read_at(self._position, len(buffer))
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)
 
     def readall(self) -> bytes:
-        """The rest in one request, where the inherited method asks for some kilobytes at a time."""
-        if self._position >= self._size:
-            return b""
-        data = self._read_range(self._position, self._size - self._position)
+        """The rest at once, where the inherited method asks for some kilobytes at a time."""
+        data = self.read_at(self._position, self._size)
         self._position += len(data)
         return data
 

@@ -1,9 +1,13 @@
 import io
+import random
+import threading
 from typing import BinaryIO
 
 import pytest
 
-from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
+from eventide_adapters.storage import remote_streams
+from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
+from eventide_core.errors import StorageError
 
 DATA = bytes(range(256)) * 4096
 
@@ -33,9 +37,91 @@ def test_neighbouring_reads_share_a_request_and_large_ones_do_not_grow() -> None
     assert len(asked) == 1
     stream.seek(10)
     assert stream.read(700_000) == DATA[10:700_010]
-    assert len(asked) <= 3
+    assert asked[1:] == [(10, 700_000)]
     assert stream.read(2 * len(DATA)) == DATA[700_010:]
     assert stream.read() == b""
+
+
+def test_reads_in_any_order_bring_the_bytes_of_their_places() -> None:
+    _, stream = counted()
+    drawn = random.Random(0)
+    for _ in range(200):
+        start, size = (
+            drawn.randrange(len(DATA) + 10),
+            drawn.choice([0, 1, 8, 1000, 262_143, 262_144, 300_000, 2_000_000]),
+        )
+        if drawn.random() < 0.7:
+            stream.seek(start)
+        start = stream.tell()
+        assert stream.read(size) == DATA[start : start + size]
+        assert stream.tell() == max(start, min(start + size, len(DATA)))
+
+
+class Pieces:
+    """A file whose ranges are asked for by several at a time; `limit` is where it ends by now."""
+
+    def __init__(self, limit: int = len(DATA), failing: int | None = None) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self.under_way = 0
+        self._limit, self._failing = limit, failing
+        self._lock = threading.Lock()
+
+    def read(self, offset: int, length: int) -> bytes:
+        with self._lock:
+            self.asked.append((offset, length))
+            self.under_way += 1
+        try:
+            if self._failing is not None and offset <= self._failing < offset + length:
+                raise StorageError(f"the bytes from {offset} on are gone")
+            return DATA[offset : min(offset + length, self._limit)]
+        finally:
+            with self._lock:
+                self.under_way -= 1
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_streams, "_PIECE_BYTES", 1000)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize(("offset", "length"), [(0, 1000), (7, 1001), (7, 2999), (500, 20_000), (123, 54_321)])
+def test_a_large_range_is_asked_for_in_pieces_that_are_exactly_it(offset: int, length: int) -> None:
+    file = Pieces()
+    assert in_pieces(file.read, offset, length) == DATA[offset : offset + length]
+    asked = sorted(file.asked)
+    assert max(size for _, size in asked) <= 1000
+    assert [start for start, _ in asked] == [offset, *(start + size for start, size in asked)][:-1]
+    assert sum(size for _, size in asked) == length
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_several_pieces_are_under_way_at_a_time() -> None:
+    together = threading.Barrier(4, timeout=60)
+
+    def read(offset: int, length: int) -> bytes:
+        together.wait()
+        return DATA[offset : offset + length]
+
+    assert in_pieces(read, 0, 4000) == DATA[:4000]
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("limit", [0, 500, 1000, 4321])
+def test_a_range_is_cut_where_the_file_ends(limit: int) -> None:
+    assert in_pieces(Pieces(limit).read, 0, 9000) == DATA[:limit]
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_the_error_of_a_piece_is_that_of_the_read_which_leaves_nothing_under_way() -> None:
+    file = Pieces(failing=400_000)
+    stream = open_ranges(len(DATA), lambda offset, length: in_pieces(file.read, offset, length))
+    assert stream.read(300_000) == DATA[:300_000]
+    with pytest.raises(StorageError, match="are gone"):
+        stream.read(300_000)
+    assert file.under_way == 0
+    stream.seek(500_000)
+    assert stream.read(300_000) == DATA[500_000:800_000]
 
 
 def test_a_position_before_the_file_is_refused() -> None:

@@ -69,6 +69,20 @@ def test_a_file_above_one_part_is_created_in_parts_and_once(moto: S3Server, monk
     assert storage.read("file") == storage.read("copy") == data
 
 
+def test_a_large_range_comes_in_pieces_and_is_the_same(moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventide_adapters.storage.remote_streams._PIECE_BYTES", 64 << 10)
+    storage = storage_on(moto)
+    data = bytes(range(251)) * 4096
+    storage.put("file", data)
+    assert storage.read_range("file", 100, len(data)) == data[100:]
+    with storage.open_input("file") as stream:
+        stream.seek(70_001)
+        assert stream.read(600_000) == data[70_001:670_001]
+        storage.delete("file")
+        with pytest.raises(MissingFileError, match="file"):
+            stream.read(300_000)
+
+
 def test_more_entries_than_a_page_holds_are_listed(moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = storage_on(moto)
     for number in range(5):
