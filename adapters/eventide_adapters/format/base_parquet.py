@@ -16,7 +16,7 @@ levels, and the footer that an index of Hudi looks for:
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -36,6 +36,7 @@ from eventide_adapters.format.bloom_filter import (
     BloomFilterBuilder,
 )
 from eventide_adapters.format.column_resolution import check_columns, resolve_columns
+from eventide_adapters.format.few_values import as_dictionaries, check_numbers, columns_of_few_values
 from eventide_adapters.format.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.reading_limits import check_parquet, within_memory
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
@@ -56,36 +57,44 @@ _SINK_BUFFER_BYTES: Final = 64 * 1024
 _ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
-def read_base(storage: Storage, path: str, target: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
+def read_base(
+    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
+
+    Texts of the columns `may_be_few` come as dictionaries where they are of few values (few_values.py).
 
     Raises MissingFileError; CorruptBaseFileError where the file is no Parquet or a value doesn't fit its column;
     UnsupportedTableError where a column's type doesn't fit the target's.
     """
-    with open_base(storage, path) as file:
-        yield from one_ahead(_batches(file, target, f"base file {path}"), file.metadata.num_rows)
+    with open_base(storage, path, may_be_few) as file:
+        yield from one_ahead(_batches(file, target, may_be_few, f"base file {path}"), file.metadata.num_rows)
 
 
 def read_base_and_footer(
-    storage: Storage, path: str, target: Sequence[AvroField]
+    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str] = ()
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
     """The footer and the records of a file that is opened once. Raises what `read_base` raises."""
-    opened = _footer_then_batches(storage, path, target)
+    opened = _footer_then_batches(storage, path, target, may_be_few)
     footer: Any = next(opened)
     records: Any = opened
     return footer, records
 
 
 def _footer_then_batches(
-    storage: Storage, path: str, target: Sequence[AvroField]
+    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str]
 ) -> Iterator[BaseFooter | pa.RecordBatch]:
-    with open_base(storage, path) as file:
+    with open_base(storage, path, may_be_few) as file:
         yield BaseFooter.of(file.metadata)
-        yield from one_ahead(_batches(file, target, f"base file {path}"), file.metadata.num_rows)
+        yield from one_ahead(_batches(file, target, may_be_few, f"base file {path}"), file.metadata.num_rows)
 
 
-def _batches(file: pq.ParquetFile, target: Sequence[AvroField], place: str) -> Iterator[pa.RecordBatch]:
+def _batches(
+    file: pq.ParquetFile, target: Sequence[AvroField], may_be_few: Collection[str], place: str
+) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
+    few = [name for name in may_be_few if pa.types.is_dictionary(written.get(name, pa.null()))]
+    target = as_dictionaries(target, few)
     check_columns(written, target, place)
     names = [field.name for field in target if field.name in written]
     # A few rows are decoded before a thread has begun to.
@@ -94,6 +103,7 @@ def _batches(file: pq.ParquetFile, target: Sequence[AvroField], place: str) -> I
     # A row group at a time, for what was read of one stays in memory as long as its iterator.
     for group in range(file.metadata.num_row_groups):
         for batch in file.iter_batches(size, [group], names, use_threads=has_many):
+            check_numbers(batch, few, place)
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             try:
                 yield resolve_columns(columns, batch.num_rows, target, place)
@@ -250,9 +260,10 @@ class _Sink(io.RawIOBase):
 
 
 @contextmanager
-def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+def open_base(storage: Storage, path: str, may_be_few: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through.
 
+    It reads columns among `may_be_few` as dictionaries.
     Raises ResourceLimitError for one that says to hold more than a base file can.
     """
     place = f"base file {path}"
@@ -267,6 +278,11 @@ def open_base(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
                 source = pa.BufferReader(stream.read())
             file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             check_parquet(file.metadata, size, place)
+            few = columns_of_few_values(file, may_be_few)
+            if few:
+                file = pq.ParquetFile(
+                    source, metadata=file.metadata, read_dictionary=few, coerce_int96_timestamp_unit="us"
+                )
             yield file
         except (EventideError, MemoryError):
             raise

@@ -11,7 +11,7 @@ The base comes in batches, so that memory holds the logs and one batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro_schema import RECORD_KEY
+from eventide_adapters.format.few_values import in_columns, with_dictionaries
 from eventide_adapters.format.key_index import KeyIndex
 from eventide_adapters.format.log_fold import Flags, FoldedLogs
 from eventide_adapters.format.ordering_values import Numbers, common_ranks, orderings_of
@@ -64,14 +65,21 @@ class SliceMerge:
         self._index = KeyIndex(self.logs.keys)
 
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the logs."""
+        """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the logs.
+
+        Where texts of the base come as dictionaries, those of the merged slice may, all of a column or none.
+        """
         yield from self.met(base)
         yield self.inserted()
 
     def met(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """What has become of the base's rows: no other keys than the base's."""
+        columns: pa.Schema | None = None
         for batch in base:
-            yield self._meet(batch, self._index.find(batch.column(RECORD_KEY)))
+            if columns is None:
+                self.logs = replace(self.logs, rows=with_dictionaries(self.logs.rows, batch.schema))
+                columns = self.logs.rows.schema
+            yield self._meet(in_columns(batch, columns), self._index.find(batch.column(RECORD_KEY)))
 
     def inserted(self) -> pa.Table:
         """The rows of keys that the base, of which all has been met, doesn't have."""

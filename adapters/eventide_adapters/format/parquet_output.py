@@ -43,7 +43,8 @@ class ParquetOutput:
 
     def write(self, records: pa.Table) -> None:
         """Adds records, which have all columns of the table; a column may always come as a dictionary of its values."""
-        self._opened(records).write_table(records, row_group_size=ROW_GROUP_ROWS_MAX)
+        # Where two tables bring dictionaries of their own, Arrow's writer would go on without one.
+        self._opened(records).write_table(records.unify_dictionaries(), row_group_size=ROW_GROUP_ROWS_MAX)
 
     def close(self, footer: Mapping[str, str | bytes]) -> None:
         """Writes the footer with these pairs."""
@@ -75,12 +76,13 @@ class ParquetOutput:
 def repetitive_columns(records: pa.Table) -> list[str]:
     """The Parquet paths of the columns, nested ones too, that are worth a dictionary in a row group of these records."""
     count = len(records)
-    own = [name for name in records.schema.names if name not in _OF_HUDI]
+    given = [field.name for field in records.schema if pa.types.is_dictionary(field.type)]
+    own = [name for name in records.schema.names if name not in _OF_HUDI and name not in given]
     sample = records.select(own)
     if count > _SAMPLE_ROWS:
         drawn = np.random.default_rng(0)  # the same rows each time
         sample = sample.take(drawn.integers(0, count, _SAMPLE_ROWS))
-    return [name for name in records.schema.names if _OF_HUDI.get(name)] + [
+    return [name for name in records.schema.names if _OF_HUDI.get(name) or name in given] + [
         path
         for name in own
         for path, values in _leaves(name, sample.column(name).combine_chunks())

@@ -34,6 +34,7 @@ from eventide_adapters.format.base_parquet import (
 from eventide_adapters.format.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.carried_deletes import carry, contradicted
 from eventide_adapters.format.early_records import EarlyRecords
+from eventide_adapters.format.few_values import handed_on
 from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge
@@ -77,7 +78,8 @@ class ArrowSliceMerger:
         footer: BaseFooter | None = None
         base: Iterator[pa.RecordBatch] = iter(())
         if task.base_path is not None:
-            footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape)
+            few = handed_on(fields, task.shape)
+            footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(logs.is_delete)))
         output = self.storage.open_output(task.new_base_path)
         try:

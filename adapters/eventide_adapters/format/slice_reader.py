@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro_schema import AvroField, query_schema, table_fields
+from eventide_adapters.format.few_values import handed_on, in_columns
 from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge, merge_columns
@@ -60,10 +61,12 @@ class ArrowSliceReader:
     ) -> Iterator[pa.RecordBatch]:
         """The slice's records in these columns, with which it can be merged; of base rows the chosen commits' alone."""
         path = slice_read.base_path
+        is_merged_whole = slice_read.log_paths and slice_read.commit_times is None
+        few = handed_on(fields, shape) if is_merged_whole else ()
         # As Hudi's incremental readers have it: a version of another commit takes no part in the merge either.
         base = (
             _of_commits(batch, slice_read.commit_times)
-            for batch in (() if path is None else read_keyed_base(self.storage, path, fields, shape))
+            for batch in (() if path is None else read_keyed_base(self.storage, path, fields, shape, few))
         )
         if not slice_read.log_paths:
             yield from base
@@ -74,7 +77,8 @@ class ArrowSliceReader:
         )
         merge = SliceMerge(FoldedLogs.of(blocks, schema, shape), shape)
         for table in merge.batches(base):
-            yield from table.to_batches()
+            for batch in table.to_batches():
+                yield in_columns(batch, schema)
 
 
 def _known(columns: Iterable[str], names: Sequence[str]) -> list[str]:

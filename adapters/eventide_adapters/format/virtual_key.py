@@ -9,7 +9,7 @@ others (dates, decimals) it depends on the writer, and they are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,17 +23,17 @@ from eventide_core.table.record_shape import RecordShape
 
 
 def read_keyed_base(
-    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape
+    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape, may_be_few: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as `read_base` has them, each with its key where `target` asks for keys."""
-    return _keyed(read_base(storage, path, _with_key_fields(target, shape)), target, shape)
+    return _keyed(read_base(storage, path, _with_key_fields(target, shape), may_be_few), target, shape)
 
 
 def read_keyed_base_and_footer(
-    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape
+    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape, may_be_few: Collection[str] = ()
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
     """The same, and the file's footer. It is opened at once."""
-    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape))
+    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), may_be_few)
     return footer, _keyed(batches, target, shape)
 
 

@@ -6,7 +6,7 @@ count, how they are folded and merged, and what is shown is worked out anew each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +38,7 @@ class Decoded:
         # Fields are named by their identity, for to compare them takes longer than to decode a small block; so they are
         # kept, that no other one gets it.
         self._avro: dict[tuple[bytes, str, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
-        self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
+        self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
         self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
         self._deletes: dict[tuple[bytes, pa.DataType], tuple[pa.Array[Any], pa.Array[Any]]] = {}
         self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogSummary] = {}
@@ -84,10 +84,12 @@ class Decoded:
             self._deletes[key] = decode_delete_block(content, ordering, place)
         return self._deletes[key]
 
-    def _of_base(self, storage: Storage, path: str, target: _Fields, shape: RecordShape) -> _Batches:
-        key = (storage.read(path), shape, tuple(map(id, target)))
+    def _of_base(
+        self, storage: Storage, path: str, target: _Fields, shape: RecordShape, may_be_few: Collection[str]
+    ) -> _Batches:
+        key = (storage.read(path), shape, tuple(map(id, target)), frozenset(may_be_few))
         if key not in self._bases:
-            self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape)), target)
+            self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape, may_be_few)), target)
         return self._bases[key][0]
 
 
