@@ -1,6 +1,6 @@
 """How a slice's folded logs meet its base, in whole columns: the second step of core's record_order.
 
-The base comes in batches, so that memory holds the logs and one batch.
+The base comes in batches, so that memory holds the logs and a batch, and the one that is read ahead of it.
 
 1. A base row of a key without winner passes; else the winner takes its place, unless under EVENT_TIME_ORDERING the base
    row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert operations

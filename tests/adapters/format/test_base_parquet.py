@@ -310,3 +310,21 @@ def test_a_torn_page_is_corrupt_too(storage: MemoryStorage) -> None:
     storage.put(PATH, bytes(data))
     with pytest.raises(CorruptBaseFileError, match=PATH):
         read_all(storage)
+
+
+def test_a_row_group_torn_behind_a_whole_one_is_told_when_its_rows_are_asked_for(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES_MAX", 1)
+    write(storage, [rows(["a"]), rows(["b"])])
+    data = bytearray(storage.read(PATH))
+    metadata = pq.ParquetFile(io.BytesIO(data)).metadata
+    assert metadata.num_row_groups == 2
+    start = metadata.row_group(1).column(0).dictionary_page_offset
+    assert start is not None
+    data[start : start + 40] = bytes(40)
+    storage.put(PATH, bytes(data))
+    batches = read_base(storage, PATH, table_fields(SCHEMA, ("_hoodie_commit_time", "id")))
+    assert next(batches).column("id").to_pylist() == ["a"]
+    with pytest.raises(CorruptBaseFileError, match=PATH):
+        next(batches)
