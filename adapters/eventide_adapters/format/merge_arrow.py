@@ -85,6 +85,8 @@ class SliceMerge:
         """The rows of keys that the base, of which all has been met, doesn't have."""
         inserted = np.flatnonzero(~self._is_met & ~self.logs.is_delete)
         self.inserts = len(inserted)
+        if not self.inserts:  # as in most slices; to take no row of each column takes its time, too
+            return self.logs.rows.slice(0, 0)
         return self.logs.rows.take(self.logs.row_of[inserted])
 
     @property

@@ -35,6 +35,7 @@ from eventide_adapters.format.bloom_filter import DEFAULT_PARAMETERS, BloomFilte
 from eventide_adapters.format.carried_deletes import carry, contradicted
 from eventide_adapters.format.early_records import EarlyRecords
 from eventide_adapters.format.few_values import handed_on
+from eventide_adapters.format.freed_memory import keep_freed_memory
 from eventide_adapters.format.log_fold import FoldedLogs
 from eventide_adapters.format.log_records import iter_log_records
 from eventide_adapters.format.merge_arrow import SliceMerge
@@ -63,6 +64,7 @@ class ArrowSliceMerger:
         return done if done is not None else self._merge(task)
 
     def _merge(self, task: MergeTask) -> MergeResult:
+        keep_freed_memory()
         # All columns but the one that every row of the new file has alike.
         fields = [field for field in table_fields(task.shape.schema) if field.name != _FILE_NAME]
         names = [field.name for field in fields]
