@@ -125,9 +125,11 @@ class Spans(Column):
             return pa.array([], arrow)
         # Values and what lies between them by turns; Arrow sizes its copy by the last bound.
         self._bounds[-1] = len(self._buffer)
-        spans = pa.Array.from_buffers(pa.binary(), 2 * self.count, [None, _buffer(self._bounds), _buffer(self._buffer)])
+        spans = pa.Array.from_buffers(arrow, 2 * self.count, [None, _buffer(self._bounds), _buffer(self._buffer)])
         values = spans.take(np.arange(0, 2 * self.count, 2, dtype=np.int32))
-        values = values.cast(arrow)  # to string: checks that it is UTF-8
+        values.validate(full=True)  # that texts are UTF-8
+        if self._valid is None:
+            return values
         _, offsets, data = values.buffers()
         return pa.Array.from_buffers(arrow, self.count, [self.validity, offsets, data])
 
