@@ -247,7 +247,7 @@ def test_the_format_writes_reads_and_streams(tmp_path: Path, spark: SparkSession
 
     kept = seen(table.read_optimized().to_arrow())
     table.tag("then", as_of_watermark=T_MS)
-    table.compact(table.plan_compaction(before=T_MS + 10**9))
+    table.compact(table.plan_compaction(before=T_MS + 10**7))
     for option in ({"as.of.watermark": str(T_MS)}, {"as.of.tag": "then"}):
         reader = spark.read.format("eventide").options(**{"hoodie.datasource.query.type": "read_optimized", **option})
         assert seen(reader.load(path).toArrow()) == kept != seen(table.read_optimized().to_arrow())

@@ -6,13 +6,14 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 import pytest
 
-# Later than anything in the examples.
-_DATE = "2099-01-01"
+# Later than anything in the examples, and no T beyond the clock.
+_DATE = str(datetime.now(UTC).date() + timedelta(days=1))
 _TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
