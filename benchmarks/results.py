@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks.goals import goals_table
+from benchmarks.goals import goals_tables
 from benchmarks.report import Sample, table_of
 
 BEGIN: Final = "<!-- results: written by `python -m benchmarks --write` -->"
@@ -20,7 +20,7 @@ def with_results(readme: str, samples: Sequence[Sample]) -> str:
     assert after, "README.md has both marks"
     names = list(dict.fromkeys(sample.workload for sample in samples))
     tables = [table_of(f"`{name}`", [sample for sample in samples if sample.workload == name]) for name in names]
-    parts = ["", _measured_when(samples), goals_table(names, samples), *tables]
+    parts = ["", _measured_when(samples), goals_tables(names, samples), *tables]
     return before + BEGIN + "\n".join(parts) + END + after
 
 
