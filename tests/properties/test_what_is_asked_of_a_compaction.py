@@ -67,7 +67,7 @@ def test_a_t_below_the_watermark_is_refused_and_nothing_is_written(story: tuple[
 
 
 def test_a_t_beyond_the_clock_and_all_records_is_refused_and_nothing_is_written(story: tuple[Bench, Story]) -> None:
-    """Microseconds, say: published, it would refuse every T before it for ever."""
+    """A digit too many, say: published, it would refuse every T before it for ever."""
     bench, _ = story
     start = bench.moment()
     left, failure = bench.attempt(start, before(FUTURE_MS))
