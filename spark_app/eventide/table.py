@@ -1,7 +1,7 @@
 """The public face: one table, its writes, compaction by event time, its four queries, its freshness."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from eventide_core.action.verification.result import Verification
 from eventide_core.errors import NothingToDoError
 from eventide_core.ports import Engine, Progress
 from eventide_core.service.clean import CleanResult
-from eventide_core.service.run_compaction import CompactionResult
+from eventide_core.service.run_compaction import CompactionResult, Ended
 from eventide_core.service.sync import SyncResult
 from eventide_core.service.table import TableState
 from eventide_core.table.write_shape import WriteOperation
@@ -159,12 +159,32 @@ class Table(TableQueries, TableTags):
     ) -> CompactionResult:
         """Schedules and runs the plan's compaction: on a SparkSession, or in this process when omitted.
 
-        Raises NothingToDoError where nothing is to be done: `plan.idle` says so beforehand.
+        First ends what runs that died have left (`resume`); the result says what. Raises NothingToDoError where nothing is
+        to be done: `plan.idle` says so beforehand. Raises BusyError while another process runs a compaction.
         """
+        ended = self.resume(engine=engine, progress=progress)
         scheduled = self.schedule(plan, is_for_later=False)
-        if scheduled.idle is not None:
+        if scheduled.idle is None:
+            result = self.execute(scheduled.instant, engine=engine, progress=progress)
+        elif ended.resumed:
+            result = self.execute(ended.resumed[-1])  # which has completed: its answer
+        else:
             raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
-        return self.execute(scheduled.instant, engine=engine, progress=progress)
+        return replace(result, ended=ended)
+
+    def resume(self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None) -> Ended:
+        """Ends what runs of eventide that died have left, as `compact` does first: what was run, what was rolled back.
+
+        A pending compaction of eventide is run, also one that was scheduled and that nobody has begun; one that fits the
+        table no more is rolled back, and so are writes whose writers are known to be dead. Raises BusyError while a process
+        that is alive runs one.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.pending.end(progress or NoProgress())
+
+    def has_pending_runs(self) -> bool:
+        """Whether `resume` has something to do. Writes nothing."""
+        return self._application.pending.has_any()
 
     def execute(
         self, instant: str, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None

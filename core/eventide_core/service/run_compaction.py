@@ -12,7 +12,7 @@ The steps of the protocol, and what a crash after each leaves:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
@@ -40,6 +40,7 @@ from eventide_core.service.compaction_files import (
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.ownership import Ownership
 from eventide_core.service.planned_slices import is_as_planned
 from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.schedule_compaction import CompactionScheduler
@@ -55,16 +56,26 @@ PENDING_WRITE_POLL_MS = 500
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """What was pending and is no more, by requested time: compactions that were run; writes and plans rolled back."""
+
+    resumed: tuple[str, ...] = ()
+    rolled_back: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionResult:
     """A completed compaction. Counts in records and files, sizes in bytes.
 
     `sync_error` is why the catalog could not be told of it, where it was to be: the commit stands, the next sync tells it.
+    `ended` is what runs that died had left, and this one ended first.
     """
 
     instant: str
     freshness: Freshness
     metrics: Mapping[str, int]
     sync_error: EventideError | None = None
+    ended: Ended = field(default_factory=Ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,7 @@ class CompactionRunner:
     metadata: MetadataTableUpkeep
     merger: RecordMerger
     engine: Engine
+    ownership: Ownership
     lock: TableLock
     clock: Clock
     options: Options
@@ -82,15 +94,17 @@ class CompactionRunner:
     def execute(self, instant: str, progress: Progress) -> CompactionResult:
         """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
 
-        Raises InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known of the
-        commit.
+        One process at a time (service/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
+        PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.
         """
         config = self.files.config()
         found = self._pending(self.files.timeline(config), instant)
         if found is not None:
-            plan = self._start(require_ours(self.files.plan(config, instant)), found)
-            if plan is not None:
-                self._run(plan, progress)
+            plan = require_ours(self.files.plan(config, instant))
+            with self.ownership.held(found):
+                started = self._start(plan, found)
+                if started is not None:
+                    self._run(started, progress)
         return self._completed(instant)
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
