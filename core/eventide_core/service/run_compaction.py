@@ -46,6 +46,7 @@ from eventide_core.service.planning_facts import unused_instant
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
+from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
@@ -67,6 +68,7 @@ class Ended:
 class CompactionResult:
     """A completed compaction. Counts in records and files, sizes in bytes.
 
+    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was written.
     `sync_error` is why the catalog could not be told of it, where it was to be: the commit stands, the next sync tells it.
     `ended` is what runs that died had left, and this one ended first.
     """
@@ -76,6 +78,7 @@ class CompactionResult:
     metrics: Mapping[str, int]
     sync_error: EventideError | None = None
     ended: Ended = field(default_factory=Ended)
+    is_already_reached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,13 @@ class CompactionRunner:
                 if started is not None:
                     self._run(started, progress)
         return self._completed(instant)
+
+    def reached(self) -> CompactionResult:
+        """What it comes to where the published cut is all that was asked for: nothing was done."""
+        state = TableState.load(self.files)
+        instant = state.cut_instant
+        assert instant is not None
+        return CompactionResult(instant, self.freshness.now(state), _metrics(()), is_already_reached=True)
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
@@ -298,22 +308,25 @@ class CompactionRunner:
         if found is None or not found.is_completed:
             raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
         stats = state.commit(found).stats
-        bases = [stat for stat in stats if stat.log_version is None]
-        links = [stat for stat in stats if stat.log_version is not None]
-        metrics = {
-            "operations": len(bases),
-            "records_written": sum(stat.num_writes for stat in bases),
-            "records_deleted": sum(stat.num_deletes for stat in bases),
-            "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
-            "log_files_linked": len(links),
-            "carried_tombstones": sum(stat.num_deletes for stat in links),
-            "bytes_written": sum(stat.file_size_bytes for stat in bases),
-            "bytes_linked": sum(stat.file_size_bytes for stat in links),
-        }
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
-        return CompactionResult(instant, fresh, metrics)
+        return CompactionResult(instant, fresh, _metrics(stats))
 
 
 def _pending_bound(plan: CompactionPlan, table_version: int) -> str:
     """Pending writes requested before this time stand in the plan's way: on version 6 any."""
     return plan.instant if table_version >= 8 else "9"
+
+
+def _metrics(stats: Sequence[WriteStat]) -> dict[str, int]:
+    bases = [stat for stat in stats if stat.log_version is None]
+    links = [stat for stat in stats if stat.log_version is not None]
+    return {
+        "operations": len(bases),
+        "records_written": sum(stat.num_writes for stat in bases),
+        "records_deleted": sum(stat.num_deletes for stat in bases),
+        "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
+        "log_files_linked": len(links),
+        "carried_tombstones": sum(stat.num_deletes for stat in links),
+        "bytes_written": sum(stat.file_size_bytes for stat in bases),
+        "bytes_linked": sum(stat.file_size_bytes for stat in links),
+    }

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
@@ -56,13 +56,15 @@ def compact(
                 return
         console.result(_scheduled(made), made.explain(), f"scheduled at {made.instant}")
         return
-    with settings.table(table, on_spark_by_default=True) as opened:
+    with settings.table_on_demand(table) as (opened, start_engine):
         if scheduled is not None:
+            start_engine()
             result = _run(console, opened, scheduled)
         else:
-            ended = _end_pending(console, opened)
+            ended = _end_pending(console, opened, start_engine)
             made = plan_for(opened, words)
             if made.idle is None:
+                start_engine()  # before anything is written
                 made = opened.schedule(made, is_for_later=False)
             if made.idle is not None:
                 _say_idle(console, opened, made, ended)
@@ -76,8 +78,11 @@ def compact(
         click.get_current_context().exit(result.sync_error.exit_code)
 
 
-def _end_pending(console: Console, table: Table) -> Ended:
+def _end_pending(console: Console, table: Table, start_engine: Callable[[], None]) -> Ended:
     """What runs that died have left comes first."""
+    if not table.has_pending_runs():
+        return Ended()
+    start_engine()
     with _interruptible("what was pending is still pending"), console.progress() as progress:
         ended = table.resume(progress=progress)
     for instant in ended.rolled_back:
@@ -122,13 +127,19 @@ def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
         "instant": None,
         "state": "idle",
         "idle": plan.idle,
+        "already_reached": plan.is_reached,
         "resumed": list(ended.resumed),
         "rolled_back": list(ended.rolled_back),
         "watermark_ms": watermark_ms,
         "cut_ms": cut_ms,
         "metrics": {},
     }
-    console.result(document, f"nothing to do: {plan.idle}")
+    reached = (
+        "no compaction by event time yet"
+        if cut_ms is None
+        else f"watermark {moment(watermark_ms)}, cut {moment(cut_ms)}"
+    )
+    console.result(document, f"nothing to do: {plan.idle}", reached)
 
 
 def _scheduled(plan: Plan) -> dict[str, Any]:
@@ -146,6 +157,7 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
     return {
         "instant": result.instant,
         "state": "completed",
+        "already_reached": False,
         "resumed": list(result.ended.resumed),
         "rolled_back": list(result.ended.rolled_back),
         "watermark_ms": result.freshness.watermark_ms,
