@@ -10,7 +10,7 @@ up. That costs work and no data: ownership is a courtesy, and what ends an actio
 completed file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Ownership:
     liveness: Liveness
 
     @contextmanager
-    def held(self, pending: Instant) -> Iterator[None]:
+    def held(self, pending: Instant) -> Generator[None]:
         """Keeps the instant for the block. Raises BusyError while another process is at work on it."""
         instant = pending.requested_time
         is_ours = False

@@ -1,9 +1,9 @@
 """Undo a pending compaction that eventide planned: its links, copies and base files, and nothing a writer wrote.
 
 Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any more; then left-overs
-first-first, base files, markers, what another engine that ran the plan left in the metadata table, the inflight file, the
-plan itself, and last the heartbeat of whoever ran it. A crash before the plan is gone leaves one that is still pending and
-that a second rollback ends; one after it a heartbeat, which the next clean removes.
+first-first, base files, markers, what another engine that ran the plan left in the metadata table, the heartbeat of
+whoever ran it, the inflight file, and last the plan itself. A crash anywhere leaves a plan that is still pending and that a
+second rollback ends.
 """
 
 from collections.abc import Iterable
@@ -46,9 +46,9 @@ class CompactionRollback:
         deleted = self._delete(made_files(plan), lease)
         remove_markers(self.files.storage, plan)
         self.metadata.withdraw(state.config, lease, instant)
+        self.files.storage.delete(heartbeat_path(instant))
         pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
         deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
-        self.files.storage.delete(heartbeat_path(instant))
         return tuple(deleted)
 
     def _delete(self, paths: Iterable[str], lease: Lease) -> list[str]:
