@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eventide.streaming import stream_sink
+from eventide.spark.streaming import stream_sink
 from eventide.table import Table
 from eventide_core.errors import ConfigError
 
@@ -23,6 +23,6 @@ def register(spark: "SparkSession") -> None:
             "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
         )
     # Imported here: PySpark may not be there at all.
-    from eventide.datasource import register_source
+    from eventide.spark.datasource import register_source
 
     register_source(spark)

@@ -19,7 +19,7 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     session: Any = getattr(engine, "session", None)
     if session is not None:
         # Imported here: a sync works where PySpark is not installed.
-        from eventide.spark_catalog import SparkHiveCatalog, has_hive_support
+        from eventide.spark.catalog import SparkHiveCatalog, has_hive_support
 
         if has_hive_support(session):
             return SparkHiveCatalog(session, uris)

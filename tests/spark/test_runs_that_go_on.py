@@ -14,7 +14,7 @@ from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, NothingToDoError
-from eventide_core.service.outcome import Outcome, claim_outcome
+from eventide_core.service.state.outcome import Outcome, claim_outcome
 from support.command_line import content_of, run, run_json
 from support.on_disk import let_hearts_stop
 from support.small_table import LATER_MS, OPTIONS, make, rows, seen

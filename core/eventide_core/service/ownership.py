@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from eventide_core.errors import StorageError
 from eventide_core.ports import Heartbeats, TableLock
-from eventide_core.service.liveness import Liveness
+from eventide_core.service.state.liveness import Liveness
 from eventide_core.table.instant import Instant
 
 

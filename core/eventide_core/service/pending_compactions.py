@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from eventide_core.errors import InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Progress
-from eventide_core.service.rollback import Rollback
-from eventide_core.service.run_compaction import CompactionRunner, Ended
-from eventide_core.service.table_files import TableFiles
+from eventide_core.service.compaction.run import CompactionRunner, Ended
+from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.table_config import TableConfig

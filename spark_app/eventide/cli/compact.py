@@ -18,7 +18,7 @@ from eventide.moment import moment
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import EngineError, StorageError
-from eventide_core.service.run_compaction import CompactionResult, Ended
+from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.table.event_time import parse_threshold
 
 

@@ -14,8 +14,8 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.redaction import Redaction
-from eventide.cli.spark import EngineOnDemand, quiet_session
 from eventide.engine_local import LocalEngine
+from eventide.spark.session import EngineOnDemand, quiet_session
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 
@@ -106,7 +106,7 @@ class Settings:
                 if spark is None:
                     return LocalEngine()
                 # Imported here: the local engine works where PySpark is not installed.
-                from eventide.engine_spark import SparkEngine
+                from eventide.spark.engine import SparkEngine
 
                 return SparkEngine(spark)
 
