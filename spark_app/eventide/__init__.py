@@ -13,7 +13,7 @@ __all__ = ["Table", "register", "stream_sink"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Makes `format("eventide")` known to a session, for reading, writing and streams. See `datasource`.
+    """Makes `format("eventide")` known to a session, for reading, writing and streams. See `spark/datasource`.
 
     Raises ConfigError before Spark 4.1, whose data sources in Python are the first that take streams as Arrow.
     """

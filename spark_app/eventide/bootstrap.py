@@ -27,6 +27,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
+from eventide_core.service.compaction.pending import PendingCompactions
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import CompactionScheduler
 from eventide_core.service.compaction.split_judge import SplitJudge
@@ -35,8 +36,6 @@ from eventide_core.service.facts.logs import LogFactsReader
 from eventide_core.service.maintenance.archive import Archiver
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.maintenance.sync import CatalogSync
-from eventide_core.service.ownership import Ownership
-from eventide_core.service.pending_compactions import PendingCompactions
 from eventide_core.service.query.offending_records import OffendingRecordsReader
 from eventide_core.service.query.read import QueryService
 from eventide_core.service.rollback.instant import Rollback
@@ -44,6 +43,7 @@ from eventide_core.service.rollback.restore import Restorer
 from eventide_core.service.rollback.savepoint import Savepoints
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.facts import FactsReader

@@ -60,7 +60,7 @@ class Rows:
     ) -> "DataFrame":
         """A DataFrame, read by executors. Raises InvalidFilterError.
 
-        Slices without logs are read by Spark's own Parquet reader wherever it can (`spark_parquet`), and without `filter`;
+        Slices without logs are read by Spark's own Parquet reader wherever it can (`spark/parquet`), and without `filter`;
         the others by Python tasks, which read the columns asked for here: what a query selects later, they don't know.
         """
         from pyspark.sql.pandas.types import from_arrow_schema

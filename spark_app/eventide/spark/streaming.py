@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 RETRY_COUNT_DEFAULT = 3  # Hudi's defaults of these options
 RETRY_INTERVAL_MS_DEFAULT = 2000
 _QUERY_ID = "sql.streaming.queryId"
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("eventide.streaming")
 
 
 class StreamCompaction(StrEnum):

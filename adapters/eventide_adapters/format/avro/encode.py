@@ -1,4 +1,4 @@
-"""Encodes flat records as Avro, column by column: the counterpart of `avro_vectors`.
+"""Encodes flat records as Avro, column by column: the counterpart of `vectors`.
 
 1. Each column becomes pieces: the branch of its union, a varint, raw bytes. A piece is the length of each row's part, 0 for
    a null, and all parts one after another.

@@ -1,4 +1,4 @@
-"""The files of Hudi's timeline <-> values: completed commits here, compaction plans in `plan_avro`.
+"""The files of Hudi's timeline <-> values: completed commits here, compaction plans in `compaction_plan`.
 
     version 6     a completed commit is JSON
     8 and later   it is an Avro object container of HoodieCommitMetadata or HoodieReplaceCommitMetadata
@@ -76,7 +76,7 @@ class HudiMetadataCodec:
         return write_container(schema, record)
 
     def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan:
-        """The plan in `<instant>.compaction.requested`; see `plan_avro`."""
+        """The plan in `<instant>.compaction.requested`; see `compaction_plan`."""
         return decode_plan(data, path, instant)
 
     def encode_plan(self, plan: CompactionPlan) -> bytes:

@@ -35,7 +35,6 @@ from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import CompactionScheduler
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.ownership import Ownership
 from eventide_core.service.rollback.compaction_files import (
     made_files,
     marker_path,
@@ -44,6 +43,7 @@ from eventide_core.service.rollback.compaction_files import (
 )
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.commit_metadata import WriteStat
@@ -97,7 +97,7 @@ class CompactionRunner:
     def execute(self, instant: str, progress: Progress) -> CompactionResult:
         """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
 
-        One process at a time (service/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
+        One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
         PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.
         """
         config = self.files.config()

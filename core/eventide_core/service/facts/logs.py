@@ -25,8 +25,8 @@ _PORTIONS_MAX: Final = 1000  # tasks in which logs are asked: enough for many th
 class LogFactsReader:
     """Answers for the logs of one table; a log file never changes under its name, so each is asked at most once.
 
-    What the timeline tells of it (service/facts/log_stats.py) is not asked of the log. What of it is in a base already is asked of
-    the timeline each time: a commit may have merged it since.
+    What the timeline tells of it (service/facts/log_stats.py) is not asked of the log. What of it is in a base already is
+    asked of the timeline each time: a commit may have merged it since.
     """
 
     content: LogContent
