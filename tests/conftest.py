@@ -10,7 +10,7 @@ from support.reach import REACHED
 # Every Spark that a test starts does little, once: without the optimizing compiler it takes half the processor time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-pytest_plugins = ["support.judge.fixtures", "support.servers.fixtures"]
+pytest_plugins = ["support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
