@@ -18,10 +18,14 @@ from eventide_core.table.plans import LinkMode
 from golden.histories import EPOCH_MS
 from golden.readings import as_values
 from support import golden
+from support.campaign import IS_PROOF
 from support.judge import HudiJudge, hudi_rs
 from support.reach import reached
 from support.thresholds import dividing_plan
 
+pytestmark = pytest.mark.campaign
+
+NEWEST = "1.2.0"
 Read = Callable[..., pa.Table]
 Row = tuple[str, ...]
 
@@ -165,14 +169,20 @@ def is_late(row: Row, winner: Row, event_column: int) -> bool:
 def chosen(expected: golden.GoldenTable) -> list[golden.Reading]:
     """Of each judge the snapshot, read-optimized, and of time travels and increments the last but one.
 
-    Of the Hudi that wrote the table, and of hudi-rs, which takes no time to ask, also the second of these.
+    Of hudi-rs, which takes no time to ask, also the second of these, and in a proof of the Hudi that wrote the table. Of any
+    other Hudi only a proof asks more than the newest one's snapshot.
     """
     found: list[golden.Reading] = []
     for judge in sorted({reading.judge for reading in expected.readings}):
         good = [reading for reading in expected.readings if reading.judge == judge and reading.error is None]
+        if judge not in (expected.bundle, "hudi-rs") and not IS_PROOF:
+            is_newest = judge == NEWEST
+            found += [r for r in good if is_newest and r.query == "snapshot" and r.as_of is None]
+            continue
         found += [r for r in good if r.as_of is None and r.begin is None]
         for several in ([r for r in good if r.as_of is not None], [r for r in good if r.begin is not None]):
-            positions = {1, len(several) - 2} if judge in (expected.bundle, "hudi-rs") else {len(several) - 2}
+            asks_second = judge == "hudi-rs" or (judge == expected.bundle and IS_PROOF)
+            positions = {1, len(several) - 2} if asks_second else {len(several) - 2}
             found += [several[position] for position in positions if 0 <= position < len(several)]
     return found
 
