@@ -10,7 +10,7 @@ import pytest
 
 from eventide.testing.campaign import run_examples
 from eventide.testing.state_machine import Configuration
-from eventide_adapters.format import few_values
+from eventide_adapters.format.base_file import dictionary_columns as few_values
 from support.campaign import IS_REPEATED, tries
 from support.reach import reached
 
