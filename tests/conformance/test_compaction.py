@@ -25,7 +25,6 @@ from support.thresholds import dividing_plan
 
 pytestmark = pytest.mark.campaign
 
-NEWEST = "1.2.0"
 Read = Callable[..., pa.Table]
 Row = tuple[str, ...]
 
@@ -169,20 +168,20 @@ def is_late(row: Row, winner: Row, event_column: int) -> bool:
 def chosen(expected: golden.GoldenTable) -> list[golden.Reading]:
     """Of each judge the snapshot, read-optimized, and of time travels and increments the last but one.
 
-    Of hudi-rs, which takes no time to ask, also the second of these, and in a proof of the Hudi that wrote the table. Of any
-    other Hudi only a proof asks more than the newest one's snapshot.
+    Of the Hudi that wrote the table, and of hudi-rs, which takes no time to ask, also the second of these. Outside a proof
+    only hudi-rs is asked all that, the Hudi that wrote the table for its snapshot and one increment, and no other Hudi.
     """
     found: list[golden.Reading] = []
     for judge in sorted({reading.judge for reading in expected.readings}):
         good = [reading for reading in expected.readings if reading.judge == judge and reading.error is None]
-        if judge not in (expected.bundle, "hudi-rs") and not IS_PROOF:
-            is_newest = judge == NEWEST
-            found += [r for r in good if is_newest and r.query == "snapshot" and r.as_of is None]
+        if judge != "hudi-rs" and not IS_PROOF:
+            if judge == expected.bundle:
+                found += [r for r in good if r.query == "snapshot" and r.as_of is None]
+                found += [r for r in good if r.begin is not None][-2:-1]
             continue
         found += [r for r in good if r.as_of is None and r.begin is None]
         for several in ([r for r in good if r.as_of is not None], [r for r in good if r.begin is not None]):
-            asks_second = judge == "hudi-rs" or (judge == expected.bundle and IS_PROOF)
-            positions = {1, len(several) - 2} if asks_second else {len(several) - 2}
+            positions = {1, len(several) - 2} if judge in (expected.bundle, "hudi-rs") else {len(several) - 2}
             found += [several[position] for position in positions if 0 <= position < len(several)]
     return found
 

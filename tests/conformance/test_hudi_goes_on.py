@@ -47,7 +47,7 @@ def opened(path: Path, options: dict[str, str]) -> Table:
         pytest.param("v6_111_avro_bucket", "copy", "1.1.1", marks=PROOF),
         pytest.param("v6_archived", "copy", "0.15.0", marks=PROOF),
         pytest.param("v8_event_bucket", "copy", "1.1.1", marks=PROOF),
-        ("v8_commit_no_deletes", "prefix", "1.1.1"),
+        pytest.param("v8_commit_no_deletes", "prefix", "1.1.1", marks=PROOF),
         pytest.param("v9_archived", "copy", "1.1.1", marks=PROOF),
         ("v9_no_deletes", "prefix", "1.1.1"),
         ("v9_event_bucket", "copy", "1.1.1"),
@@ -83,7 +83,7 @@ def test_hudi_writes_compacts_and_cleans_a_compacted_table(
     assert snapshots(judge, path) == everything
 
 
-@pytest.mark.parametrize("crash_at", [None, pytest.param(2, marks=PROOF), 5])
+@pytest.mark.parametrize("crash_at", [pytest.param(None, marks=PROOF), pytest.param(2, marks=PROOF), 5])
 @pytest.mark.parametrize(
     ("name", "mode", "bundle"),
     [("v6_no_deletes", "copy", "0.15.0"), ("v9_event_bucket", "copy", "1.1.1"), ("v9_no_deletes", "prefix", "1.1.1")],
