@@ -5,7 +5,6 @@ Where a kill strikes is drawn from the number of the kill; what the rows must be
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from pathlib import Path
@@ -17,14 +16,16 @@ import pytest
 from eventide import Table
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.table.file_name import BaseFileName, LogFileName
+from support.campaign import tries
 from support.command_line import run_json
 from support.killed import run_until_killed
 from support.reach import reached
 from support.small_table import OPTIONS, SERVE, make, rows, seen
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
-KILLS = CAMPAIGN  # of each verb on each table version
-KILLS_OF_COMPACT = 25 * CAMPAIGN  # on each of the two table versions
+pytestmark = pytest.mark.slow
+
+KILLS = tries(test=1, proof=1)  # of each verb on each table version
+KILLS_OF_COMPACT = tries(test=12, proof=25)  # on each of the two table versions
 KEYS = 8
 # As long as a dead process of another machine is taken to be alive: one of this machine is known to be dead at once.
 SLOW_HEARTS = ("--option", f"{HEARTBEAT_INTERVAL_MS}=600000")
