@@ -185,6 +185,7 @@ def test_a_killed_clean_takes_nothing_that_is_needed_and_the_next_ends_it(pipeli
     reached("kills of clean", killed)
 
 
+@pytest.mark.campaign
 def test_a_compact_that_is_killed_again_and_again_is_ended_by_the_same_command(pipeline: Pipeline) -> None:
     """What a cron job of `compact` alone does: nobody looks at the table between two runs."""
     killed = left_pending = 0
