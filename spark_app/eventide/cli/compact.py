@@ -8,7 +8,7 @@ from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.plan import plan_for, plan_options
 from eventide.cli.settings import Settings, common_options
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.service.compaction.run import CompactionResult
@@ -110,5 +110,8 @@ def _told(result: CompactionResult) -> tuple[str, str]:
         f"{metrics['log_files_linked']} left-over files made, "
         f"{metrics['records_written']} records and {metrics['bytes_written']} bytes written"
     )
-    reached = f"watermark {moment(fresh.watermark_ms)}, cut {moment(fresh.cut_ms)}, {fresh.late_records} late records"
+    reached = (
+        f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
+        f"{fresh.late_records} late records"
+    )
     return done, reached

@@ -52,7 +52,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
+from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
 
@@ -151,7 +151,7 @@ class CompactionScheduler:
         latest_ms = max((times.max_ms for times in ranges.values() if times.max_ms is not None), default=None)
         request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, latest_ms)
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
-        exact = self._exact_cut(threshold_ms) if request.cut is Cut.EXACT else None
+        exact = self._exact_cut(threshold_ms) if request.cut is CutMode.EXACT else None
         found = [
             s for s in (select(fact, by_event_time, now, state.timeline, exact) for fact in facts) if s is not None
         ]
@@ -165,12 +165,12 @@ class CompactionScheduler:
             and is_time(shape.schema, event_time_field),
         )
         blocks = state.blocks()
-        selections = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        selections = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
         doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
         self.facts.check((found.log_files for found in doubtful), blocks)
         cut_ms = publishable_cut(
             threshold_ms,
-            [fact.waiting for left_out in by_group.values() for fact in left_out.facts.logs],
+            [fact.uncompacted for left_out in by_group.values() for fact in left_out.facts.logs],
             published_ms,
         )
         if by_group:
@@ -179,7 +179,7 @@ class CompactionScheduler:
             selections, link_choice_facts(state, self.files.storage, self.options, request.link_choice, now)
         )
         check_pending_writes(state.timeline, link.instant)
-        emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
+        emptied = {s.facts.file_slice.file_group for s in selections if not s.left_overs}
         terms = PlanTerms(
             cut_ms,
             request.cut,
@@ -189,7 +189,7 @@ class CompactionScheduler:
             _partitions_with_logs(slices, emptied),
         )
         plan = plan_compaction(selections, link, terms)
-        left = _left_waiting(facts, selections)
+        left = _left_uncompacted(facts, selections)
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
         untouched = len(slices) - len(selections)
         is_aligned = request.alignment is not None
@@ -205,7 +205,7 @@ class CompactionScheduler:
         self.facts.check((found.log_files for found in chosen), state.blocks())
         check_pending_writes(state.timeline, now)
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
-        terms = PlanTerms(None, Cut.FILE, None, state.schema, state.config.version, with_logs)
+        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, now, terms, reason=f"{strategy} takes the whole slice")
         predicted = self.freshness.after(state, plan)
         return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
@@ -233,14 +233,14 @@ class CompactionScheduler:
         return [SliceFacts(s, tuple(facts[log.path] for log in s.log_files)) for s in slices]
 
 
-def _left_waiting(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
+def _left_uncompacted(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
     """The ranges of what will still be in no base file."""
     compacted = {fact.log.path for s in selections for fact in s.compacted}
     until = {fact.log.path: s.exact_ms for s in selections for fact in s.early}
     found: list[EventTimeRange] = []
     for fact in (fact for of_slice in facts for fact in of_slice.logs if fact.log.path not in compacted):
         merged_until = until.get(fact.log.path)
-        found.append(fact.waiting if merged_until is None else fact.waiting.since(merged_until))
+        found.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
     return found
 
 
