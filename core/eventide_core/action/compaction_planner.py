@@ -91,15 +91,20 @@ def _operation(selection: Selection, link: LinkDecision, terms: PlanTerms, token
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
+    # A plan without links names no log above its base, those of the new slice neither.
+    kept = selection.left_over if link.mode is LinkMode.PREFIX else selection.remaining
+    above = {fact.log.path for fact in selection.above} if terms.table_version >= 8 else set[str]()
     early = {fact.log.path for fact in selection.early}
     remaining = tuple(
         LeftOver(
             _planned(fact),
-            _left_over_name(fact.log, number, link, terms.table_version, has_carried),
+            None
+            if fact.log.path in above
+            else _left_over_name(fact.log, number, link, terms.table_version, has_carried),
             selection.exact_ms if fact.log.path in early else None,
             fact.delete_count,
         )
-        for number, fact in enumerate(selection.remaining)
+        for number, fact in enumerate(kept)
     )
     carried = None
     if has_carried:

@@ -5,6 +5,7 @@ A crash before it leaves nothing; after it a pending plan, which any engine may 
 """
 
 from collections.abc import Container, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
@@ -15,7 +16,6 @@ from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStr
 from eventide_core.action.compaction_trigger import (
     Due,
     Trigger,
-    check_pending_writes,
     check_trigger,
     due,
     trigger_rule,
@@ -23,6 +23,7 @@ from eventide_core.action.compaction_trigger import (
 from eventide_core.action.freshness import freshness, publishable_cut
 from eventide_core.action.link_choice import choose_link
 from eventide_core.action.offending_logs import offending_logs
+from eventide_core.action.quiet_moment import gap_now, no_quiet_moment, quiet_moment
 from eventide_core.action.slice_selection import (
     ExactCut,
     ReaderRules,
@@ -39,8 +40,10 @@ from eventide_core.service.event_time_field import are_stats_proof, event_time_f
 from eventide_core.service.freshness import FreshnessReader
 from eventide_core.service.log_facts import LogFactsReader
 from eventide_core.service.metadata_table import MetadataTableUpkeep
+from eventide_core.service.planned_slices import is_in_new_slice
 from eventide_core.service.planning_facts import (
     backdated_compactions,
+    backdating_facts,
     is_base_file_index,
     link_choice_facts,
     unused_instant,
@@ -57,6 +60,8 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
 
 MAX_LEFT_OVERS_DEFAULT = 30
+PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
+QUIET_POLL_MS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +76,50 @@ class CompactionScheduler:
     options: Options
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
-        """A dry run: what `schedule` would plan now. Writes nothing."""
-        return self._draft(TableState.load(self.files), request)
+        """A dry run: what `schedule` would plan, and what that has to wait for. Writes nothing."""
+        state = TableState.load(self.files)
+        draft = self._draft(state, request)
+        try:
+            check_trigger(state.timeline)
+        except BusyError as busy:
+            return replace(draft, waits_for=str(busy))
+        return draft
 
     def schedule(self, request: CompactionRequest, *, is_for_later: bool = False) -> DraftPlan:
         """Plans, and puts the plan on the timeline; a draft that says why it is idle is not put there.
 
         `is_for_later`: the plan is not executed at once, and so must be one that Hudi can run, too.
-        Raises BusyError where something pending excludes a plan, or another scheduler was faster.
+        Waits, as long as configured, where open writes leave no moment to plan at. Raises BusyError when that is over, where
+        something else that is pending excludes a plan, or where another scheduler was faster.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
             raise RefusedError(
                 f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
             )
-        before = TableState.load(self.files)
-        # Warms the facts of the logs, so that the lock is held for a short time.
-        draft = replace(self._draft(before, request), is_for_later=is_for_later)
-        if draft.idle is not None:
-            return draft
-        with self.lock.acquire() as lease:
+        limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        begin_ms = self.clock.now_ms()
+        while True:
+            # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
+            for has_lock in (False, True):
+                draft = self._attempt(request, has_lock=has_lock, is_for_later=is_for_later)
+                if draft.idle is not None or draft.waits_for is not None:
+                    break
+            if draft.idle is not None or draft.waits_for is None:
+                return draft
+            waited_ms = self.clock.now_ms() - begin_ms
+            if waited_ms >= limit_ms:
+                raise BusyError(
+                    f"{draft.waits_for}; gave up after {waited_ms} ms: try again, or roll back a write whose writer is dead"
+                )
+            self.clock.sleep(QUIET_POLL_MS)
+
+    def _attempt(self, request: CompactionRequest, *, has_lock: bool, is_for_later: bool) -> DraftPlan:
+        """A draft of the table as it is; with the lock it is put on the timeline, unless it is idle or has to wait."""
+        with self.lock.acquire() if has_lock else nullcontext() as lease:
             state = TableState.load(self.files)
+            check_trigger(state.timeline)
             draft = replace(self._draft(state, request), is_for_later=is_for_later)
-            if draft.idle is not None:
+            if lease is None or draft.idle is not None or draft.waits_for is not None:
                 return draft
             path = f"{state.config.timeline_path}/{draft.plan.instant}.compaction.requested"
             lease.check()
@@ -108,7 +135,10 @@ class CompactionScheduler:
         """
         groups = {(op.partition, op.file_id) for op in plan.operations}
         slices = [
-            replace(found, log_files=tuple(log for log in found.log_files if log.name.instant != plan.instant))
+            replace(
+                found,
+                log_files=tuple(log for log in found.log_files if not is_in_new_slice(state, plan.instant, log)),
+            )
             for found in state.view.latest_slices()
             if found.file_group in groups
         ]
@@ -126,34 +156,37 @@ class CompactionScheduler:
             terms,
             reason="a write changed the slice after it was planned",
             fallback=FallbackReason.CHANGED_AFTER_PLANNING,
-            attempt=1 + max((_attempt(op.new_base_name) for op in plan.operations), default=0),
+            attempt=1 + max((_attempt_of(op.new_base_name) for op in plan.operations), default=0),
         )
 
     def _draft(self, state: TableState, request: CompactionRequest) -> DraftPlan:
-        check_trigger(state.timeline)
-        self.options.choice(
-            keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE
-        )  # a bad value is said before anything is written
+        # A bad value is said before anything is written.
+        self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
         notes = self.metadata.check(state.config, RowChange.NONE)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
+        back = backdating_facts(state, self.options, now)
+        quiet = quiet_moment(back) if state.config.slices_by_completion_time else gap_now(back)
+        waits_for = None if quiet.instant is not None else no_quiet_moment(quiet)
+        moment = quiet.instant or now
         is_due = None if request.is_for_t else self._due(state, strategy, now)
         if not strategy.is_by_event_time:
             request.check_strategy(str(strategy))
-            return self._whole_slices(state, strategy, now, is_due, notes)
+            draft = self._whole_slices(state, strategy, moment, is_due, notes)
+            return replace(draft, beside=quiet.beside, waits_for=waits_for)
         published_ms = state.cut_ms
         threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
         slices = [s for s in state.view.latest_slices() if s.log_files]
-        facts = self._slice_facts(state, shape, slices)
+        facts = self._slice_facts(state, shape, slices, moment)
         ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
         latest_ms = max((times.max_ms for times in ranges.values() if times.max_ms is not None), default=None)
         request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, latest_ms)
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
         exact = self._exact_cut(threshold_ms) if request.cut is Cut.EXACT else None
         found = [
-            s for s in (select(fact, by_event_time, now, state.timeline, exact) for fact in facts) if s is not None
+            s for s in (select(fact, by_event_time, moment, state.timeline, exact) for fact in facts) if s is not None
         ]
         by_group = {selection.facts.file_slice.file_group: selection for selection in found}
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
@@ -165,20 +198,24 @@ class CompactionScheduler:
             and is_time(shape.schema, event_time_field),
         )
         blocks = state.blocks()
-        selections = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        judged = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        selections = [selection for selection in judged if not selection.has_to_wait]
+        waiting = [selection for selection in judged if selection.has_to_wait]
         doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
         self.facts.check((found.log_files for found in doubtful), blocks)
         cut_ms = publishable_cut(
             threshold_ms,
-            [fact.waiting for left_out in by_group.values() for fact in left_out.facts.logs],
+            [fact.waiting for left_out in (*by_group.values(), *waiting) for fact in left_out.facts.below],
             published_ms,
         )
         if by_group:
-            notes += (_held_back(strategy, len(by_group), cut_ms, published_ms),)
-        link = choose_link(
-            selections, link_choice_facts(state, self.files.storage, self.options, request.link_choice, now)
-        )
-        check_pending_writes(state.timeline, link.instant)
+            notes += (_held_back(f"{strategy} leaves out {len(by_group)} slices", cut_ms, published_ms),)
+        if waiting:
+            why = f"{len(waiting)} slices have to wait for a quiet moment after {quiet.beside[-1].requested_time}"
+            notes += (_held_back(why, cut_ms, published_ms),)
+            waits_for = waits_for if waits_for is not None or selections else why
+        facts_of_link = link_choice_facts(state, self.files.storage, self.options, request.link_choice, moment, back)
+        link = choose_link(selections, facts_of_link)
         emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
         terms = PlanTerms(
             cut_ms,
@@ -191,22 +228,34 @@ class CompactionScheduler:
         plan = plan_compaction(selections, link, terms)
         left = _left_waiting(facts, selections)
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
-        untouched = len(slices) - len(selections)
-        is_aligned = request.alignment is not None
-        offending = () if exact is None else offending_logs(facts, threshold_ms, self.clock.now_ms())
-        return DraftPlan(plan, str(strategy), is_due, predicted, untouched, notes, published_ms, is_aligned, offending)
+        return DraftPlan(
+            plan,
+            str(strategy),
+            is_due,
+            predicted,
+            len(slices) - len(selections),
+            notes,
+            published_ms,
+            is_aligned=request.alignment is not None,
+            offending=() if exact is None else offending_logs(facts, threshold_ms, self.clock.now_ms()),
+            beside=quiet.beside,
+            waits_for=waits_for,
+        )
 
     def _whole_slices(
-        self, state: TableState, strategy: ChosenStrategy, now: str, is_due: Due | None, notes: tuple[str, ...]
+        self, state: TableState, strategy: ChosenStrategy, moment: str, is_due: Due | None, notes: tuple[str, ...]
     ) -> DraftPlan:
-        """The draft of a strategy that knows no event time: no cut is published, the one that is stays true."""
+        """The draft of a strategy that knows no event time: no cut is published, the one that is stays true.
+
+        A slice that was written to after the moment waits: nobody judges what of it may be merged without the rest.
+        """
         slices = [s for s in state.view.latest_slices() if s.log_files]
-        chosen = strategy.choose(_partitions(state), slices)
+        below = [s for s in slices if not any(is_in_new_slice(state, moment, log) for log in s.log_files)]
+        chosen = strategy.choose(_partitions(state), below)
         self.facts.check((found.log_files for found in chosen), state.blocks())
-        check_pending_writes(state.timeline, now)
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
         terms = PlanTerms(None, Cut.FILE, None, state.schema, state.config.version, with_logs)
-        plan = plan_whole_slices(chosen, now, terms, reason=f"{strategy} takes the whole slice")
+        plan = plan_whole_slices(chosen, moment, terms, reason=f"{strategy} takes the whole slice")
         predicted = self.freshness.after(state, plan)
         return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
 
@@ -222,7 +271,9 @@ class CompactionScheduler:
         local_ms = self.clock.now_ms() + self.clock.local_offset_ms()
         return datetime.fromtimestamp(local_ms // 1000, UTC).date()
 
-    def _slice_facts(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> list[SliceFacts]:
+    def _slice_facts(
+        self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice], moment: str
+    ) -> list[SliceFacts]:
         assert shape.event_time_field is not None
         facts = self.facts.read(
             state,
@@ -230,7 +281,14 @@ class CompactionScheduler:
             [log for s in slices for log in s.log_files],
             are_stats_proof=are_stats_proof(shape.schema, shape.event_time_field, self.options),
         )
-        return [SliceFacts(s, tuple(facts[log.path] for log in s.log_files)) for s in slices]
+        return [
+            SliceFacts(
+                s,
+                tuple(facts[log.path] for log in s.log_files),
+                above=sum(is_in_new_slice(state, moment, log) for log in s.log_files),
+            )
+            for s in slices
+        ]
 
 
 def _left_waiting(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
@@ -253,13 +311,13 @@ def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGr
     return tuple(sorted({found.partition for found in slices if found.file_group not in emptied}))
 
 
-def _held_back(strategy: ChosenStrategy, left_out: int, cut_ms: int | None, published_ms: int | None) -> str:
-    told = f"{strategy} leaves out {left_out} slices with records before T"
+def _held_back(why: str, cut_ms: int | None, published_ms: int | None) -> str:
+    told = f"{why} with records before T"
     if cut_ms is not None:
         return f"{told}: the cut goes no further than {cut_ms}"
     return f"{told}: no cut is published" + ("" if published_ms is None else f", {published_ms} stays")
 
 
-def _attempt(base_name: str) -> int:
+def _attempt_of(base_name: str) -> int:
     name = BaseFileName.parse(base_name)
     return 0 if name is None else int(name.write_token.split("-")[1])

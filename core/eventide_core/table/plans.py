@@ -63,6 +63,9 @@ class PlannedLog:
 class LeftOver:
     """A log that stays; `linked_name` is its name in the new slice, None where it needs none.
 
+    It needs none where the new base is back-dated below it (link mode prefix), or where it completed after the compaction's
+    instant and so belongs to the new slice (version 8 and later); such logs come after those with names.
+
     `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
     `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
     """
@@ -150,7 +153,7 @@ class CompactionPlan:
         """Bytes that links cost: none where names are enough."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log.size for op in self.operations for left in op.remaining)
+        return sum(left.log.size for op in self.operations for left in op.remaining if left.linked_name is not None)
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:
