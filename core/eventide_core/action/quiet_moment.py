@@ -31,6 +31,10 @@ from eventide_core.table.timeline import Timeline
 
 _NEVER = "9" * 20
 _NAMED_WRITES = 5
+_NO_GAP = (
+    "table version 6 is planned in a gap between writes; beside open ones only where eventide.table.exclusive=true declares "
+    "that no other engine runs its plans"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,23 @@ def gap_now(facts: BackdatingFacts) -> QuietMoment:
     pending = facts.timeline.pending_writes
     if not pending:
         return QuietMoment(facts.now, is_now=True)
-    return QuietMoment(None, why_not="table version 6 is planned only in a gap between writes", beside=pending)
+    return QuietMoment(None, why_not=_NO_GAP, beside=pending)
+
+
+def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
+    """Version 6, where no gap comes: before the oldest open write. Its logs, and those of what came since, are left over.
+
+    Only where no other engine runs plans of the table: one that runs the plan as it was first made passes over what the open
+    writes have yet to add to the old slices.
+    """
+    pending = facts.timeline.pending_writes
+    bound = min((write.requested_time for write in pending), default=None)
+    before = max((time for time in facts.used_times if bound is not None and time < bound), default=None)
+    if bound is None or before is None:
+        return gap_now(facts)
+    instant = next_instant_time(before)
+    why_not = "it was requested right after another instant" if instant >= bound else why_not_at(instant, facts)
+    return QuietMoment(None if why_not else instant, why_not=why_not, beside=pending)
 
 
 def no_quiet_moment(quiet: QuietMoment) -> str:

@@ -185,7 +185,7 @@ class CompactionRunner:
                     )
                 if state.config.slices_by_completion_time:
                     return self._withdraw(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
-                plan = self.scheduler.replan_in_full(state, plan)
+                plan = self.scheduler.replan(state, plan)
                 requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
                 lease.check()
                 self.files.storage.put(

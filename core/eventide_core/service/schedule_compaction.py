@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_planner import PlanTerms, plan_compaction, plan_whole_slices
+from eventide_core.action.compaction_planner import (
+    PlanTerms,
+    partial_slice,
+    plan_compaction,
+    plan_whole_slices,
+    whole_slice,
+)
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
 from eventide_core.action.compaction_trigger import (
@@ -21,11 +27,19 @@ from eventide_core.action.compaction_trigger import (
     trigger_rule,
 )
 from eventide_core.action.freshness import freshness, publishable_cut
-from eventide_core.action.link_choice import choose_link
+from eventide_core.action.link_choice import LinkDecision, choose_link
 from eventide_core.action.offending_logs import offending_logs
-from eventide_core.action.quiet_moment import gap_now, no_quiet_moment, quiet_moment
+from eventide_core.action.quiet_moment import (
+    BackdatingFacts,
+    QuietMoment,
+    before_open_writes,
+    gap_now,
+    no_quiet_moment,
+    quiet_moment,
+)
 from eventide_core.action.slice_selection import (
     ExactCut,
+    LogFacts,
     ReaderRules,
     Selection,
     SliceFacts,
@@ -52,16 +66,19 @@ from eventide_core.service.split_judge import SplitJudge
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
+from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason, PlannedOperation
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
 
 MAX_LEFT_OVERS_DEFAULT = 30
 PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
 QUIET_POLL_MS = 200
+GAP_POLL_MS = 5
+_CHANGED = "a write changed the slice after it was planned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +96,14 @@ class CompactionScheduler:
         """A dry run: what `schedule` would plan, and what that has to wait for. Writes nothing."""
         state = TableState.load(self.files)
         draft = self._draft(state, request)
+        alone = tuple(
+            f"the open write at {write.requested_time} keeps no heartbeat: its writer expects to be the only one; it shares "
+            "the table with hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and "
+            "hoodie.cleaner.policy.failed.writes=LAZY"
+            for write in state.timeline.pending_writes
+            if self.files.storage.stat(heartbeat_path(write.requested_time)) is None
+        )
+        draft = replace(draft, notes=(*draft.notes, *alone))
         try:
             check_trigger(state.timeline)
         except BusyError as busy:
@@ -98,75 +123,113 @@ class CompactionScheduler:
             )
         limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
         begin_ms = self.clock.now_ms()
+        is_gap_needed = True
         while True:
             # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
             for has_lock in (False, True):
-                draft = self._attempt(request, has_lock=has_lock, is_for_later=is_for_later)
+                draft = self._attempt(
+                    request, has_lock=has_lock, is_for_later=is_for_later, is_gap_needed=is_gap_needed
+                )
                 if draft.idle is not None or draft.waits_for is not None:
                     break
             if draft.idle is not None or draft.waits_for is None:
                 return draft
             waited_ms = self.clock.now_ms() - begin_ms
-            if waited_ms >= limit_ms:
+            if waited_ms < limit_ms:
+                self._wait(begin_ms + limit_ms)
+            elif is_gap_needed:
+                is_gap_needed = False
+            else:
                 raise BusyError(
                     f"{draft.waits_for}; gave up after {waited_ms} ms: try again, or roll back a write whose writer is dead"
                 )
-            self.clock.sleep(QUIET_POLL_MS)
 
-    def _attempt(self, request: CompactionRequest, *, has_lock: bool, is_for_later: bool) -> DraftPlan:
+    def _wait(self, until_ms: int) -> None:
+        """Until it is worth to look at the table again: on version 6 until no write is pending, which may be short."""
+        config = self.files.config()
+        if config.slices_by_completion_time:
+            self.clock.sleep(QUIET_POLL_MS)
+            return
+        while self.files.timeline(config).pending_writes and self.clock.now_ms() < until_ms:
+            self.clock.sleep(GAP_POLL_MS)
+
+    def _attempt(
+        self, request: CompactionRequest, *, has_lock: bool, is_for_later: bool, is_gap_needed: bool
+    ) -> DraftPlan:
         """A draft of the table as it is; with the lock it is put on the timeline, unless it is idle or has to wait."""
         with self.lock.acquire() if has_lock else nullcontext() as lease:
             state = TableState.load(self.files)
             check_trigger(state.timeline)
-            draft = replace(self._draft(state, request), is_for_later=is_for_later)
+            draft = replace(self._draft(state, request, is_gap_needed=is_gap_needed), is_for_later=is_for_later)
             if lease is None or draft.idle is not None or draft.waits_for is not None:
                 return draft
             path = f"{state.config.timeline_path}/{draft.plan.instant}.compaction.requested"
+            data = self.files.codec.encode_plan(draft.plan)
             lease.check()
-            if not self.files.storage.put_if_absent(path, self.files.codec.encode_plan(draft.plan)):
+            if not state.config.slices_by_completion_time and self.files.timeline(state.config) != state.timeline:
+                # A writer who shares no lock has come; its log would be in a slice of a plan that doesn't know it.
+                return replace(draft, waits_for="a write began while the plan was made")
+            if not self.files.storage.put_if_absent(path, data):
                 raise BusyError(f"another plan took the instant {draft.plan.instant}; try again")
             return draft
 
-    def replan_in_full(self, state: TableState, plan: CompactionPlan) -> CompactionPlan:
-        """The plan for the same instant with every slice compacted in full, as it now is (protocol.md step 2).
+    def replan(self, state: TableState, plan: CompactionPlan) -> CompactionPlan:
+        """The plan for the same instant over the slices as they now are (version 6, protocol.md step 2).
 
         It takes the place of a plan that is already visible and may not be withdrawn: a writer may have appended to the
-        slice that the plan begins.
+        slice that the plan begins. What writers who had not seen the plan have added to an old slice since is left over:
+        its instants are later than the plan's. Where a reader would see that, the slice is compacted in full.
         """
-        groups = {(op.partition, op.file_id) for op in plan.operations}
-        slices = [
-            replace(
+        attempt = 1 + max((_attempt_of(op.new_base_name) for op in plan.operations), default=0)
+        slices = {found.file_group: found for found in state.view.latest_slices()}
+        operations: list[PlannedOperation] = []
+        for number, op in enumerate(plan.operations):
+            found = slices.get((op.partition, op.file_id))
+            if found is None:
+                continue
+            old = replace(
                 found,
                 log_files=tuple(log for log in found.log_files if not is_in_new_slice(state, plan.instant, log)),
             )
-            for found in state.view.latest_slices()
-            if found.file_group in groups
-        ]
-        terms = PlanTerms(
-            plan.cut_ms,
-            plan.cut,
-            plan.event_time_field,
-            state.schema,
-            state.config.version,
-            plan.partitions_with_logs,
-        )
-        return plan_whole_slices(
-            slices,
-            plan.instant,
-            terms,
-            reason="a write changed the slice after it was planned",
-            fallback=FallbackReason.CHANGED_AFTER_PLANNING,
-            attempt=1 + max((_attempt_of(op.new_base_name) for op in plan.operations), default=0),
-        )
+            token = f"{number}-{attempt}-0"
+            selection = self._grown(state, plan, op, old)
+            if selection is None:
+                operations.append(
+                    whole_slice(old, plan.instant, token, _CHANGED, FallbackReason.CHANGED_AFTER_PLANNING)
+                )
+            else:
+                link = LinkDecision(plan.link_mode, plan.instant, plan.link_reason)
+                operations.append(partial_slice(selection, link, state.config.version, token))
+        return replace(plan, operations=tuple(operations))
 
-    def _draft(self, state: TableState, request: CompactionRequest) -> DraftPlan:
+    def _grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:
+        """The operation's split with the slice's new logs left over; None where it has to be compacted in full."""
+        planned = [log.path for log in (*op.compacted, *(left.log for left in op.remaining))]
+        paths = [log.path for log in old.log_files]
+        if paths[: len(planned)] != planned or old.base_instant != op.base_instant or plan.event_time_field is None:
+            return None
+        shape = state.shape(plan.event_time_field)
+        (facts,) = self._slice_facts(state, shape, [old], plan.instant)
+        facts = replace(facts, above=max(facts.above, len(paths) - len(planned)))
+        doubtful = any(fact.taken_back or fact.has_merged_block for fact in facts.logs[len(facts.below) :])
+        completed = state.blocks()
+        if doubtful or not all(completed.accepts(instant) for fact in facts.logs for instant in fact.instants):
+            return None
+        exact_ms = plan.cut_ms if plan.cut is Cut.EXACT else None
+        selection = Selection(facts, len(op.compacted), op.fallback, op.reason, exact_ms)
+        slices = [s for s in state.view.latest_slices() if s.log_files]
+        rules = self._reader_rules(state, shape, slices)
+        (settled,) = self.splits.settled([selection], rules, shape, completed)
+        return None if settled.has_to_wait else settled
+
+    def _draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         # A bad value is said before anything is written.
         self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
         notes = self.metadata.check(state.config, RowChange.NONE)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
         back = backdating_facts(state, self.options, now)
-        quiet = quiet_moment(back) if state.config.slices_by_completion_time else gap_now(back)
+        quiet = self._moment(state, back, is_gap_needed=is_gap_needed)
         waits_for = None if quiet.instant is not None else no_quiet_moment(quiet)
         moment = quiet.instant or now
         is_due = None if request.is_for_t else self._due(state, strategy, now)
@@ -190,13 +253,7 @@ class CompactionScheduler:
         ]
         by_group = {selection.facts.file_slice.file_group: selection for selection in found}
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
-        rules = ReaderRules(
-            state.config.merge_rule,
-            state.config.reader_rules,
-            is_base_file_index(slices, self.options),
-            orders_by_event_time=shape.ordering_fields == (event_time_field,)
-            and is_time(shape.schema, event_time_field),
-        )
+        rules = self._reader_rules(state, shape, slices)
         blocks = state.blocks()
         judged = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
         selections = [selection for selection in judged if not selection.has_to_wait]
@@ -205,7 +262,10 @@ class CompactionScheduler:
         self.facts.check((found.log_files for found in doubtful), blocks)
         cut_ms = publishable_cut(
             threshold_ms,
-            [fact.waiting for left_out in (*by_group.values(), *waiting) for fact in left_out.facts.below],
+            [
+                *(fact.waiting for left_out in (*by_group.values(), *waiting) for fact in left_out.facts.below),
+                *(fact.waiting for of_slice in facts for fact in _covered(of_slice, moment)),
+            ],
             published_ms,
         )
         if by_group:
@@ -242,6 +302,12 @@ class CompactionScheduler:
             waits_for=waits_for,
         )
 
+    def _moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
+        if state.config.slices_by_completion_time:
+            return quiet_moment(back)
+        may_freeze = not is_gap_needed and self.options.flag(keys.EXCLUSIVE) and not state.config.metadata_partitions
+        return before_open_writes(back) if may_freeze else gap_now(back)
+
     def _whole_slices(
         self, state: TableState, strategy: ChosenStrategy, moment: str, is_due: Due | None, notes: tuple[str, ...]
     ) -> DraftPlan:
@@ -258,6 +324,17 @@ class CompactionScheduler:
         plan = plan_whole_slices(chosen, moment, terms, reason=f"{strategy} takes the whole slice")
         predicted = self.freshness.after(state, plan)
         return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
+
+    def _reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
+        field = shape.event_time_field
+        return ReaderRules(
+            state.config.merge_rule,
+            state.config.reader_rules,
+            is_base_file_index(slices, self.options),
+            orders_by_event_time=field is not None
+            and shape.ordering_fields == (field,)
+            and is_time(shape.schema, field),
+        )
 
     def _exact_cut(self, threshold_ms: int) -> ExactCut:
         return ExactCut(threshold_ms, self.options.integer(keys.MAX_LEFT_OVERS, MAX_LEFT_OVERS_DEFAULT))
@@ -282,13 +359,23 @@ class CompactionScheduler:
             are_stats_proof=are_stats_proof(shape.schema, shape.event_time_field, self.options),
         )
         return [
-            SliceFacts(
-                s,
-                tuple(facts[log.path] for log in s.log_files),
-                above=sum(is_in_new_slice(state, moment, log) for log in s.log_files),
-            )
+            SliceFacts(s, logs, above=_above(state, moment, logs))
             for s in slices
+            if (logs := tuple(facts[log.path] for log in s.log_files))
         ]
+
+
+def _above(state: TableState, moment: str, logs: Sequence[LogFacts]) -> int:
+    """How many of a slice's last logs were written after the moment. On version 6 the blocks tell, not the name."""
+    if state.config.slices_by_completion_time:
+        return sum(is_in_new_slice(state, moment, fact.log) for fact in logs)
+    first = next((n for n, fact in enumerate(logs) if max(fact.instants, default="") > moment), len(logs))
+    return len(logs) - first
+
+
+def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
+    """The logs from before the moment that lie between later ones: on version 6, where writes have overlapped."""
+    return [fact for fact in facts.logs[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 
 def _left_waiting(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:

@@ -70,6 +70,7 @@ class Account:
     oracle: Oracle = field(init=False)
     _planned: Completed | None = None
     _plan_bytes: bytes = b""
+    _since_plan: set[str] = field(default_factory=set[str])
     _archived: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
@@ -104,6 +105,7 @@ class Account:
         for instant in sorted(shown - known):
             event = self._event(application, files, instant, changes, ignorantly=ignorantly)
             self.completed.append(event)
+            self._since_plan.add(instant)
             event.tell(self.oracle)
         self._look_for_plan(application, files, is_alone=not changes)
         return gone
@@ -172,6 +174,9 @@ class Account:
     def _read_plan(self, application: Application, files: Files, path: str, *, is_alone: bool) -> None:
         instant = path.rpartition("/")[2].partition(".")[0]
         if self.plan is None or self.plan.instant != instant or files[path].data != self._plan_bytes:
+            is_again = self.plan is not None and self.plan.instant == instant
+            if not is_again:
+                self._since_plan = set()
             self._plan_bytes = files[path].data
             config = application.files.config()
             self.plan = require_ours(application.files.plan(config, instant))
@@ -187,13 +192,13 @@ class Account:
             merged=merged,
             exact_ms=exact_ms(plan),
             known=known_commits(plan, merged, self.oracle, files, self.blocks),
-            above=commits_above(plan, self.oracle, files, self.blocks),
+            above=commits_above(plan, self.oracle, files, self.blocks, self._since_plan),
         )
         if is_alone:
             after = self.oracle.copy()
             planned.tell(after)
             assert plan.cut_ms is not None
-            later = completed_after(files, plan.instant)
+            later = completed_after(files, plan.instant) | self._since_plan
             check_split(self.oracle, after, merged, plan.cut_ms, self.layout.reader_orders, later)
         return planned
 

@@ -15,7 +15,7 @@ import fastavro
 
 from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, BlockInstants, Files, Seen
 from eventide.testing.oracle import Oracle, Order, Rows
-from eventide_core.table.plans import CompactionPlan, Cut, LinkMode
+from eventide_core.table.plans import CompactionPlan, Cut, LeftOver, LinkMode
 
 if TYPE_CHECKING:
     from eventide_core.service.table import TableState
@@ -204,16 +204,23 @@ def known_commits(
     return seen
 
 
-def commits_above(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants) -> dict[str, int]:
-    """How many of the logs that the plan had seen of each file group completed after its instant."""
+def commits_above(
+    plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants, since: Collection[str] = ()
+) -> dict[str, int]:
+    """How many of the logs that the plan had seen of each file group completed after its instant.
+
+    `since` are the writes that completed after it was first made, and that it has left over since.
+    """
     known = frozenset(oracle.instants)
     if plan.link_mode is LinkMode.PREFIX:
         return {}
+
+    def is_above(left: LeftOver) -> bool:
+        found = blocks(files, left.log.path) & known
+        return bool(found) and (left.linked_name is None or bool(found & frozenset(since)))
+
     return {
-        group_name(op.partition, op.file_id, oracle.buckets): sum(
-            bool(blocks(files, left.log.path) & known) for left in op.remaining if left.linked_name is None
-        )
-        for op in plan.operations
+        group_name(op.partition, op.file_id, oracle.buckets): sum(map(is_above, op.remaining)) for op in plan.operations
     }
 
 

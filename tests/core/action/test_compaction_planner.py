@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from eventide_core.action.compaction_planner import PlanTerms, plan_compaction, plan_whole_slices
+from eventide_core.action.compaction_planner import PlanTerms, plan_compaction, whole_slice
 from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
 from eventide_core.action.link_choice import LinkChoiceFacts, choose_link
 from eventide_core.action.quiet_moment import BackdatingFacts
@@ -272,8 +272,7 @@ def test_left_overs_of_version_9_bear_the_compaction_instant_and_count_from_1() 
 def test_a_re_plan_of_whole_slices_names_other_base_files_and_leaves_nothing_over() -> None:
     facts = slice_facts(*FOUR)
     first = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
-    second = plan_whole_slices([facts.file_slice], first.instant, TERMS, reason="changed", attempt=1)
-    assert second.instant == first.instant
-    assert second.operations[0].new_base_name != first.operations[0].new_base_name
-    assert [log.path for log in second.operations[0].compacted] == [fact.log.path for fact in facts.logs]
-    assert second.operations[0].linked_names == ()
+    second = whole_slice(facts.file_slice, first.instant, "0-1-0", "changed", FallbackReason.CHANGED_AFTER_PLANNING)
+    assert second.new_base_name != first.operations[0].new_base_name
+    assert [log.path for log in second.compacted] == [fact.log.path for fact in facts.logs]
+    assert second.linked_names == ()
