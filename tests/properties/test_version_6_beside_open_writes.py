@@ -23,7 +23,7 @@ from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.errors import BusyError
-from eventide_core.service.table import TableState
+from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, Cut, require_ours
 from eventide_core.table.write_shape import WriteOperation
 

@@ -94,14 +94,16 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     has_carried = selection.carried_tombstones > 0
     # A plan without links names no log above its base, those of the new slice neither.
     kept = selection.left_over if link.mode is LinkMode.PREFIX else selection.remaining
-    above = {fact.log.path for fact in selection.above} if table_version >= 8 else set[str]()
+    above = {fact.log.path for fact in selection.above}
+    unnamed = above if table_version >= 8 else set[str]()
     early = {fact.log.path for fact in selection.early}
     remaining = tuple(
         LeftOver(
             _planned(fact),
-            None if fact.log.path in above else _left_over_name(fact.log, number, link, table_version, has_carried),
+            None if fact.log.path in unnamed else _left_over_name(fact.log, number, link, table_version, has_carried),
             selection.exact_ms if fact.log.path in early else None,
             fact.delete_count,
+            is_above=fact.log.path in above,
         )
         for number, fact in enumerate(kept)
     )
