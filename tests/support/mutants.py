@@ -14,7 +14,7 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.progress import NoProgress
-from eventide.testing.crash_enumeration import Moment, StandingStill
+from eventide.testing.crash_enumeration import Moment, StandingStill, execute, writes_of
 from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.oracle import Order
@@ -138,8 +138,11 @@ def _compacts_beside_one_who_becomes_visible_late(*, while_it_runs: bool) -> Cal
 
         if while_it_runs:
             assert table.account.plan is not None
-            process = table.bench.process(StandingStill(table.bench.storage, 3, becomes_visible))
-            process.runner.execute(table.account.plan.instant, NoProgress())
+            run = execute(table.account.plan.instant)
+            steps = writes_of(table.bench, planned, run)
+            base = next(number for number, step in enumerate(steps) if step.path.endswith(".parquet"))
+            table.bench.load(planned)
+            run(table.bench.process(StandingStill(table.bench.storage, base, becomes_visible)))
             table.take_note(())
         else:
             becomes_visible()
