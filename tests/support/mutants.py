@@ -350,6 +350,7 @@ def _late_writes_unheeded_at_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 def _two_compactions_in_one_gap(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(quiet_moment, "why_not_at", lambda *_: "")
+    patch.setattr(schedule_compaction, "_covered", lambda *_: [])
 
 
 def _logs_above_are_merged(patch: pytest.MonkeyPatch) -> None:
