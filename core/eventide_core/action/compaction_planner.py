@@ -93,7 +93,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
     # A plan without links names no log above its base, those of the new slice neither.
-    kept = selection.left_over if link.mode is LinkMode.PREFIX else selection.remaining
+    kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.remaining
     above = {fact.log.path for fact in selection.above}
     unnamed = above if table_version >= 8 else set[str]()
     early = {fact.log.path for fact in selection.early}

@@ -56,7 +56,7 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
         return LinkDecision(LinkMode.HARDLINK, facts.moment, "asked for")
     if facts.choice is LinkChoice.COPY:
         return LinkDecision(LinkMode.COPY, facts.moment, "asked for")
-    if not any(selection.left_over for selection in selections):
+    if not any(selection.in_old_slice for selection in selections):
         return LinkDecision(LinkMode.COPY, facts.moment, "nothing is left over, so no link is needed")
     instant, why_not = _backdated_instant(selections, facts)
     if instant is not None:

@@ -82,7 +82,7 @@ class Selection:
         return self.facts.logs[self.count :]
 
     @property
-    def left_over(self) -> tuple[LogFacts, ...]:
+    def in_old_slice(self) -> tuple[LogFacts, ...]:
         """The remaining logs of the old slice: those that need a link where the base isn't back-dated below them."""
         return self.facts.below[self.count :]
 
@@ -96,7 +96,7 @@ class Selection:
         """The left-over logs with records that are merged all the same, those that were merged before among them."""
         if self.exact_ms is None:
             return ()
-        return tuple(fact for fact in self.left_over if fact.event_times.starts_before(self.exact_ms))
+        return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
 
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
         return replace(self, count=len(self.facts.below), fallback=fallback, reason=reason, carried_tombstones=0)
@@ -147,7 +147,7 @@ def select(
                     FallbackReason.UNCOMMITTED_BLOCK,
                     f"{fact.log.name} holds a block of {block_instant}, which never completed",
                 )
-    for fact in chosen.left_over:
+    for fact in chosen.in_old_slice:
         if fact.has_merged_block:
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
@@ -158,14 +158,15 @@ def select(
 
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
     chosen = Selection(facts, count, None, "", exact.threshold_ms)
-    if not chosen.left_over:
+    if not chosen.in_old_slice:
         return replace(chosen, reason="every log holds records before T alone")
-    first = chosen.left_over[0]
-    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.left_over)
-    if len(chosen.left_over) > exact.max_left_overs:
+    first = chosen.in_old_slice[0]
+    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.in_old_slice)
+    if len(chosen.in_old_slice) > exact.max_left_overs:
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
-            f"{len(chosen.left_over)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the first "
+            f"{len(chosen.in_old_slice)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
+            "first "
             f"with a record at or after T, and the latest of them has event time {latest_ms}",
         )
     reason = f"{first.log.name} is the first log with a record at or after T"
@@ -230,7 +231,7 @@ _FALLBACK_REASONS = {
 def settle(selection: Selection, verdict: SplitVerdict) -> Selection:
     """The selection after its keys' histories have been judged."""
     is_split_in_time = bool(selection.above) and not verdict.is_alike_in_time
-    if (verdict.fallback is not None or is_split_in_time) and not selection.left_over:
+    if (verdict.fallback is not None or is_split_in_time) and not selection.in_old_slice:
         return replace(selection, has_to_wait=True)
     if verdict.fallback is None and is_split_in_time:
         return selection.in_full(

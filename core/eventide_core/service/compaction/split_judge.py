@@ -90,6 +90,6 @@ def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Spl
     base = selection.facts.file_slice.base_file
     compacted, left_over, above = (
         tuple((fact.log.path, fact.log.size) for fact in facts)
-        for facts in (selection.compacted, selection.left_over, selection.above)
+        for facts in (selection.compacted, selection.in_old_slice, selection.above)
     )
     return (base.path if base else None, compacted, left_over, above, selection.exact_ms, shape, rules)
