@@ -100,7 +100,7 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
         )
     after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
     before = min(
-        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.remaining
+        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.left_overs
     )
     instant = next_instant_time(after)
     while instant in facts.back.used_times:
