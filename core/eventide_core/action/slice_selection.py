@@ -166,8 +166,7 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
             f"{len(chosen.in_old_slice)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
-            "first "
-            f"with a record at or after T, and the latest of them has event time {latest_ms}",
+            f"first with a record at or after T, and the latest of them has event time {latest_ms}",
         )
     reason = f"{first.log.name} is the first log with a record at or after T"
     if chosen.early:

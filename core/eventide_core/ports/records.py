@@ -40,8 +40,8 @@ class MergeTask:
 class MergeResult:
     """What one slice's compaction wrote. Sizes in bytes, counts in records.
 
-    `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base; None
-    where all are.
+    `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
+    None where all are.
     """
 
     new_base_path: str

@@ -7,7 +7,7 @@
     eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
     eventide.symlink.operations      JSON: the path of each left-over's file in the new slice -> the name of the log it is of
     eventide.fallbacks               JSON: reason -> how many slices were compacted in full for it
-    eventide.waiting.event.times     JSON: see CompactionExtraMetadata.uncompacted; absent where an exact cut took nothing early
+    eventide.waiting.event.times     JSON: see `uncompacted`; absent where an exact cut took nothing early
     eventide.left.over.deletes       JSON: the path of a left-over's file -> how many deletes it holds, where it holds any
 
 Nothing is parsed before it is asked for, so what is damaged says so only where it matters. A commit of a plan that another

@@ -175,5 +175,8 @@ def _told(result: CompactionResult) -> tuple[str, str]:
         f"{metrics['log_files_linked']} left-over files made, "
         f"{metrics['records_written']} records and {metrics['bytes_written']} bytes written"
     )
-    reached = f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, {fresh.late_records} late records"
+    reached = (
+        f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
+        f"{fresh.late_records} late records"
+    )
     return done, reached

@@ -105,6 +105,7 @@ def _told(done: Round) -> str:
     ]
     if fresh is not None:
         parts.append(
-            f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, {fresh.late_records} late records"
+            f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
+            f"{fresh.late_records} late records"
         )
     return "; ".join(parts)

@@ -25,8 +25,8 @@ class Role(StrEnum):
 class FileCoverage:
     """One file. `path` relative to the table's root, `size` in bytes.
 
-    `event_times` is None where they are not known, and `problem` says why. `uncompacted` are those of its records that are in
-    no base file yet: none of a base file's, not all of a log's that an exact cut has merged in part.
+    `event_times` is None where they are not known, and `problem` says why. `uncompacted` are those of its records that are
+    in no base file yet: none of a base file's, not all of a log's that an exact cut has merged in part.
     """
 
     path: str

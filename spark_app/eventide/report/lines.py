@@ -34,7 +34,8 @@ def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: i
     dots = "".join(_dots(past, cut, across, up) for past, cut in reached)
     now = "" if watermark_ms is None else _dot("watermark-dot", now_ms, watermark_ms, across, up, "watermark now")
     about = (
-        f"{len(reached)} compactions from {format_timestamp(reached[0][0].completed_ms)} to {format_timestamp(reached[-1][0].completed_ms)}, "
+        f"{len(reached)} compactions from {format_timestamp(reached[0][0].completed_ms)} "
+        f"to {format_timestamp(reached[-1][0].completed_ms)}, "
         f"the last one with its cut at {format_timestamp(reached[-1][1])}; the table below has the numbers"
     )
     return (

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from eventide.formatting import format_timestamp
 
 from eventide import Table
+from eventide.formatting import format_timestamp
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from support import golden

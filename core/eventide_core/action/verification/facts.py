@@ -72,8 +72,8 @@ class TableFacts:
     where they are still there. `left_overs` says of which log each is the copy or link. `going` are files that something
     pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the logs of the latest slices, told as
-    the planner is told them, `uncompacted` those of their records that are said to be in no base file. `indexed_files` are those
-    that Hudi's metadata table lists, with their sizes.
+    the planner is told them, `uncompacted` those of their records that are said to be in no base file. `indexed_files` are
+    those that Hudi's metadata table lists, with their sizes.
     """
 
     slices_by_completion_time: bool
