@@ -174,7 +174,7 @@ class CompactionScheduler:
             return draft
 
     def replan(self, state: TableState, plan: CompactionPlan) -> CompactionPlan:
-        """The plan for the same instant over the slices as they now are (version 6, protocol.md step 2).
+        """The plan for the same instant over the slices as they now are (version 6; docs/invariants.md, step 2).
 
         It takes the place of a plan that is already visible and may not be withdrawn: a writer may have appended to the
         slice that the plan begins. What writers who had not seen the plan have added to an old slice since is left over:
