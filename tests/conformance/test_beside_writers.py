@@ -1,0 +1,83 @@
+"""Beside stock writers that never pause, `compact` does its work, disturbs nobody, and no row is lost or doubled.
+
+By default each kind of writer in one or two combinations; with EVENTIDE_CAMPAIGN=2 or more in all: on 0.15.0 (table
+version 6), 1.0.2 (8), 1.1.1 and 1.2.0 (9), with Hudi's metadata table and without.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.judge import HudiJudge
+from support.reach import reached
+from support.writers.beside import check_all_readers, compact_beside
+from support.writers.java_writer import JavaWriter
+from support.writers.spark_writers import OverlappingWriters, StreamWriter
+
+CALLS = 20
+HOLD_SECONDS = 2.0
+JUDGES = {"0.15.0": "judge_015", "1.0.2": "judge_102", "1.1.1": "judge_111", "1.2.0": "judge_120"}
+VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
+BY_DEFAULT = {
+    ("a stream", "0.15.0", False),
+    ("a stream", "1.2.0", True),
+    ("overlapping writers", "1.0.2", False),
+    ("a Java client", "1.1.1", True),
+    ("a Java client", "0.15.0", False),
+}
+KINDS = ("a stream", "overlapping writers", "a Java client")
+ALL = [(kind, hudi, is_listed) for kind in KINDS for hudi in JUDGES for is_listed in (False, True)]
+IS_FULL = int(os.environ.get("EVENTIDE_CAMPAIGN", "1")) > 1
+COMBINATIONS = [one for one in ALL if IS_FULL or one in BY_DEFAULT]
+
+
+@pytest.mark.parametrize(
+    ("kind", "hudi", "has_metadata_table"),
+    COMBINATIONS,
+    ids=[f"{kind}, {hudi}, metadata table {'on' if is_on else 'off'}" for kind, hudi, is_on in COMBINATIONS],
+)
+def test_compact_does_its_work_beside(
+    kind: str, hudi: str, has_metadata_table: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(JUDGES[hudi])
+    path = tmp_path / "table"
+    metadata = {"hoodie.metadata.enable": str(has_metadata_table).lower()}
+    with _writer(kind, judge, path, tmp_path, metadata) as writer:
+        calls = compact_beside(path, writer, CALLS)
+        truth = writer.stop()
+    compared = check_all_readers(path, [judge], truth, metadata)
+
+    words = f"beside {kind} of Hudi {hudi}, metadata table {'on' if has_metadata_table else 'off'}"
+    reached(f"{words}: calls of compact that did their work", calls.worked)
+    reached(f"{words}: commits that one waited for, at most", max(calls.waited, default=0))
+    reached(f"{words}: commits while one went on, at most", max(calls.lasted))
+    reached(f"{words}: commits of the writer", len(truth))
+    reached(f"{words}: rows compared with the truth", compared)
+    assert not calls.refused, calls
+    assert calls.worked == CALLS, calls
+    assert max(calls.waited) <= 2, calls
+    assert max(calls.behind) <= 1, calls
+
+
+@contextmanager
+def _writer(
+    kind: str, judge: HudiJudge, path: Path, scratch: Path, options: dict[str, str]
+) -> Iterator[StreamWriter | OverlappingWriters | JavaWriter]:
+    version = VERSIONS[judge.version]
+    match kind:
+        case "a stream":
+            with StreamWriter(judge, version, path, scratch, options=options) as writer:
+                yield writer
+        case "overlapping writers":
+            with OverlappingWriters(judge, version, path, scratch, options=options) as pair:
+                yield pair
+        case _:
+            with JavaWriter(
+                judge.version, version, [path], scratch / "writer", options=options, hold=HOLD_SECONDS
+            ) as client:
+                yield client
