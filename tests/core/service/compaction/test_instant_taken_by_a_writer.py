@@ -16,8 +16,10 @@ from support.append_tables import START_MS, make, rows
 @pytest.mark.parametrize("state", ["requested", "inflight"])
 def test_the_plan_gives_way_to_the_write(state: str, tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9, "BUCKET")
-    table.upsert(rows(("k0", "a", 10, "first")))
-    planned = table.schedule(table.plan_compaction(START_MS + 100)).plan.instant
+    table.upsert(rows(("k0", "a", 10, "base")))
+    table.upsert(rows(("k0", "a", 20, "log")))
+    planned = table.schedule(table.plan_compaction(START_MS + 100)).instant
+    assert table.state().timeline.pending_plans
     timeline = tmp_path / "t" / ".hoodie" / "timeline"
     for reached in ["requested"] if state == "requested" else ["requested", "inflight"]:
         (timeline / f"{planned}.deltacommit.{reached}").touch()
