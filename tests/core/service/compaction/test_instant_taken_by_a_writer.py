@@ -23,9 +23,6 @@ def test_the_plan_gives_way_to_the_write(state: str, tmp_path: Path) -> None:
     timeline = tmp_path / "t" / ".hoodie" / "timeline"
     for reached in ["requested"] if state == "requested" else ["requested", "inflight"]:
         (timeline / f"{planned}.deltacommit.{reached}").touch()
-    of_writer = tmp_path / "t" / ".hoodie" / ".heartbeat" / planned
-    of_writer.parent.mkdir(exist_ok=True)
-    of_writer.touch()
 
     result = table.execute(planned)
     assert result.instant != planned
