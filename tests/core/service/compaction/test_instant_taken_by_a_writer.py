@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.append_tables import START_MS, make, rows
+from support.append_tables import START_MS, make, rows, seen
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])
@@ -18,6 +18,7 @@ def test_the_plan_gives_way_to_the_write(state: str, tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9, "BUCKET")
     table.upsert(rows(("k0", "a", 10, "base")))
     table.upsert(rows(("k0", "a", 20, "log")))
+    expected = seen(table)
     planned = table.schedule(table.plan_compaction(START_MS + 100)).instant
     assert table.state().timeline.pending_plans
     timeline = tmp_path / "t" / ".hoodie" / "timeline"
@@ -26,7 +27,8 @@ def test_the_plan_gives_way_to_the_write(state: str, tmp_path: Path) -> None:
 
     result = table.execute(planned)
     assert result.instant != planned
-    assert result.freshness.watermark_ms == START_MS + 100
+    assert result.freshness.cut_ms == START_MS + 100
+    assert seen(table) == expected
     assert not list(timeline.glob(f"{planned}*compaction*"))
     assert {file.name for file in timeline.glob(f"{planned}*")} >= {f"{planned}.deltacommit.{state}"}
     assert [pending.requested_time for pending in table.state().timeline.pending] == [planned]
