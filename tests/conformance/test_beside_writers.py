@@ -1,13 +1,12 @@
 """Beside stock writers that never pause, `compact` does its work, disturbs nobody, and no row is lost or doubled.
 
-By default each kind of writer in one or two combinations; with EVENTIDE_CAMPAIGN=2 or more in all: on 0.15.0 (table
-version 6), 1.0.2 (8), 1.1.1 and 1.2.0 (9), with Hudi's metadata table and without.
+In `./run test` each kind of writer in one or two combinations, in `./run proof` (EVENTIDE_CAMPAIGN=1) in all: on 0.15.0
+(table version 6), 1.0.2 (8), 1.1.1 and 1.2.0 (9), with Hudi's metadata table and without.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,15 +34,17 @@ KINDS = ("a stream", "overlapping writers", "a Java client")
 # The Java client that runs on 1.0.2 is 1.0.1's, whose metadata table does not run on 1.0.2's classes.
 NOT_THERE = {("a Java client", "1.0.2", True)}
 ALL = [one for one in itertools.product(KINDS, JUDGES, (False, True)) if one not in NOT_THERE]
-IS_FULL = int(os.environ.get("EVENTIDE_CAMPAIGN", "1")) > 1
-COMBINATIONS = [one for one in ALL if IS_FULL or one in BY_DEFAULT]
+COMBINATIONS = [
+    pytest.param(
+        *one,
+        id=f"{one[0]}, {one[1]}, metadata table {'on' if one[2] else 'off'}",
+        marks=[pytest.mark.campaign] if one in BY_DEFAULT else [pytest.mark.campaign, pytest.mark.proof],
+    )
+    for one in ALL
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "hudi", "has_metadata_table"),
-    COMBINATIONS,
-    ids=[f"{kind}, {hudi}, metadata table {'on' if is_on else 'off'}" for kind, hudi, is_on in COMBINATIONS],
-)
+@pytest.mark.parametrize(("kind", "hudi", "has_metadata_table"), COMBINATIONS)
 def test_compact_does_its_work_beside(
     kind: str, hudi: str, has_metadata_table: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -67,7 +68,8 @@ def test_compact_does_its_work_beside(
     if kind == "overlapping writers":  # of whom one is nearly always at work: the last quiet moment may be older
         assert max(calls.waited) <= 2 * 2, calls
     else:
-        assert max(calls.waited) <= 2, calls
+        # On version 6 a plan waits for a gap, and where it misses one on a busy machine for the next.
+        assert max(calls.waited) <= (3 if hudi == "0.15.0" else 2), calls
         assert max(calls.behind) <= 1, calls
 
 
