@@ -19,7 +19,7 @@ from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import Observer
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 from support.reach import reached
 
 BOTH = ("a", "b")
@@ -39,7 +39,7 @@ REACH: Counter[str] = Counter()
 class Kind:
     order: Order
     link: LinkChoice
-    cut: Cut = Cut.FILE
+    cut: CutMode = CutMode.FILE
 
     def table(self, observer: Observer) -> LivingTable:
         table = LivingTable(Layout(9, self.order), self.link, "open-writes", self.cut, REACH, observer)
@@ -52,7 +52,7 @@ KINDS = (
     Kind(Order.EVENT_TIME, LinkChoice.COPY),
     Kind(Order.COMMIT_TIME, LinkChoice.COPY),
     Kind(Order.COMMIT_TIME, LinkChoice.PREFIX),
-    Kind(Order.EVENT_TIME, LinkChoice.COPY, Cut.EXACT),
+    Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT),
 )
 
 

@@ -24,7 +24,7 @@ from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.errors import BusyError
 from eventide_core.service.state.table import TableState
-from eventide_core.table.plans import CompactionPlan, Cut, require_ours
+from eventide_core.table.plans import CompactionPlan, CutMode, require_ours
 from eventide_core.table.write_shape import WriteOperation
 
 BASE: Commit = (put("k0", 1, "base"), put("k1", 1, "base"), put("k2", 1, "base"))
@@ -47,7 +47,9 @@ class ClockOfAll(ManualClock):
             self.do.pop(0)()
 
 
-def living(order: Order, cut: Cut = Cut.FILE, *, is_exclusive: bool = False, deletes: bool = False) -> LivingTable:
+def living(
+    order: Order, cut: CutMode = CutMode.FILE, *, is_exclusive: bool = False, deletes: bool = False
+) -> LivingTable:
     table = LivingTable(Layout(6, order), LinkChoice.COPY, "version-6-open-writes", cut)
     table.bench.options = {**table.bench.options, EXCLUSIVE: str(is_exclusive).lower()}
     table.write(BASE)
@@ -118,7 +120,7 @@ def test_a_plan_is_made_in_the_first_gap_and_knows_what_was_written_until_then(o
     schedule(table)
     assert table.account.plan is not None
     (op,) = table.account.plan.operations
-    assert len(op.compacted) + len(op.remaining) == 3
+    assert len(op.compacted) + len(op.left_overs) == 3
     run(table)
 
 
@@ -141,9 +143,9 @@ def test_a_write_that_began_after_the_plan_is_not_in_its_way(order: Order) -> No
     table.inspect(whole=True)
 
 
-@pytest.mark.parametrize("cut", list(Cut))
+@pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_a_writer_adds_to_the_old_slice_who_had_not_seen_the_plan_is_left_over(order: Order, cut: Cut) -> None:
+def test_what_a_writer_adds_to_the_old_slice_who_had_not_seen_the_plan_is_left_over(order: Order, cut: CutMode) -> None:
     table = living(order, cut)
     pending = unaware(table)
     assert table.account.plan is not None
@@ -152,8 +154,8 @@ def test_what_a_writer_adds_to_the_old_slice_who_had_not_seen_the_plan_is_left_o
     run(table)
     (op,) = pending_plan(table.bench, instant).operations
     assert [log.name.partition("_")[0] for log in op.compacted] != []
-    assert len(op.remaining) == 2
-    assert op.remaining[-1].merged_before_ms is None
+    assert len(op.left_overs) == 2
+    assert op.left_overs[-1].merged_before_ms is None
     application = table.bench.process()
     late = [write for write in TableState.load(application.files).timeline.writes if write.requested_time > instant]
     assert late, "the writer's instant is later than the plan's, so nobody sees it as of the plan"
@@ -218,9 +220,11 @@ def test_without_a_gap_it_is_busy_and_names_the_writes(order: Order) -> None:
     run(table)
 
 
-@pytest.mark.parametrize("cut", list(Cut))
+@pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("order", ORDERS)
-def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave_no_gap(order: Order, cut: Cut) -> None:
+def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave_no_gap(
+    order: Order, cut: CutMode
+) -> None:
     table = living(order, cut, is_exclusive=True)
     open_write = begin(table, OPEN)
     schedule(table)

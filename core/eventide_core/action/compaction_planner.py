@@ -15,7 +15,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.plans import (
     CompactionPlan,
-    Cut,
+    CutMode,
     FallbackReason,
     LeftOver,
     LinkMode,
@@ -29,7 +29,7 @@ class PlanTerms:
     """What a plan says besides its operations; see CompactionPlan."""
 
     cut_ms: int | None
-    cut: Cut
+    cut: CutMode
     event_time_field: str | None
     schema: str
     table_version: int
@@ -65,7 +65,7 @@ def whole_slice(
         base_path=found.base_file.path if found.base_file else None,
         base_size=found.base_file.size if found.base_file else 0,
         compacted=tuple(PlannedLog(log.path, log.size, None) for log in found.log_files),
-        remaining=(),
+        left_overs=(),
         new_base_name=str(BaseFileName(found.file_id, token, instant)),
         carried_name=None,
         fallback=fallback,
@@ -93,11 +93,11 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
     # A plan without links names no log above its base, those of the new slice neither.
-    kept = selection.left_over if link.mode is LinkMode.PREFIX else selection.remaining
+    kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
     above = {fact.log.path for fact in selection.above}
     unnamed = above if table_version >= 8 else set[str]()
     early = {fact.log.path for fact in selection.early}
-    remaining = tuple(
+    left_overs = tuple(
         LeftOver(
             _planned(fact),
             None if fact.log.path in unnamed else _left_over_name(fact.log, number, link, table_version, has_carried),
@@ -121,7 +121,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
         base_path=base.path if base else None,
         base_size=base.size if base else 0,
         compacted=tuple(_planned(fact) for fact in selection.compacted),
-        remaining=remaining,
+        left_overs=left_overs,
         new_base_name=str(BaseFileName(file_slice.file_id, token, link.instant)),
         carried_name=str(carried) if carried else None,
         fallback=selection.fallback,

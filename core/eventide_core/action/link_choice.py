@@ -56,7 +56,7 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
         return LinkDecision(LinkMode.HARDLINK, facts.moment, "asked for")
     if facts.choice is LinkChoice.COPY:
         return LinkDecision(LinkMode.COPY, facts.moment, "asked for")
-    if not any(selection.left_over for selection in selections):
+    if not any(selection.in_old_slice for selection in selections):
         return LinkDecision(LinkMode.COPY, facts.moment, "nothing is left over, so no link is needed")
     instant, why_not = _backdated_instant(selections, facts)
     if instant is not None:
@@ -85,7 +85,7 @@ def _require_symlinks(facts: LinkChoiceFacts) -> None:
 
 
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
-    """An instant between the merged logs and the left-overs, or why there is none (protocol.md step 1)."""
+    """An instant between the merged logs and the left-overs, or why there is none (docs/invariants.md, step 1)."""
     timeline = facts.back.timeline
     if not facts.slices_by_completion_time:
         return None, "table version 6 slices logs by name, not by completion time"
@@ -100,7 +100,7 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
         )
     after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
     before = min(
-        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.remaining
+        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.left_overs
     )
     instant = next_instant_time(after)
     while instant in facts.back.used_times:

@@ -5,7 +5,7 @@
    compaction.
    With an exact cut the records before T of what remains are taken too: `early` says of which logs.
 2. `needed_histories` says which keys' histories algebra does not answer for (action/slice_split.py); the service fetches
-   them, `settle` falls back to full compaction where they say so, or notes that tombstones are to be carried.
+   them, `apply_verdict` falls back to full compaction where they say so, or notes that tombstones are to be carried.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from eventide_core.table.timeline import Timeline
 class LogFacts:
     """A log file and what is known of its content.
 
-    `needs_check`: its headers weren't looked at, or one of its blocks is torn. `waiting` is the range of those of its
+    `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
     records that are in no base file yet: all of them, but for what an exact cut has merged early.
     """
 
@@ -31,10 +31,10 @@ class LogFacts:
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
-    taken_back: frozenset[str]
+    rolled_back: frozenset[str]
     needs_check: bool
     has_merged_block: bool
-    waiting: EventTimeRange
+    uncompacted: EventTimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class Selection:
         return self.facts.logs[: self.count]
 
     @property
-    def remaining(self) -> tuple[LogFacts, ...]:
+    def left_overs(self) -> tuple[LogFacts, ...]:
         return self.facts.logs[self.count :]
 
     @property
-    def left_over(self) -> tuple[LogFacts, ...]:
+    def in_old_slice(self) -> tuple[LogFacts, ...]:
         """The remaining logs of the old slice: those that need a link where the base isn't back-dated below them."""
         return self.facts.below[self.count :]
 
@@ -96,7 +96,7 @@ class Selection:
         """The left-over logs with records that are merged all the same, those that were merged before among them."""
         if self.exact_ms is None:
             return ()
-        return tuple(fact for fact in self.left_over if fact.event_times.starts_before(self.exact_ms))
+        return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
 
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
         return replace(self, count=len(self.facts.below), fallback=fallback, reason=reason, carried_tombstones=0)
@@ -127,17 +127,17 @@ def select(
     facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
 ) -> Selection | None:
     """The slice's split by the strategy; None where it has nothing to compact."""
-    compacted, remaining = strategy.filter_log_files([fact.log for fact in facts.below], instant)
+    compacted, left_overs = strategy.filter_log_files([fact.log for fact in facts.below], instant)
     if exact is None:
         if not compacted:
             return None
-        chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(remaining)))
+        chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(left_overs)))
     else:
-        if not any(fact.waiting.starts_before(exact.threshold_ms) for fact in facts.below):
+        if not any(fact.uncompacted.starts_before(exact.threshold_ms) for fact in facts.below):
             return None
         chosen = _exact_selection(facts, len(compacted), exact)
     for fact in facts.below:
-        if fact.taken_back:
+        if fact.rolled_back:
             return chosen.in_full(
                 FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} takes blocks back, so the logs must stay together"
             )
@@ -147,7 +147,7 @@ def select(
                     FallbackReason.UNCOMMITTED_BLOCK,
                     f"{fact.log.name} holds a block of {block_instant}, which never completed",
                 )
-    for fact in chosen.left_over:
+    for fact in chosen.in_old_slice:
         if fact.has_merged_block:
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
@@ -158,15 +158,15 @@ def select(
 
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
     chosen = Selection(facts, count, None, "", exact.threshold_ms)
-    if not chosen.left_over:
+    if not chosen.in_old_slice:
         return replace(chosen, reason="every log holds records before T alone")
-    first = chosen.left_over[0]
-    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.left_over)
-    if len(chosen.left_over) > exact.max_left_overs:
+    first = chosen.in_old_slice[0]
+    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.in_old_slice)
+    if len(chosen.in_old_slice) > exact.max_left_overs:
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
-            f"{len(chosen.left_over)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the first "
-            f"with a record at or after T, and the latest of them has event time {latest_ms}",
+            f"{len(chosen.in_old_slice)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
+            f"first with a record at or after T, and the latest of them has event time {latest_ms}",
         )
     reason = f"{first.log.name} is the first log with a record at or after T"
     if chosen.early:
@@ -174,15 +174,15 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
 
 
-def _reason(compacted: int, remaining: int) -> str:
-    if remaining == 0:
+def _reason(compacted: int, left_overs: int) -> str:
+    if left_overs == 0:
         return "every log lies at or below one with records before T"
-    return f"the last log with records before T is number {compacted} of {compacted + remaining}"
+    return f"the last log with records before T is number {compacted} of {compacted + left_overs}"
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
     """Whether key histories decide: None: no; True: those of keys with a delete; False: those of all shared keys."""
-    if not selection.remaining or _is_cut_by_order(selection, rules):
+    if not selection.left_overs or _is_cut_by_order(selection, rules):
         return None
     if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
         return False
@@ -227,10 +227,10 @@ _FALLBACK_REASONS = {
 }
 
 
-def settle(selection: Selection, verdict: SplitVerdict) -> Selection:
+def apply_verdict(selection: Selection, verdict: SplitVerdict) -> Selection:
     """The selection after its keys' histories have been judged."""
     is_split_in_time = bool(selection.above) and not verdict.is_alike_in_time
-    if (verdict.fallback is not None or is_split_in_time) and not selection.left_over:
+    if (verdict.fallback is not None or is_split_in_time) and not selection.in_old_slice:
         return replace(selection, has_to_wait=True)
     if verdict.fallback is None and is_split_in_time:
         return selection.in_full(

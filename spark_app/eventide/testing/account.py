@@ -83,7 +83,7 @@ class Account:
         return other
 
     def keep(
-        self, application: Application, files: Files, changes: Commit, *, archives: bool, ignorantly: bool
+        self, application: Application, files: Files, changes: Commit, *, archives: bool, as_stock: bool
     ) -> Collection[str]:
         """Reads the timeline after a step, whose write had these changes; the completed instants that were undone."""
         shown = completed_instants(files)
@@ -103,7 +103,7 @@ class Account:
             for event in self.completed:
                 event.tell(self.oracle)
         for instant in sorted(shown - known):
-            event = self._event(application, files, instant, changes, ignorantly=ignorantly)
+            event = self._event(application, files, instant, changes, as_stock=as_stock)
             self.completed.append(event)
             self._since_plan.add(instant)
             event.tell(self.oracle)
@@ -129,7 +129,7 @@ class Account:
         return Oracle(self.layout.order, self.layout.buckets)
 
     def _event(
-        self, application: Application, files: Files, instant: str, changes: Commit, *, ignorantly: bool
+        self, application: Application, files: Files, instant: str, changes: Commit, *, as_stock: bool
     ) -> Completed:
         files_of_timeline = {path.rpartition("/")[2]: path for path, _ in _timeline(files)}
         if f"{instant}.compaction.requested" in files_of_timeline and (
@@ -144,8 +144,8 @@ class Account:
         planned, plan = self._planned, self.plan
         if planned is None or plan is None or instant != planned.instant:
             return Completed(instant, tuple(at_epoch(change) for change in changes))
-        self.last_plan = None if ignorantly else plan
-        if not ignorantly:
+        self.last_plan = None if as_stock else plan
+        if not as_stock:
             return planned
         merged = planned.merged if plan.link_mode is LinkMode.PREFIX else planned.merged_by_others
         assert merged is not None

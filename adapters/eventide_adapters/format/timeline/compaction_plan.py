@@ -31,7 +31,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.plans import (
     CompactionPlan,
-    Cut,
+    CutMode,
     FallbackReason,
     ForeignPlan,
     LeftOver,
@@ -113,7 +113,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     return CompactionPlan(
         instant=instant,
         cut_ms=_cut_ms(extra),
-        cut=_member(extra, "eventide.cut", Cut),
+        cut=_member(extra, "eventide.cut", CutMode),
         link_mode=link_mode,
         link_reason=extra.required_text("eventide.link.reason"),
         event_time_field=extra.text(_FIELD_KEY),
@@ -129,7 +129,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
 def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[str, Any]:
     has_links = plan.link_mode is not LinkMode.PREFIX
     linked = _linked(operation)
-    assert _fits(operation, plan.link_mode), f"{operation.remaining} in a plan with link mode {plan.link_mode}"
+    assert _fits(operation, plan.link_mode), f"{operation.left_overs} in a plan with link mode {plan.link_mode}"
     logs = operation.compacted + tuple(left.log for left in linked)
     for log in logs:
         assert log.path == operation.path_of(log.name), f"{log.path} lies outside {operation.partition!r}"
@@ -147,17 +147,17 @@ def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict
 
 
 def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
-    return tuple(left for left in operation.remaining if left.linked_name is not None)
+    return tuple(left for left in operation.left_overs if left.new_name is not None)
 
 
 def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
     """Whether left-overs have names as the link mode wants it, and those with names come first."""
     linked = _linked(operation)
-    return not linked if link_mode is LinkMode.PREFIX else operation.remaining[: len(linked)] == linked
+    return not linked if link_mode is LinkMode.PREFIX else operation.left_overs[: len(linked)] == linked
 
 
 def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
-    return [{"symlink": left.linked_name, "target": left.log.name} for left in _linked(operation)]
+    return [{"symlink": left.new_name, "target": left.log.name} for left in _linked(operation)]
 
 
 def _metrics(operation: PlannedOperation, logs: tuple[PlannedLog, ...]) -> Mapping[str, float]:
@@ -178,7 +178,7 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
     return {
         "base_size": operation.base_size,
         "compacted": [_encode_log(log) for log in operation.compacted],
-        "remaining": [_encode_left_over(left) for left in operation.remaining],
+        "remaining": [_encode_left_over(left) for left in operation.left_overs],
         "new_base": operation.new_base_name,
         "carried": operation.carried_name,
         "fallback": operation.fallback,
@@ -190,7 +190,7 @@ def _encode_left_over(left: LeftOver) -> dict[str, Any]:
     early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
     deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
     above = {"above": True} if left.is_above else {}
-    return _encode_log(left.log) | {"linked": left.linked_name} | early | deletes | above
+    return _encode_log(left.log) | {"linked": left.new_name} | early | deletes | above
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         base_path=None if base_name is None else path_of(base_name),
         base_size=detail.count("base_size"),
         compacted=tuple(map(log, detail.documents("compacted"))),
-        remaining=tuple(map(left_over, detail.documents("remaining"))),
+        left_overs=tuple(map(left_over, detail.documents("remaining"))),
         new_base_name=new_name(detail.required_text("new_base"), BaseFileName.parse),
         carried_name=None if carried is None else new_name(carried, LogFileName.parse),
         fallback=None if detail.text("fallback") is None else _member(detail, "fallback", FallbackReason),

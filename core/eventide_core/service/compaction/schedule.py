@@ -70,7 +70,7 @@ from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason, PlannedOperation
+from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
 
@@ -174,7 +174,7 @@ class CompactionScheduler:
             return draft
 
     def replan(self, state: TableState, plan: CompactionPlan) -> CompactionPlan:
-        """The plan for the same instant over the slices as they now are (version 6, protocol.md step 2).
+        """The plan for the same instant over the slices as they now are (version 6; docs/invariants.md, step 2).
 
         It takes the place of a plan that is already visible and may not be withdrawn: a writer may have appended to the
         slice that the plan begins. What writers who had not seen the plan have added to an old slice since is left over:
@@ -204,23 +204,23 @@ class CompactionScheduler:
 
     def _grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:
         """The operation's split with the slice's new logs left over; None where it has to be compacted in full."""
-        planned = [log.path for log in (*op.compacted, *(left.log for left in op.remaining))]
+        planned = [log.path for log in (*op.compacted, *(left.log for left in op.left_overs))]
         paths = [log.path for log in old.log_files]
         if paths[: len(planned)] != planned or old.base_instant != op.base_instant or plan.event_time_field is None:
             return None
         shape = state.shape(plan.event_time_field)
         (facts,) = self._slice_facts(state, shape, [old], plan.instant)
         facts = replace(facts, above=max(facts.above, len(paths) - len(planned)))
-        doubtful = any(fact.taken_back or fact.has_merged_block for fact in facts.logs[len(facts.below) :])
+        doubtful = any(fact.rolled_back or fact.has_merged_block for fact in facts.logs[len(facts.below) :])
         completed = state.blocks()
         if doubtful or not all(completed.accepts(instant) for fact in facts.logs for instant in fact.instants):
             return None
-        exact_ms = plan.cut_ms if plan.cut is Cut.EXACT else None
+        exact_ms = plan.cut_ms if plan.cut is CutMode.EXACT else None
         selection = Selection(facts, len(op.compacted), op.fallback, op.reason, exact_ms)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         rules = self._reader_rules(state, shape, slices)
-        (settled,) = self.splits.settled([selection], rules, shape, completed)
-        return None if settled.has_to_wait else settled
+        (judged,) = self.splits.judged([selection], rules, shape, completed)
+        return None if judged.has_to_wait else judged
 
     def _draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         # A bad value is said before anything is written.
@@ -249,7 +249,9 @@ class CompactionScheduler:
         request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, latest_ms)
         is_reached = False
         if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
-            now_ms = freshness(published_ms, [fact.waiting for found in facts for fact in found.logs], 0).watermark_ms
+            now_ms = freshness(
+                published_ms, [fact.uncompacted for found in facts for fact in found.logs], 0
+            ).watermark_ms
             is_reached = now_ms is not None and asked_ms <= now_ms
             if is_reached:
                 facts = []
@@ -258,7 +260,7 @@ class CompactionScheduler:
                     f"T {asked_ms} lies before the published cut: late records are compacted up to {published_ms}",
                 )
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
-        exact = self._exact_cut(threshold_ms) if request.cut is Cut.EXACT else None
+        exact = self._exact_cut(threshold_ms) if request.cut is CutMode.EXACT else None
         found = [
             s for s in (select(fact, by_event_time, moment, state.timeline, exact) for fact in facts) if s is not None
         ]
@@ -266,28 +268,28 @@ class CompactionScheduler:
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
         rules = self._reader_rules(state, shape, slices)
         blocks = state.blocks()
-        judged = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        judged = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
         selections = [selection for selection in judged if not selection.has_to_wait]
-        waiting = [selection for selection in judged if selection.has_to_wait]
+        uncompacted = [selection for selection in judged if selection.has_to_wait]
         doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
         self.facts.check((found.log_files for found in doubtful), blocks)
         cut_ms = publishable_cut(
             threshold_ms,
             [
-                *(fact.waiting for left_out in (*by_group.values(), *waiting) for fact in left_out.facts.below),
-                *(fact.waiting for of_slice in facts for fact in _covered(of_slice, moment)),
+                *(fact.uncompacted for left_out in (*by_group.values(), *uncompacted) for fact in left_out.facts.below),
+                *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, moment)),
             ],
             published_ms,
         )
         if by_group:
             notes += (_held_back(f"{strategy} leaves out {len(by_group)} slices", cut_ms, published_ms),)
-        if waiting:
-            why = f"{len(waiting)} slices have to wait for a quiet moment after {quiet.beside[-1].requested_time}"
+        if uncompacted:
+            why = f"{len(uncompacted)} slices have to wait for a quiet moment after {quiet.beside[-1].requested_time}"
             notes += (_held_back(why, cut_ms, published_ms),)
             waits_for = waits_for if waits_for is not None or selections else why
         facts_of_link = link_choice_facts(state, self.files.storage, self.options, request.link_choice, moment, back)
         link = choose_link(selections, facts_of_link)
-        emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
+        emptied = {s.facts.file_slice.file_group for s in selections if not s.left_overs}
         terms = PlanTerms(
             cut_ms,
             request.cut,
@@ -297,7 +299,7 @@ class CompactionScheduler:
             _partitions_with_logs(slices, emptied),
         )
         plan = plan_compaction(selections, link, terms)
-        left = _left_waiting(facts, selections)
+        left = _left_uncompacted(facts, selections)
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
         return DraftPlan(
             plan,
@@ -331,7 +333,7 @@ class CompactionScheduler:
         chosen = strategy.choose(_partitions(state), below)
         self.facts.check((found.log_files for found in chosen), state.blocks())
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
-        terms = PlanTerms(None, Cut.FILE, None, state.schema, state.config.version, with_logs)
+        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, moment, terms, reason=f"{strategy} takes the whole slice")
         predicted = self.freshness.after(state, plan)
         return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
@@ -389,14 +391,14 @@ def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
     return [fact for fact in facts.logs[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 
-def _left_waiting(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
+def _left_uncompacted(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
     """The ranges of what will still be in no base file."""
     compacted = {fact.log.path for s in selections for fact in s.compacted}
     until = {fact.log.path: s.exact_ms for s in selections for fact in s.early}
     found: list[EventTimeRange] = []
     for fact in (fact for of_slice in facts for fact in of_slice.logs if fact.log.path not in compacted):
         merged_until = until.get(fact.log.path)
-        found.append(fact.waiting if merged_until is None else fact.waiting.since(merged_until))
+        found.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
     return found
 
 
