@@ -12,19 +12,18 @@ The steps of the protocol, and what a crash after each leaves:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
 from eventide_core.action.freshness import NO_CUT, Freshness
-from eventide_core.config import Options, ParquetCodec
+from eventide_core.config import Options
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
 from eventide_core.ports import (
     Clock,
     Engine,
     FileChanges,
     MergeResult,
-    MergeTask,
     Progress,
     RecordMerger,
     RowChange,
@@ -33,20 +32,21 @@ from eventide_core.ports import (
 from eventide_core.service.compaction_commit import added_files, commit_metadata
 from eventide_core.service.compaction_files import (
     made_files,
-    marker_path,
     remove_markers,
     remove_orphaned_inflight,
 )
 from eventide_core.service.freshness import FreshnessReader
+from eventide_core.service.merge_tasks import merge_tasks
 from eventide_core.service.metadata_table import MetadataTableUpkeep
 from eventide_core.service.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.planned_slices import is_as_planned
 from eventide_core.service.planning_facts import unused_instant
+from eventide_core.service.run_foreign_plan import ForeignCompactionRunner
 from eventide_core.service.schedule_compaction import CompactionScheduler
 from eventide_core.service.table import TableState
 from eventide_core.service.table_files import TableFiles
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
+from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
 
 CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
@@ -79,8 +79,10 @@ class CompactionRunner:
     clock: Clock
     options: Options
 
-    def execute(self, instant: str, progress: Progress) -> CompactionResult:
+    def execute(self, instant: str, progress: Progress, *, may_take_over: bool = False) -> CompactionResult:
         """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
+
+        `may_take_over`: a person named a plan of another engine, which may have begun it (service/run_foreign_plan.py).
 
         Raises InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known of the
         commit.
@@ -88,10 +90,18 @@ class CompactionRunner:
         config = self.files.config()
         found = self._pending(self.files.timeline(config), instant)
         if found is not None:
-            plan = self._start(require_ours(self.files.plan(config, instant)), found)
-            if plan is not None:
+            scheduled = self.files.plan(config, instant)
+            if isinstance(scheduled, ForeignPlan):
+                self._foreign.run(scheduled, progress, may_take_over=may_take_over)
+            elif (plan := self._start(scheduled, found)) is not None:
                 self._run(plan, progress)
         return self._completed(instant)
+
+    @property
+    def _foreign(self) -> ForeignCompactionRunner:
+        return ForeignCompactionRunner(
+            self.files, self.metadata, self.merger, self.engine, self.lock, self.clock, self.options
+        )
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
@@ -106,7 +116,7 @@ class CompactionRunner:
 
     def _run(self, plan: CompactionPlan, progress: Progress) -> None:
         """Steps 4 to 8."""
-        tasks = self._tasks(plan)
+        tasks = merge_tasks(self.files, self.options, plan)
         progress.start("compacting", len(tasks))
         try:
             sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
@@ -196,35 +206,6 @@ class CompactionRunner:
                 f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
                 "its base for uncommitted; roll the plan back and plan again"
             )
-
-    def _tasks(self, plan: CompactionPlan) -> tuple[MergeTask, ...]:
-        state = TableState.load(self.files)
-        # The plan's, for that is what the commit says; a write since then may have changed the table's.
-        shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
-        blocks = state.blocks()
-        codec = self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
-        return tuple(
-            MergeTask(
-                partition=op.partition,
-                file_id=op.file_id,
-                instant=plan.instant,
-                base_path=op.base_path,
-                merged=tuple((log.path, log.size) for log in op.compacted),
-                left_overs=tuple(
-                    (left.log.path, left.log.size, op.path_of(left.linked_name) if left.linked_name else None)
-                    for left in op.remaining
-                ),
-                early=op.merged_before_ms,
-                link_mode=plan.link_mode,
-                carried_path=op.path_of(op.carried_name) if op.carried_name else None,
-                new_base_path=op.path_of(op.new_base_name),
-                marker_path=marker_path(plan.instant, op),
-                shape=shape,
-                blocks=blocks,
-                codec=codec,
-            )
-            for op in plan.operations
-        )
 
     def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> None:
         """Steps 6 to 8."""
