@@ -12,14 +12,14 @@ from uuid import uuid4
 
 from eventide.catalog import open_catalog
 from eventide.engine_local import LocalEngine
-from eventide_adapters.format.archived_timeline import open_archived_timeline
-from eventide_adapters.format.base_event_times import ParquetBaseContent
-from eventide_adapters.format.content_audit import ArrowContentAudit
-from eventide_adapters.format.log_content import ArrowLogContent
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
-from eventide_adapters.format.metadata_table import HudiMetadataTable
-from eventide_adapters.format.slice_merger import ArrowSliceMerger
-from eventide_adapters.format.slice_reader import ArrowSliceReader
+from eventide_adapters.format.base_file.event_times import ParquetBaseContent
+from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
@@ -27,28 +27,30 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
-from eventide_core.service.append import Append
-from eventide_core.service.archive import Archiver
-from eventide_core.service.clean import Cleaner
-from eventide_core.service.freshness import FreshnessReader
-from eventide_core.service.liveness import Liveness
-from eventide_core.service.log_facts import LogFactsReader
-from eventide_core.service.metadata_table import MetadataTableUpkeep
-from eventide_core.service.offending_records import OffendingRecordsReader
-from eventide_core.service.read import QueryService
-from eventide_core.service.restore import Restorer
-from eventide_core.service.rollback import Rollback
-from eventide_core.service.run_compaction import CompactionRunner
-from eventide_core.service.savepoint import Savepoints
-from eventide_core.service.schedule_compaction import CompactionScheduler
-from eventide_core.service.split_judge import SplitJudge
-from eventide_core.service.sync import CatalogSync
-from eventide_core.service.table import TableState
-from eventide_core.service.table_files import TableFiles
-from eventide_core.service.verification_facts import FactsReader
-from eventide_core.service.verification_records import RecordsReader
-from eventide_core.service.verify import Verifier
-from eventide_core.service.write_batch import BatchWriter
+from eventide_core.service.compaction.pending import PendingCompactions
+from eventide_core.service.compaction.run import CompactionRunner
+from eventide_core.service.compaction.schedule import CompactionScheduler
+from eventide_core.service.compaction.split_judge import SplitJudge
+from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.maintenance.archive import Archiver
+from eventide_core.service.maintenance.clean import Cleaner
+from eventide_core.service.maintenance.sync import CatalogSync
+from eventide_core.service.query.offending_records import OffendingRecordsReader
+from eventide_core.service.query.read import QueryService
+from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.rollback.restore import Restorer
+from eventide_core.service.rollback.savepoint import Savepoints
+from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.ownership import Ownership
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.verification.facts import FactsReader
+from eventide_core.service.verification.records import RecordsReader
+from eventide_core.service.verification.verify import Verifier
+from eventide_core.service.write.append import Append
+from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
 # Of a storage, which takes some 20 ms for each of them: a folder listed, a commit read.
@@ -76,6 +78,7 @@ class Application:
     files: TableFiles
     scheduler: CompactionScheduler
     runner: CompactionRunner
+    pending: PendingCompactions
     rollback: Rollback
     cleaner: Cleaner
     archiver: Archiver
@@ -113,7 +116,7 @@ def assemble(
 ) -> Application:
     """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
 
-    `new_uuid` names new file groups. Raises ConfigError for an option that cannot be used.
+    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used.
     """
     typed = Options(dict(options))
     clock = clock or SystemClock()
@@ -136,20 +139,24 @@ def assemble(
     metadata = MetadataTableUpkeep(metadata_table, typed)
     scheduler = CompactionScheduler(files, SplitJudge(content, engine), facts, freshness, metadata, lock, clock, typed)
     merger = ArrowSliceMerger(storage)
-    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
-    rollback = Rollback(files, metadata, lock, clock, typed)
-    cleaner = Cleaner(files, metadata, rollback, lock, clock, typed)
-    append = Append(files, metadata, rollback, lock, FileHeartbeats(storage, typed), clock, typed, new_uuid)
+    heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
+    liveness = Liveness(storage, heartbeats, clock, typed)
+    ownership = Ownership(lock, heartbeats, liveness)
+    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, ownership, lock, clock, typed)
+    rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
+    cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
+    append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
     return Application(
         storage=storage,
         files=files,
         scheduler=scheduler,
         runner=runner,
+        pending=PendingCompactions(files, runner, rollback, clock, typed),
         rollback=rollback,
         cleaner=cleaner,
         archiver=Archiver(files, cleaner, lock, typed),
         savepoints=Savepoints(files, lock, clock),
-        restorer=Restorer(files, metadata, lock, clock, typed),
+        restorer=Restorer(files, metadata, lock, heartbeats, clock, typed),
         append=append,
         batches=BatchWriter(files, append),
         queries=QueryService(files),
@@ -157,7 +164,7 @@ def assemble(
         freshness=freshness,
         verifier=Verifier(
             files,
-            FactsReader(files, freshness, audit, engine, Liveness(storage, clock, typed), typed),
+            FactsReader(files, freshness, audit, engine, liveness, typed),
             RecordsReader(audit, engine),
         ),
         sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),

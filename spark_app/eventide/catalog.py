@@ -1,6 +1,6 @@
 """Which way a sync speaks to its catalog: by Thrift to a Hive Metastore, or through a SparkSession with Hive support."""
 
-import sys
+from typing import Any
 
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
@@ -16,10 +16,11 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     """
     uris = options.text(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
-    if "pyspark" in sys.modules:  # else nobody can have made a session
-        from eventide.engine_spark import SparkEngine
-        from eventide.spark_catalog import SparkHiveCatalog, has_hive_support
+    session: Any = getattr(engine, "session", None)
+    if session is not None:
+        # Imported here: a sync works where PySpark is not installed.
+        from eventide.spark.catalog import SparkHiveCatalog, has_hive_support
 
-        if isinstance(engine, SparkEngine) and has_hive_support(engine.session):
-            return SparkHiveCatalog(engine.session, uris)
+        if has_hive_support(session):
+            return SparkHiveCatalog(session, uris)
     return HiveMetastore(addresses)

@@ -8,8 +8,8 @@ from eventide.moment import moment
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_logs import OffendingLog
 from eventide_core.errors import printable
-from eventide_core.service.draft_plan import DraftPlan
-from eventide_core.service.offending_records import OffendingRecords
+from eventide_core.service.compaction.draft_plan import DraftPlan
+from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.table.instant import instant_time
 from eventide_core.table.plans import LeftOver, PlannedOperation
 
@@ -42,6 +42,11 @@ class Plan:
         return self.draft.idle
 
     @property
+    def is_reached(self) -> bool:
+        """Whether everything before T is compacted already; `idle` says by which figures."""
+        return self.draft.is_reached
+
+    @property
     def operations(self) -> tuple[PlannedOperation, ...]:
         return self.draft.plan.operations
 
@@ -69,6 +74,7 @@ class Plan:
             "strategy": self.draft.strategy,
             "trigger": None if due is None else {"name": str(due.trigger), "due": due.is_due, "reason": due.reason},
             "idle": self.idle,
+            "already_reached": self.is_reached,
             "cut_ms": plan.cut_ms,
             "cut": str(plan.cut),
             "link_mode": str(plan.link_mode),

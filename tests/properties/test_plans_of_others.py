@@ -10,7 +10,7 @@ import pytest
 from eventide.bootstrap import Application
 from eventide.progress import NoProgress
 from eventide.testing.checks import check_single_completion, merged_counts
-from eventide.testing.compaction_case import Case
+from eventide.testing.compaction_case import MEANWHILE, Case
 from eventide.testing.crash_enumeration import (
     Bench,
     Moment,
@@ -24,12 +24,12 @@ from eventide.testing.crash_enumeration import (
     writes_of,
 )
 from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
-from eventide.testing.ignorant_engine import EngineFailedError, run_plan_ignorantly, schedule_ignorantly
 from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.stock_engine import EngineFailedError, run_plan_ignorantly, schedule_ignorantly
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, LockError, MissingFileError
-from eventide_core.service.foreign_plan import as_executed
+from eventide_core.service.compaction.foreign_plan import as_executed
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import ForeignPlan
 from support.compaction_cells import TALLY, check_reach
@@ -231,6 +231,39 @@ def files_of_commit(case: Case, moment: Moment) -> set[str]:
     found = files.timeline(config).find(case.instant)
     assert found is not None
     return {stat.path for stat in files.commit(config, found).stats}
+
+
+def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run(case: Case) -> None:
+    """The attempt is eventide's, broken off. The rollback ends as Hudi's would: on version 6 writers go by the plan."""
+    attempts = [left for _, left in crash_states(case.bench, case.scheduled, execute(case.instant))]
+    begun = next(left for left in reversed(attempts) if case.check(left) == "pending")
+    for number, left in crash_states(case.bench, begun.after_the_lock_expired(), as_other(case.instant)):
+        TALLY.add("crash states")
+        done, status, failure = case.attempt(left.later(3_600_000), end_pending)
+        if status == "pending":  # the other engine had begun the plan anew
+            done, status, failure = case.attempt(done, take_over(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
+
+
+def end_pending(application: Application) -> None:
+    application.pending.end(NoProgress())
+
+
+def test_a_writer_who_commits_beside_it_loses_nothing(case: Case) -> None:
+    told: list[Case] = []
+
+    def write(_: Application) -> None:
+        alone = case.bench.moment()
+        before = case.before.copy()
+        Story(case.layout, case.bench.storage, case.bench.clock, before, 9).commit(MEANWHILE)
+        told.append(case.told(before, alone, case.bench.moment()))
+
+    for operation, left, failure, others_failure in interludes(
+        case.bench, case.scheduled, execute(case.instant), write
+    ):
+        TALLY.add("interludes")
+        assert (told.pop().check(left), failure, others_failure) == ("completed", None, None), operation
 
 
 def test_a_compaction_before_t_goes_on_after_it(case: Case) -> None:

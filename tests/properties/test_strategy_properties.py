@@ -27,7 +27,6 @@ from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import ThresholdBelowCutError
 
 CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 PARTITIONS = ("p", "q", "r")
@@ -86,10 +85,7 @@ def test_what_is_published_stays_true_whatever_strategies_leave_out(layout: Layo
         application = _process(bench, turn)
         is_for_t = EVENT_TIME in turn.strategy
         request = CompactionRequest(EPOCH_MS + turn.t if is_for_t else None, None, LinkChoice.AUTO, is_for_t)
-        try:
-            draft = application.scheduler.schedule(request)
-        except ThresholdBelowCutError:
-            continue
+        draft = application.scheduler.schedule(request)
         if draft.idle is None:
             plan = pending_plan(application)
             story.oracle.compact(plan.cut_ms, merged_counts(plan))

@@ -16,9 +16,9 @@ from eventide.progress import NoProgress
 from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, records
-from eventide.testing.ignorant_engine import run_plan_ignorantly
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.observation import OUTCOMES_PREFIX, Files, Observer
+from eventide.testing.stock_engine import run_plan_ignorantly
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
@@ -29,7 +29,6 @@ from eventide_core.errors import (
     InstantNotFoundError,
     PlanMismatchError,
     RefusedError,
-    ThresholdBelowCutError,
 )
 from eventide_core.table.plans import Cut
 from eventide_core.table.write_shape import WriteOperation
@@ -92,11 +91,6 @@ class LivingTable:
         for link in links:
             request = CompactionRequest(EPOCH_MS + cut_ms, None, link, cut=self.cut)
             failure = self._step("schedule", partial(_schedule, request), crash_at, (BusyError, RefusedError))
-            if isinstance(failure, ThresholdBelowCutError):
-                published = self.account.oracle.freshness().cut_ms
-                assert published is not None
-                assert EPOCH_MS + cut_ms < published
-                return
             if not isinstance(failure, RefusedError):
                 break
             assert link is LinkChoice.PREFIX, repr(failure)

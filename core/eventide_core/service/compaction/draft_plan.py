@@ -1,0 +1,45 @@
+"""What a compaction would do, before anything is written."""
+
+from dataclasses import dataclass
+
+from eventide_core.action.compaction_trigger import Due
+from eventide_core.action.freshness import Freshness
+from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.table.plans import CompactionPlan
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPlan:
+    """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
+
+    `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
+    `is_reached`: everything before the T that was asked for is compacted already, and nothing is planned. `offending` are
+    logs with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi
+    too.
+    """
+
+    plan: CompactionPlan
+    strategy: str
+    due: Due | None
+    predicted: Freshness
+    untouched_slices: int
+    notes: tuple[str, ...]
+    published_ms: int | None
+    is_reached: bool = False
+    offending: tuple[OffendingLog, ...] = ()
+    is_for_later: bool = False
+
+    @property
+    def idle(self) -> str | None:
+        """Why nothing is to be done now; None where the plan is to be made."""
+        if self.is_reached:
+            return "already reached: everything before T is compacted"
+        if self.due is not None and not self.due.is_due:
+            return f"{self.due.trigger} is not due: {self.due.reason}"
+        if not self.plan.operations and self.plan.cut_ms is None:
+            return f"{self.strategy} finds nothing to compact"
+        if not self.plan.operations and self.is_for_later:
+            return "no slice needs compacting, and Hudi can't run an empty plan: a compaction at once publishes the cut"
+        if not self.plan.operations and self.plan.cut_ms == self.published_ms:
+            return f"everything before {self.published_ms} is compacted, and the cut is published"
+        return None

@@ -1,0 +1,95 @@
+"""A SparkSession for one run, without the noise of its start, or without its start where there is nothing to do."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from eventide_core.errors import EngineError
+from eventide_core.ports import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_LOG_BYTES_MAX = 1 << 20  # a start that fails says so within some kilobytes
+
+
+class EngineOnDemand:
+    """ports.Engine that starts another one with the first task."""
+
+    def __init__(self, start: Callable[[], Engine]) -> None:
+        self._start = start
+        self._started: Engine | None = None
+
+    def start(self) -> None:
+        """Starts the engine now, unless it has been started."""
+        self._engine()
+
+    @property
+    def session(self) -> "SparkSession | None":
+        """That of the engine; None where it has none."""
+        session: SparkSession | None = getattr(self._engine(), "session", None)
+        return session
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,
+        on_done: Callable[[], None] | None = None,
+    ) -> list[R]:
+        return self._engine().map(function, items, sizes=sizes, on_done=on_done) if items else []
+
+    def _engine(self) -> Engine:
+        if self._started is None:
+            self._started = self._start()
+        return self._started
+
+
+@contextmanager
+def quiet_session(master: str | None, *, is_loud: bool) -> Iterator["SparkSession"]:
+    """A session that ends with the block, unless it was there before. `is_loud`: Spark's log goes to stderr.
+
+    Raises EngineError, with what Spark said, when it does not start.
+    """
+    from pyspark.sql import SparkSession
+
+    from eventide.spark.engine import spark_session
+
+    is_ours = SparkSession.getActiveSession() is None
+    spark = spark_session(master) if is_loud else _started_quietly(master)
+    try:
+        yield spark
+    finally:
+        if is_ours:
+            spark.stop()
+
+
+def _started_quietly(master: str | None) -> "SparkSession":
+    """Starts Spark with stderr pointing to a file: its Java machine inherits that, and keeps it."""
+    from eventide.spark.engine import spark_session
+
+    with tempfile.TemporaryFile() as log:
+        sys.stderr.flush()
+        terminal = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            return spark_session(master)
+        except Exception as error:
+            raise EngineError(
+                f"Spark did not start: {_last_words(log.fileno()) or error}; --debug shows its log"
+            ) from error
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+def _last_words(descriptor: int) -> str:
+    text = os.pread(descriptor, _LOG_BYTES_MAX, 0).decode(errors="replace")
+    return next((line.strip() for line in reversed(text.splitlines()) if "Exception" in line or "Error" in line), "")
