@@ -55,8 +55,11 @@ LOCK = {
     "hoodie.write.lock.client.num_retries": "100",
     "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
 }
-# What an attempt chooses or measures for itself; and what one engine leaves out of JSON where it is null.
-OF_THE_ATTEMPT = {"path", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "prevBaseFile"}
+# What an attempt chooses or measures for itself; and what not every version of Hudi writes, or means alike.
+OF_THE_ATTEMPT = {
+    *("path", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "totalLogReadTimeMs"),
+    *("prevBaseFile", "numUpdates", "totalLogSizeCompacted"),
+}
 
 Rows = Counter[tuple[object, ...]]
 
@@ -204,7 +207,7 @@ def without_attempt(commit: Mapping[str, Any]) -> dict[str, Any]:
         )
         for partition, found in commit["partitionToWriteStats"].items()
     }
-    return {**commit, "partitionToWriteStats": stats}
+    return {**commit, "partitionToWriteStats": stats, "version": None}
 
 
 def bases_of(path: Path, instant: str) -> list[str]:
