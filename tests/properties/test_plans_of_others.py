@@ -25,7 +25,7 @@ from eventide.testing.crash_enumeration import (
 )
 from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
 from eventide.testing.observation import LOCK_PREFIX
-from eventide.testing.stock_engine import EngineFailedError, run_plan_ignorantly, schedule_ignorantly
+from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, LockError, MissingFileError
@@ -71,7 +71,7 @@ def foreign_case(layout: Layout) -> Case:
     bench.clock.sleep(10)
     start = bench.moment()
     process = bench.process()
-    instant = schedule_ignorantly(process)
+    instant = schedule_as_stock(process)
     plan = process.files.plan(process.files.config(), instant)
     assert isinstance(plan, ForeignPlan)
     executed = as_executed(process.state(), plan, 1)
@@ -90,7 +90,7 @@ def as_other(instant: str, *, takes_lock: bool = False) -> Protocol:
 
     def run(application: Application) -> None:
         with suppress(EngineFailedError, LockError):
-            run_plan_ignorantly(application, instant, takes_lock=takes_lock)
+            run_plan_as_stock(application, instant, takes_lock=takes_lock)
 
     return run
 

@@ -47,7 +47,7 @@ class EngineFailedError(Exception):
     """The other engine gave the plan up, with what Hudi would say."""
 
 
-def schedule_ignorantly(application: Application) -> str:
+def schedule_as_stock(application: Application) -> str:
     """Plans every slice that has logs; the instant of the plan."""
     state = application.state()
     instant = _unused_instant(application, state)
@@ -79,7 +79,7 @@ def _planned(found: FileSlice) -> dict[str, Any]:
     }
 
 
-def run_plan_ignorantly(application: Application, instant: str, *, takes_lock: bool = False) -> None:
+def run_plan_as_stock(application: Application, instant: str, *, takes_lock: bool = False) -> None:
     """Executes and completes the plan at `instant`.
 
     `takes_lock`: as Hudi 1.1 does it, its rollback is planned under the table lock, and the commit made under it.
@@ -142,7 +142,7 @@ def _metadata_update(
     application: Application, state: TableState, instant: str, stats: Mapping[str, tuple[WriteStat, ...]]
 ) -> PendingUpdate:
     """What the metadata table is told, in place of what an attempt before had told it."""
-    application.metadata.withdraw(state.config, NoLock(), instant)
+    application.metadata.revert(state.config, NoLock(), instant)
     added = tuple(
         AddedFile(stat.partition, stat.path.rpartition("/")[2], stat.file_size_bytes)
         for of_partition in stats.values()

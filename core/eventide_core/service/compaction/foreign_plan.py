@@ -21,7 +21,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.plans import (
     CompactionPlan,
-    Cut,
+    CutMode,
     ForeignOperation,
     ForeignPlan,
     LinkMode,
@@ -83,7 +83,7 @@ def as_executed(state: TableState, plan: ForeignPlan, attempt: int) -> Compactio
     return CompactionPlan(
         instant=plan.instant,
         cut_ms=None,
-        cut=Cut.FILE,
+        cut=CutMode.FILE,
         link_mode=LinkMode.COPY,
         link_reason="nothing is left over, so no link is needed",
         event_time_field=None,
@@ -104,7 +104,7 @@ def _executed(op: ForeignOperation, token: str, instant: str, sizes: dict[str, i
         base_path=op.base_path,
         base_size=0 if op.base_path is None else sizes[op.base_path],
         compacted=tuple(PlannedLog(path, sizes[path], None) for path in ordered),
-        remaining=(),
+        left_overs=(),
         new_base_name=str(BaseFileName(op.file_id, token, instant)),
         carried_name=None,
         fallback=None,

@@ -130,7 +130,7 @@ class ForeignCompactionRunner:
             return attempt, executed
 
     def _put_inflight(self, config: TableConfig, instant: str, attempt: Attempt, lease: Lease) -> None:
-        self.metadata.withdraw(config, lease, instant)
+        self.metadata.revert(config, lease, instant)
         lease.check()
         if attempt.is_taken_over:
             self.files.storage.delete(_inflight_path(config, instant))
@@ -175,7 +175,7 @@ class ForeignCompactionRunner:
             if not is_put and not self._is_ours(state.config, completed, executed):
                 self._lose(executed, update, lease)
                 return
-            update.settle(lease)
+            update.check_after_commit(lease)
             remove_tree(storage, marker_folder(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
