@@ -171,7 +171,7 @@ class Rollback:
         if found.action is Action.COMPACTION and not state.config.slices_by_completion_time:
             raise RefusedError(
                 f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to the slice it "
-                "begins; run it with the engine that scheduled it"
+                f"begins; end it with `compact --execute {found.requested_time}`"
             )
 
     def _judged(self, state: TableState, found: Instant) -> UndoneWrite:
