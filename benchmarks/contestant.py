@@ -53,6 +53,13 @@ class Contestant:
         plan = table.plan_compaction() if before_ms is None else table.plan_compaction(before=before_ms)
         return dict(table.compact(plan, engine=self._engine).metrics)
 
+    def run_plan(self, path: str, codec: str) -> list[str]:
+        """The compaction that stock Hudi has planned; its instant."""
+        from eventide import Table
+
+        table = Table.open(path, {"hoodie.parquet.compression.codec": codec})
+        return list(table.resume(engine=self._engine).resumed)
+
     def snapshot(self, path: str) -> int:
         from eventide import Table
 

@@ -23,6 +23,8 @@ HUDIS: Final = (HUDI, "1.2.0")
 WARM_RUNS: Final = 2
 ONE_CORE: Final = "eventide, one core"
 """Compacts a slice at a time, as a worker of one core does."""
+PLANNED: Final = ("avro-v6", "avro-v9")
+"""The workloads on which a plan of stock Hudi is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class Place:
     def merged(self, workload: Workload) -> Path:
         """The table after a compaction, made once: what the limit writes."""
         return self.folder / f"{workload.name}-{workload.records}-merged"
+
+    def planned(self, workload: Workload) -> Path:
+        """The table with a compaction of everything that stock Hudi has planned, and nobody begun."""
+        return self.folder / f"{workload.name}-{workload.records}-planned"
 
     def changes(self, workload: Workload) -> Path:
         """The rows of its log files, decoded."""
@@ -151,7 +157,13 @@ def build(place: Place, workload: Workload) -> None:
 
 
 def build_for(place: Place, workload: Workload, peers: Sequence[Peer]) -> None:
-    """What these peers begin with beside the table, where it is not there: the changes decoded, Delta's two tables."""
+    """What these peers begin with beside the table, where it is not there: a plan, decoded changes, Delta's two tables."""
+    planned = place.planned(workload)
+    if any(peer.table is Place.planned for peer in peers) and not planned.exists():
+        with stock_hudi(place) as stock, place.copy_of(place.table(workload)) as copy:
+            stock.ask("schedule", path=str(copy), version=workload.version)
+            copy.rename(planned)
+            copy.mkdir()
     if any(peer.wants_changes or peer.table is Place.vectors for peer in peers):
         _make(place, place.changes(workload), "write_changes", workload=_described(workload))
     if any(peer.table in (Place.delta, Place.vectors) for peer in peers):
@@ -198,6 +210,8 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
                 changed("Delta, MERGE", start=delta, method="merge", table=Place.delta),
                 compacting("Delta, OPTIMIZE", start=delta, method="optimize", arguments=coded, table=Place.vectors),
             ]
+    if workload.name in PLANNED:
+        found += _running_a_plan(workload)
     found += [
         Peer("eventide", "snapshot to Arrow", contestant, "snapshot", {}),
         Peer("hudi-rs", "snapshot to Arrow", contestant, "hudi_rs", {}),
@@ -217,6 +231,16 @@ def peers_of(workload: Workload) -> tuple[Peer, ...]:
 def _stocks() -> Iterator[tuple[str, Callable[[Place], Server]]]:
     for version in HUDIS:
         yield f"stock Hudi {version}", partial(stock_hudi, version=version)
+
+
+def _running_a_plan(workload: Workload) -> Iterator[Peer]:
+    """The same plan of stock Hudi, run by whoever can."""
+    coded = {"codec": "zstd"}
+    running = partial(Peer, task="a plan of Hudi, zstd", method="run_plan", on_copy=True, table=Place.planned)
+    yield running("eventide", start=contestant, arguments=coded)
+    yield running("eventide on Spark", start=python_of_the_judges, first="start_spark", arguments=coded)
+    for name, start in _stocks():
+        yield running(name, start=start, arguments=coded | {"version": workload.version})
 
 
 def _halves(workload: Workload) -> Iterator[Peer]:

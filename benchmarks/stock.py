@@ -80,12 +80,21 @@ class Stock:
             ).save(path)
 
     def compact(self, path: str, codec: str, version: int) -> None:
-        options = COMPACTION | {"hoodie.write.table.version": str(version), "hoodie.parquet.compression.codec": codec}
+        self.schedule(path, version)
+        self.run_plan(path, codec, version)
+
+    def schedule(self, path: str, version: int) -> None:
+        """Plans to compact everything."""
+        self._call("schedule", path, version, {})
+
+    def run_plan(self, path: str, codec: str, version: int) -> None:
+        """Runs what is planned."""
+        self._call("run", path, version, {"hoodie.parquet.compression.codec": codec})
+
+    def _call(self, operation: str, path: str, version: int, more: dict[str, str]) -> None:
+        options = COMPACTION | {"hoodie.write.table.version": str(version)} | more
         pairs = ",".join(f"{key}={value}" for key, value in options.items())
-        for operation in ("schedule", "run"):
-            self._spark.sql(
-                f"call run_compaction(op => '{operation}', path => '{path}', options => '{pairs}')"
-            ).collect()
+        self._spark.sql(f"call run_compaction(op => '{operation}', path => '{path}', options => '{pairs}')").collect()
 
     def read(self, path: str, query: str) -> list[Any]:
         options = {"hoodie.datasource.query.type": query, "hoodie.metadata.enable": "false"}

@@ -152,7 +152,7 @@ def assemble(
         files=files,
         scheduler=scheduler,
         runner=runner,
-        pending=PendingCompactions(files, runner, rollback),
+        pending=PendingCompactions(files, runner, rollback, clock, typed),
         rollback=rollback,
         cleaner=cleaner,
         archiver=Archiver(files, cleaner, lock, typed),

@@ -209,9 +209,13 @@ class Table(TableQueries, TableTags):
     def execute(
         self, instant: str, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None
     ) -> CompactionResult:
-        """Runs the compaction scheduled at an instant, or goes on with one that was broken off."""
+        """Runs the compaction scheduled at an instant, by whatever engine, or goes on with one that was broken off.
+
+        A plan that another engine has begun is taken over: nothing tells whether that engine is alive, and so that is for
+        the caller to know.
+        """
         application = self._application if engine is None else self._on(engine)
-        result = application.runner.execute(instant, progress or NoProgress())
+        result = application.runner.execute(instant, progress or NoProgress(), may_take_over=True)
         publish_metrics(application)
         return tell_catalog(application, result)
 

@@ -3,7 +3,8 @@
 A round, whose every step looks at the table anew:
 
 1. rollback   writes whose writers died are rolled back, rollbacks that were begun are ended
-2. resume     a pending compaction that eventide planned is run; one that fits the table no more is rolled back
+2. resume     a pending compaction that eventide planned is run; one that fits the table no more is rolled back; one
+              that another engine planned and has not begun is run
 3. compact    where the trigger says that it is due, a compaction is planned and run
 4. clean      a clean that was begun is ended, whoever began it; what no slice needs is removed
 5. archive    old instants leave the active timeline

@@ -62,9 +62,13 @@ class Due:
 def check_trigger(timeline: Timeline) -> None:
     """Raises BusyError while something pending excludes any new plan."""
     for instant in timeline.pending_plans:
-        raise BusyError(
-            f"a {instant.action} is pending at {instant.requested_time}: no second plan may be made; "
+        cure = (
             f"run it (--execute {instant.requested_time}), roll it back, or try again when it has ended"
+            if instant.action is Action.COMPACTION
+            else "eventide does not run it, the engine that planned it has to; try again when it has ended"
+        )
+        raise BusyError(
+            f"a {instant.action} is pending at {instant.requested_time}: no second plan may be made; {cure}"
         )
     check_undoing(timeline)
 

@@ -41,7 +41,7 @@ class MergeResult:
     """What one slice's compaction wrote. Sizes in bytes, counts in records.
 
     `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
-    None where all are.
+    None where all are. `merged_keys` is how many keys the logs hold.
     """
 
     new_base_path: str
@@ -55,6 +55,7 @@ class MergeResult:
     carried_size: int | None
     carried_tombstones: int
     uncompacted_from_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+    merged_keys: int = 0
 
 
 class RecordMerger(Protocol):

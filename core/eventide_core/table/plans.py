@@ -168,15 +168,37 @@ class CompactionPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignPlan:
-    """A plan that another engine scheduled: what eventide needs to know of it to stay out of its way.
+class ForeignOperation:
+    """One file slice of a plan that another engine scheduled: the base it merges, and all logs on top of it."""
 
-    `paths` are the base and log files that it merges.
-    """
+    partition: str
+    file_id: str
+    base_instant: str
+    base_path: str | None
+    log_paths: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that the operation merges."""
+        return self.log_paths if self.base_path is None else (*self.log_paths, self.base_path)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignPlan:
+    """A plan that another engine scheduled. Hudi's plans merge all logs of each slice, and name no file that they make."""
 
     instant: str
-    file_groups: tuple[tuple[str, str], ...]
-    paths: tuple[str, ...] = ()
+    operations: tuple[ForeignOperation, ...]
+
+    @property
+    def file_groups(self) -> tuple[tuple[str, str], ...]:
+        """(partition, file id) of each slice."""
+        return tuple((op.partition, op.file_id) for op in self.operations)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The base and log files that it merges."""
+        return tuple(path for op in self.operations for path in op.paths)
 
 
 def require_ours(plan: "CompactionPlan | ForeignPlan") -> CompactionPlan:

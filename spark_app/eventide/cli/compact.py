@@ -12,11 +12,11 @@ import click
 
 from eventide import Table
 from eventide.cli.console import Console
-from eventide.cli.plan import plan_for, plan_options
+from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
 from eventide.cli.settings import Settings, common_options
 from eventide.formatting import format_timestamp
 from eventide.plan import Plan
-from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import EngineError, StorageError
 from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.table.event_time import parse_threshold
@@ -27,6 +27,7 @@ from eventide_core.table.event_time import parse_threshold
 @plan_options
 @click.option("--schedule-only", is_flag=True, help="Put the plan on the timeline, and run nothing.")
 @click.option("--execute", "scheduled", metavar="INSTANT", help="Run the compaction that was scheduled at INSTANT.")
+@foreign_plans_option
 @common_options
 def compact(
     settings: Settings,
@@ -34,20 +35,22 @@ def compact(
     event_time: str | None,
     schedule_only: bool,
     scheduled: str | None,
+    foreign_plans: bool | None,
     **words: Any,
 ) -> None:
     """Compact everything before T.
 
-    First ends what runs on TABLE that died have left. Then schedules a compaction and executes it, on Spark where PySpark is
-    installed; Spark starts only where there is something to do. Without --before and --data-latency by the strategy and the
-    trigger that the options name; a trigger that is not due says so. Run it again after any interruption.
+    First ends what runs on TABLE that died have left, and runs what Hudi has planned and not begun. Then schedules a
+    compaction and executes it, on Spark where PySpark is installed; Spark starts only where there is something to do.
+    Without --before and --data-latency by the strategy and the trigger that the options name; a trigger that is not due says
+    so. Run it again after any interruption.
     """
     if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
         raise click.UsageError("--execute runs a plan as it was scheduled: it goes with none of the plan's options")
     if words["before"] is not None:
         parse_threshold(words["before"])  # before Spark starts
     console = settings.console
-    settings = settings.having(EVENT_TIME_FIELD, event_time)
+    settings = settings.having(EVENT_TIME_FIELD, event_time).having(FOREIGN_PLANS, chosen(foreign_plans))
     if schedule_only:
         with settings.table(table) as opened:
             made = opened.schedule(plan_for(opened, words))

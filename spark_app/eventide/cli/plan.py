@@ -37,6 +37,17 @@ _COMPACTION_OPTIONS = (
     event_time_option,
 )
 
+foreign_plans_option = click.option(
+    "--foreign-plans/--no-foreign-plans",
+    default=None,
+    help="Whether compactions that Hudi has planned and not begun are run.  [default: foreign-plans]",
+)
+
+
+def chosen(flag: bool | None) -> str | None:
+    """A switch as the text of an option; None where nothing was said."""
+    return None if flag is None else str(flag).lower()
+
 
 def plan_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """What a compaction is to do, the same for `plan` and `compact`."""

@@ -11,11 +11,11 @@ from types import FrameType
 import click
 
 from eventide.cli.durations import Duration
-from eventide.cli.plan import compaction_options
+from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
 from eventide.cli.settings import Settings, common_options
 from eventide.formatting import format_timestamp
 from eventide.table_service import Round
-from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD
+from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD, FOREIGN_PLANS
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -27,6 +27,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 )
 @click.option("--rounds", type=click.IntRange(min=1), help="End after so many, with the last one's exit code.")
 @compaction_options
+@foreign_plans_option
 @common_options
 @click.pass_context
 def serve(
@@ -41,15 +42,17 @@ def serve(
     align: str | None,
     time_zone: str | None,
     event_time: str | None,
+    foreign_plans: bool | None,
 ) -> None:
     """Serve a table, round after round.
 
-    Each round ends what was begun on TABLE, compacts what is due, cleans, archives, and tells the freshness in one line.
-    What is busy or refused is told, and tried again in the next round. SIGTERM ends it after the step that runs; a process
-    that is killed leaves nothing that the next one does not end.
+    Each round ends what was begun on TABLE, runs what Hudi has planned and not begun, compacts what is due, cleans,
+    archives, and tells the freshness in one line. What is busy or refused is told, and tried again in the next round.
+    SIGTERM ends it after the step that runs; a process that is killed leaves nothing that the next one does not end.
     """
     settings = settings.having(EVENT_TIME_FIELD, event_time)
     settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))
+    settings = settings.having(FOREIGN_PLANS, chosen(foreign_plans))
     settings = settings.having(ALIGN, align).having(ALIGN_ZONE, time_zone)
     with settings.table(table, on_spark_by_default=True) as opened, _told_to_end() as ending:
         service = opened.service(cut=cut, link_mode=link_mode)

@@ -143,7 +143,8 @@ def _what_to_do(report: Report, instant: Instant) -> str:
     plan = report.table.plans.get(instant.requested_time)
     if isinstance(plan, ForeignPlan):
         count = plural(len(plan.file_groups), "slice")
-        return f"the engine that planned it ({count}); no other compaction is planned before it has ended"
+        run = f"eventide compact --execute {instant.requested_time}"
+        return f"the engine that planned it, or {run} ({count}); no other compaction is planned before it has ended"
     if plan is not None:
         return f"eventide compact --execute {instant.requested_time} ({plural(len(plan.operations), 'slice')})"
     if instant.action in (Action.COMMIT, Action.DELTA_COMMIT):

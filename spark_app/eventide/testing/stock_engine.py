@@ -1,35 +1,166 @@
-"""An engine that runs a pending plan as Hudi does: by `deltaFilePaths` alone, knowing nothing of left-overs.
+"""An engine that, as Hudi, knows nothing of eventide: it plans whole slices, and runs plans by `deltaFilePaths` alone.
 
-It reads the plan file itself and writes no word of eventide's: no outcome, no cut, a write stat for each base file.
+It reads and writes plan files itself, and no word of eventide's: no outcome, no cut, a write stat for each base file. As in
+Hudi:
+
+- a plan that it finds inflight it rolls back first: with a rollback on the timeline, the files that markers name, and the
+  inflight file; then it begins anew;
+- before it completes, files that markers name and that it did not write itself go;
+- it completes what has an inflight file, and looks no further.
 """
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from importlib import resources
 from typing import Any
+
+import fastavro
 
 from eventide.bootstrap import Application
 from eventide.testing.checks import avro_records
+from eventide.testing.histories import NoLock
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
-from eventide_core.ports import MergeTask
+from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange
+from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_tree
+from eventide_core.service.state.metadata_table import PendingUpdate
+from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_group_write import marker_folder
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State, instant_time, next_instant_time
 from eventide_core.table.plans import LinkMode
+from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan, RollbackRequest, RollbackTarget
+
+_PLAN_SCHEMA = json.loads(
+    (resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes()
+)
+_METRICS = ("TOTAL_LOG_FILES", "TOTAL_IO_MB", "TOTAL_IO_READ_MB", "TOTAL_LOG_FILES_SIZE", "TOTAL_IO_WRITE_MB")
 
 
-def run_plan_as_stock(application: Application, instant: str) -> None:
-    """Executes and completes the plan at `instant`, which nobody has begun."""
+class EngineFailedError(Exception):
+    """The other engine gave the plan up, with what Hudi would say."""
+
+
+def schedule_as_stock(application: Application) -> str:
+    """Plans every slice that has logs; the instant of the plan."""
+    state = application.state()
+    instant = _unused_instant(application, state)
+    record = {
+        "operations": [_planned(found) for found in state.view.latest_slices() if found.log_files],
+        "extraMetadata": None,
+        "version": 2,
+        "strategy": None,
+        "preserveHoodieMetadata": False,
+        "missingSchedulePartitions": None,
+    }
+    data = io.BytesIO()
+    fastavro.writer(data, _PLAN_SCHEMA, [record])
+    requested = Instant(instant, Action.COMPACTION, State.REQUESTED)
+    application.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data.getvalue())
+    return instant
+
+
+def _planned(found: FileSlice) -> dict[str, Any]:
+    return {
+        "baseInstantTime": found.base_instant,
+        "deltaFilePaths": [str(log.name) for log in reversed(found.log_files)],
+        "dataFilePath": None if found.base_file is None else str(found.base_file.name),
+        "fileId": found.file_id,
+        "partitionPath": found.partition,
+        "metrics": dict.fromkeys(_METRICS, 1.0),
+        "bootstrapFilePath": None,
+        "symlinkOperations": None,
+    }
+
+
+def run_plan_as_stock(application: Application, instant: str, *, takes_lock: bool = False) -> None:
+    """Executes and completes the plan at `instant`.
+
+    `takes_lock`: as Hudi 1.1 does it, its rollback is planned under the table lock, and the commit made under it.
+    Raises EngineFailedError where it finds no plan to run, or may not complete it.
+    """
     storage, state = application.storage, application.state()
     timeline = state.config.timeline_path
+    inflight = f"{timeline}/{Instant(instant, Action.COMPACTION, State.INFLIGHT).file_name}"
+    seen = state.timeline.find(instant)
+    if seen is not None and seen.state is State.INFLIGHT:
+        _roll_back(application, state, instant, takes_lock=takes_lock)
+        storage.delete(inflight)
+    found = application.files.timeline(state.config).find(instant)
+    if found is None or found.is_completed:
+        raise EngineFailedError(f"No Compaction request available at {instant}")
+    if not storage.put_if_absent(inflight, b""):
+        raise EngineFailedError(f"{inflight} already exists")
+    stats = _merge(application, state, instant)
+    with application.runner.lock.acquire() if takes_lock else nullcontext():
+        own = {stat.path for of_partition in stats.values() for stat in of_partition}
+        for path in sorted(marked_paths(storage, instant) - own):
+            storage.delete(path)
+        by_time = state.config.slices_by_completion_time
+        completion = _unused_instant(application, application.state()) if by_time else None
+        name = Instant(instant, Action.COMMIT, State.COMPLETED, completion).file_name
+        metadata = CommitMetadata(stats, {"schema": state.schema}, "COMPACT", is_compacted=True)
+        update = _metadata_update(application, state, instant, stats)
+        update.write(NoLock(), completion or instant)
+        data = application.files.codec.encode_commit(metadata, state.config.version)
+        if storage.stat(inflight) is None:
+            raise EngineFailedError(f"{inflight} does not exist")
+        if not storage.put_if_absent(f"{timeline}/{name}", data):
+            raise EngineFailedError(f"{name} already exists")
+    remove_tree(storage, marker_folder(instant))
+
+
+def _roll_back(application: Application, state: TableState, instant: str, *, takes_lock: bool) -> None:
+    """Hudi's rollback of an inflight compaction: the plan stays, and is to be run again."""
+    storage, codec, timeline = application.storage, application.files.codec, state.config.timeline_path
+    with application.runner.lock.acquire() if takes_lock else nullcontext():
+        rollback = _unused_instant(application, application.state())
+        requests = tuple(
+            RollbackRequest(folder, name.split("_")[0], instant, (name,))
+            for folder, _, name in (path.rpartition("/") for path in sorted(marked_paths(storage, instant)))
+        )
+        plan = RollbackPlan(rollback, RollbackTarget(instant, Action.COMPACTION), requests)
+        requested = Instant(rollback, Action.ROLLBACK, State.REQUESTED).file_name
+        storage.put_if_absent(f"{timeline}/{requested}", codec.encode_rollback_plan(plan, storage.root))
+    storage.put_if_absent(f"{timeline}/{Instant(rollback, Action.ROLLBACK, State.INFLIGHT).file_name}", b"")
+    for path in plan.deleted_paths:
+        storage.delete(path)
+    completion = next_instant_time(rollback) if state.config.slices_by_completion_time else None
+    completed = Instant(rollback, Action.ROLLBACK, State.COMPLETED, completion).file_name
+    done = RollbackMetadata(rollback, (plan.target,), {})
+    storage.put_if_absent(f"{timeline}/{completed}", codec.encode_rollback(done, storage.root))
+    remove_tree(storage, marker_folder(instant))
+
+
+def _metadata_update(
+    application: Application, state: TableState, instant: str, stats: Mapping[str, tuple[WriteStat, ...]]
+) -> PendingUpdate:
+    """What the metadata table is told, in place of what an attempt before had told it."""
+    application.metadata.revert(state.config, NoLock(), instant)
+    added = tuple(
+        AddedFile(stat.partition, stat.path.rpartition("/")[2], stat.file_size_bytes)
+        for of_partition in stats.values()
+        for stat in of_partition
+    )
+    return application.metadata.prepare(state.config, instant, FileChanges(RowChange.NONE, added))
+
+
+def _merge(application: Application, state: TableState, instant: str) -> dict[str, tuple[WriteStat, ...]]:
+    storage = application.storage
     merge = ArrowSliceMerger(storage)
-    plan: dict[str, Any] = avro_records(storage.read(f"{timeline}/{instant}.compaction.requested"))[0]
-    storage.put_if_absent(f"{timeline}/{Instant(instant, Action.COMPACTION, State.INFLIGHT).file_name}", b"")
+    plan: dict[str, Any] = avro_records(storage.read(f"{state.config.timeline_path}/{instant}.compaction.requested"))[0]
     stats: dict[str, tuple[WriteStat, ...]] = {}
     operations: list[dict[str, Any]] = plan["operations"] or []
     for number, operation in enumerate(operations):
         partition, file_id = operation["partitionPath"], operation["fileId"]
         base = f"{partition}/{file_id}_{number}-77-77_{instant}.parquet"
-        logs = [f"{partition}/{name}" for name in operation["deltaFilePaths"]]
+        logs = sorted((f"{partition}/{name}" for name in operation["deltaFilePaths"]), key=_reader_order)
         result = merge(
             MergeTask(
                 partition=partition,
@@ -42,13 +173,12 @@ def run_plan_as_stock(application: Application, instant: str) -> None:
                 link_mode=LinkMode.COPY,
                 carried_path=None,
                 new_base_path=base,
-                marker_path=f".hoodie/.temp/{instant}/{base}.marker.CREATE",
+                marker_path=f"{marker_folder(instant)}/{base}.marker.CREATE",
                 shape=state.shape(None),
                 blocks=state.blocks(),
                 codec=ParquetCodec.AS_BEFORE,
             )
         )
-        storage.delete(f".hoodie/.temp/{instant}/{base}.marker.CREATE")
         stat = WriteStat(
             file_id,
             base,
@@ -59,9 +189,15 @@ def run_plan_as_stock(application: Application, instant: str) -> None:
             prev_base_file=operation["dataFilePath"],
         )
         stats[partition] = (*stats.get(partition, ()), stat)
+    return stats
+
+
+def _reader_order(path: str) -> tuple[str, int, str, str]:
+    name = LogFileName.parse(path.rpartition("/")[2])
+    assert name is not None
+    return name.reader_order
+
+
+def _unused_instant(application: Application, state: TableState) -> str:
     last = max(time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
-    now = max(instant_time(application.clock.now_ms()), next_instant_time(last))
-    completion = now if state.config.slices_by_completion_time else None
-    name = Instant(instant, Action.COMMIT, State.COMPLETED, completion).file_name
-    metadata = CommitMetadata(stats, {"schema": state.schema}, "COMPACT", is_compacted=True)
-    storage.put_if_absent(f"{timeline}/{name}", application.files.codec.encode_commit(metadata, state.config.version))
+    return max(instant_time(application.clock.now_ms()), next_instant_time(last))

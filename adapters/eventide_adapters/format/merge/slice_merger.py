@@ -102,6 +102,7 @@ class ArrowSliceMerger:
                     carried_size=carry(self.storage, task, carried),
                     carried_tombstones=len(carried.keys),
                     uncompacted_from_ms=early.uncompacted_from_ms,
+                    merged_keys=len(logs.keys),
                 )
                 size = writer.close({RESULT_FOOTER_KEY: _encode_result(task, result)})
             self.storage.put_if_absent(task.marker_path, b"")

@@ -33,6 +33,7 @@ from eventide_core.table.plans import (
     CompactionPlan,
     CutMode,
     FallbackReason,
+    ForeignOperation,
     ForeignPlan,
     LeftOver,
     LinkMode,
@@ -99,8 +100,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     operations = tuple(document.documents("operations"))
     written = extra.text("eventide.format")
     if written is None:
-        groups = tuple(map(file_group, operations))
-        return ForeignPlan(instant, groups, tuple(path for op in operations for path in merged_paths(op)))
+        return ForeignPlan(instant, tuple(map(_decode_foreign, operations)))
     if written != FORMAT:
         raise UnsupportedTableError(
             f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; "
@@ -124,6 +124,12 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
         schema=extra.required_text("eventide.schema"),
         partitions_with_logs=tuple(document.texts("missingSchedulePartitions")),
     )
+
+
+def _decode_foreign(operation: Document) -> ForeignOperation:
+    partition, file_id = file_group(operation)
+    base, logs = merged_paths(operation)
+    return ForeignOperation(partition, file_id, operation.required_text("baseInstantTime"), base, logs)
 
 
 def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[str, Any]:

@@ -45,15 +45,17 @@ def file_group(operation: Document) -> tuple[str, str]:
     return partition, operation.required_text("fileId")
 
 
-def merged_paths(operation: Document) -> tuple[str, ...]:
+def merged_paths(operation: Document) -> tuple[str | None, tuple[str, ...]]:
+    """The paths of the base, if there is one, and of the logs that an operation merges. Raises UnsafePathError."""
     partition, file_id = file_group(operation)
+
+    def path(text: str, parse: Callable[[str], BaseFileName | LogFileName | None]) -> str:
+        # Earlier versions of Hudi's plans hold paths; of these the name is what counts.
+        return path_in(partition, own_name(name_in(text), parse, file_id, operation.path))
+
     base = operation.text("dataFilePath")
-    # Earlier versions of Hudi's plans hold paths; of these the name is what counts.
-    names = [name_in(path) for path in (*operation.texts("deltaFilePaths"), *((base,) if base else ()))]
-    for name in names:
-        parse = LogFileName.parse if name.startswith(".") else BaseFileName.parse
-        own_name(name, parse, file_id, operation.path)
-    return tuple(path_in(partition, name) for name in names)
+    logs = tuple(path(text, LogFileName.parse) for text in operation.texts("deltaFilePaths"))
+    return path(base, BaseFileName.parse) if base else None, logs
 
 
 def own_name(

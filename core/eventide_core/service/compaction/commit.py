@@ -53,6 +53,21 @@ def commit_metadata(
     return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
 
 
+def whole_slices_metadata(
+    plan: CompactionPlan, results: Sequence[MergeResult], internal_schema: str | None
+) -> CommitMetadata:
+    """The commit of a plan that another engine scheduled, as Hudi writes it: it says nothing that is eventide's.
+
+    So it publishes no cut, and the cut that is published stays.
+    """
+    by_base = {result.new_base_path: result for result in results}
+    stats: dict[str, list[WriteStat]] = {}
+    for op in plan.operations:
+        stats.setdefault(op.partition, []).append(_base_stat(op, by_base[op.path_of(op.new_base_name)]))
+    extra = {"schema": plan.schema} | ({} if internal_schema is None else {LATEST_SCHEMA_KEY: internal_schema})
+    return CommitMetadata({partition: tuple(found) for partition, found in stats.items()}, extra, "COMPACT", True)
+
+
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:
     """The base files, left-overs and carried tombstones that the commit adds, as the metadata table has to know them."""
     by_base = {result.new_base_path: result for result in results}
@@ -108,7 +123,7 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
         total_log_records=result.log_records,
         total_log_files_compacted=len(op.compacted),
         total_log_size_compacted=sum(log.size for log in op.compacted),
-        total_updated_records_compacted=result.num_updates + result.num_deletes,
+        total_updated_records_compacted=result.merged_keys,
         total_log_blocks=result.log_blocks,
         prev_base_file=op.base_path.rpartition("/")[2] if op.base_path else None,
     )

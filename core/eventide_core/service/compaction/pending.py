@@ -4,19 +4,29 @@
 2. A compaction that eventide planned is run, whoever began it: same instant, same names. One whose process is alive is left
    to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was broken off.
 3. One whose plan fits the table no more, which no run can complete, is rolled back. What was asked for is planned anew.
+4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
+   that this engine has begun is its own: nothing tells whether it is alive.
+5. What eventide does not run is waited for, as long as the options say: that, log compactions and clusterings.
 
 Re-runnable: a crash anywhere leaves what the next run finds. Where two do this at once, one of them runs the plan.
 """
 
 from dataclasses import dataclass
 
+from eventide_core import config as keys
+from eventide_core.config import Options
 from eventide_core.errors import InstantNotFoundError, PlanMismatchError
-from eventide_core.ports import Progress
-from eventide_core.service.compaction.run import CompactionRunner, Ended
+from eventide_core.ports import Clock, Progress
+from eventide_core.service.compaction.run import (
+    PENDING_WRITE_POLL_MS,
+    PENDING_WRITE_WAIT_MS_DEFAULT,
+    CompactionRunner,
+    Ended,
+)
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.instant import Action, Instant
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
 
 
@@ -25,17 +35,17 @@ class PendingCompactions:
     files: TableFiles
     runner: CompactionRunner
     rollback: Rollback
+    clock: Clock
+    options: Options
 
     def has_any(self) -> bool:
         """Whether `end` has something to do. Writes nothing."""
         config = self.files.config()
         timeline = self.files.timeline(config)
-        return self.rollback.has_failed_writes(config, timeline) or any(
-            self._is_to_run(config, pending) for pending in timeline.pending_plans
-        )
+        return self.rollback.has_failed_writes(config, timeline) or bool(timeline.pending_plans)
 
     def end(self, progress: Progress) -> Ended:
-        """Steps 1 to 3.
+        """All steps.
 
         Raises BusyError where a process is at work on what is pending, and whatever a compaction raises.
         """
@@ -43,10 +53,11 @@ class PendingCompactions:
         has_failed = self.rollback.has_failed_writes(config, self.files.timeline(config))
         undone = self.rollback.undo_failed_writes() if has_failed else ()
         compactions = self.end_compactions(progress)
+        self._wait_for_others()
         return Ended(compactions.resumed, (*undone, *compactions.rolled_back))
 
     def end_compactions(self, progress: Progress) -> Ended:
-        """Steps 2 and 3."""
+        """Steps 2 to 4."""
         config = self.files.config()
         resumed: list[str] = []
         rolled_back: list[str] = []
@@ -58,17 +69,34 @@ class PendingCompactions:
                 self.runner.execute(instant, progress)
                 resumed.append(instant)
             except PlanMismatchError:
+                if isinstance(self._plan(config, pending), ForeignPlan):
+                    raise  # the engine that made it has to roll it back
                 self.rollback.undo(instant)
                 rolled_back.append(instant)
             except InstantNotFoundError:
                 continue  # another process was faster, and rolled it back
         return Ended(tuple(resumed), tuple(rolled_back))
 
+    def _wait_for_others(self) -> None:
+        """Until no plan is pending, as long as configured; what is pending then excludes a new plan, and is named there."""
+        left_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        while left_ms > 0 and self.files.timeline(self.files.config()).pending_plans:
+            self.clock.sleep(PENDING_WRITE_POLL_MS)
+            left_ms -= PENDING_WRITE_POLL_MS
+
     def _is_to_run(self, config: TableConfig, pending: Instant) -> bool:
         """Whether the pending plan is one that eventide runs by itself."""
+        plan = self._plan(config, pending)
+        if isinstance(plan, ForeignPlan):
+            is_wanted = self.options.flag(keys.FOREIGN_PLANS, default=True)
+            return is_wanted and not self.runner.foreign.is_held_by_other(config, pending)
+        return plan is not None
+
+    def _plan(self, config: TableConfig, pending: Instant) -> CompactionPlan | ForeignPlan | None:
+        """The plan of a pending compaction; None where it is none, or has ended in between."""
         if pending.action is not Action.COMPACTION:
-            return False
+            return None
         try:
-            return isinstance(self.files.plan(config, pending.requested_time), CompactionPlan)
+            return self.files.plan(config, pending.requested_time)
         except InstantNotFoundError:
-            return False  # it has ended in between
+            return None

@@ -14,14 +14,14 @@ The steps of the protocol, and what a crash after each leaves:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.action.quiet_moment import open_at
-from eventide_core.config import LinkChoice, Options, ParquetCodec
+from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
 from eventide_core.ports import (
     Clock,
@@ -29,21 +29,21 @@ from eventide_core.ports import (
     FileChanges,
     Lease,
     MergeResult,
-    MergeTask,
     Progress,
     RecordMerger,
     RowChange,
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
+from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
+from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import PENDING_WRITE_WAIT_MS_DEFAULT, CompactionScheduler
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.compaction_files import (
     made_files,
-    marker_path,
     remove_markers,
     remove_orphaned_inflight,
 )
@@ -54,7 +54,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
+from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
 
 CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
@@ -100,8 +100,10 @@ class CompactionRunner:
     clock: Clock
     options: Options
 
-    def execute(self, instant: str, progress: Progress) -> CompactionResult:
+    def execute(self, instant: str, progress: Progress, *, may_take_over: bool = False) -> CompactionResult:
         """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
+
+        `may_take_over`: a person named the plan, which is perhaps one that another engine has begun (`run_foreign`).
 
         One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
         PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.
@@ -111,8 +113,11 @@ class CompactionRunner:
             found = self._pending(self.files.timeline(config), instant)
             if found is None:
                 break
-            plan = require_ours(self.files.plan(config, instant))
+            plan = self.files.plan(config, instant)
             with self.ownership.held(found):
+                if isinstance(plan, ForeignPlan):
+                    self.foreign.run(plan, progress, may_take_over=may_take_over)
+                    break
                 withdrawn = self._run(plan, found, progress)
             if withdrawn is None:
                 break
@@ -126,11 +131,22 @@ class CompactionRunner:
         assert instant is not None
         return CompactionResult(instant, self.freshness.now(state), _metrics(()), is_already_reached=True)
 
+    @property
+    def foreign(self) -> ForeignCompactionRunner:
+        return ForeignCompactionRunner(
+            self.files, self.metadata, self.merger, self.engine, self.lock, self.clock, self.options
+        )
+
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
         found = timeline.find_compaction(instant)
         if found is not None and found.is_completed:
             return None
+        if found is not None and found.is_pending_plan and found.action is not Action.COMPACTION:
+            raise BusyError(
+                f"a {found.action} is pending at {instant}, which eventide does not run: the engine that planned it has to; "
+                "try again when it has ended"
+            )
         if found is None or found.action is not Action.COMPACTION:
             raise InstantNotFoundError(
                 f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
@@ -143,7 +159,7 @@ class CompactionRunner:
         if not isinstance(started, CompactionPlan):
             return started
         plan = started
-        tasks = self._tasks(plan)
+        tasks = merge_tasks(self.files, self.options, plan)
         progress.start("compacting", len(tasks))
         try:
             sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
@@ -261,35 +277,6 @@ class CompactionRunner:
                 f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
                 "its base for uncommitted; roll the plan back and plan again"
             )
-
-    def _tasks(self, plan: CompactionPlan) -> tuple[MergeTask, ...]:
-        state = TableState.load(self.files)
-        # The plan's, for that is what the commit says; a write since then may have changed the table's.
-        shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
-        blocks = state.blocks()
-        codec = self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
-        return tuple(
-            MergeTask(
-                partition=op.partition,
-                file_id=op.file_id,
-                instant=plan.instant,
-                base_path=op.base_path,
-                merged=tuple((log.path, log.size) for log in op.compacted),
-                left_overs=tuple(
-                    (left.log.path, left.log.size, op.path_of(left.new_name) if left.new_name else None)
-                    for left in op.left_overs
-                ),
-                early=op.merged_before_ms,
-                link_mode=plan.link_mode,
-                carried_path=op.path_of(op.carried_name) if op.carried_name else None,
-                new_base_path=op.path_of(op.new_base_name),
-                marker_path=marker_path(plan.instant, op),
-                shape=shape,
-                blocks=blocks,
-                codec=codec,
-            )
-            for op in plan.operations
-        )
 
     def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_Withdrawn | None":
         """Steps 6 to 8. None where the compaction has completed."""

@@ -90,7 +90,7 @@ class Rollback:
             if found is not None and not found.is_completed and self._begun(state, instant) is None:
                 shared = logs_of_failed_write(self.files.storage, state, instant)
                 plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
-                self._runner.end(state.config, plan, lease)
+                self._runner.end(state.config, plan, lease, is_new=True)
 
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
         """Rolls back what writers left who died: their heartbeat has expired. Returns their instants.
@@ -187,7 +187,7 @@ class Rollback:
             self._check_pending(state, found)
             shared = logs_of_failed_write(self.files.storage, state, time)
         plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
-        return self._runner.end(state.config, plan, lease)
+        return self._runner.end(state.config, plan, lease, is_new=True)
 
     def _check_has_heartbeat(self, found: Instant) -> None:
         """Raises RefusedError for a pending write, or a plan that is being run, of which nothing tells who works on it."""
@@ -206,7 +206,7 @@ class Rollback:
         if found.action is Action.COMPACTION and not state.config.slices_by_completion_time:
             raise RefusedError(
                 f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to the slice it "
-                "begins; run it with the engine that scheduled it"
+                f"begins; end it with `compact --execute {found.requested_time}`"
             )
 
     def _judged(self, state: TableState, found: Instant) -> UndoneWrite:

@@ -13,13 +13,16 @@ Order of writes, as Hudi has it, and what a crash after each leaves:
 7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.
 8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which nobody heeds.
+
+Of an attempt at a compaction plan of another engine, which Hudi rolls back before it runs the plan again, less goes: no
+outcome is claimed in 3, and in 6 the requested file stays.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
-from eventide_core.errors import BusyError, StorageError
+from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
 from eventide_core.service.rollback.shared_logs import takes_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
@@ -31,6 +34,7 @@ from eventide_core.table.file_name import LogFileName, path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.plans import ForeignPlan
 from eventide_core.table.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
@@ -72,19 +76,21 @@ class RollbackRunner:
         path = f"{config.timeline_path}/{pending.requested_time}.rollback.requested"
         return self.files.codec.decode_rollback_plan(self.files.storage.read(path), path, pending.requested_time)
 
-    def end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
-        """Steps 2 to 8; the paths of the data and timeline files that were removed."""
+    def end(self, config: TableConfig, plan: RollbackPlan, lease: Lease, *, is_new: bool = False) -> tuple[str, ...]:
+        """Steps 2 to 8; the paths of the data and timeline files that were removed. `is_new`: this process began it."""
         self.heartbeats.start(plan.instant)
         try:
-            removed = self._end(config, plan, lease)
+            removed = self._end(config, plan, lease, is_new=is_new)
         except BaseException:
             self.heartbeats.stop(plan.instant)
             raise
         self.heartbeats.end(plan.instant)
         return removed
 
-    def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
+    def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease, *, is_new: bool) -> tuple[str, ...]:
         storage = self.files.storage
+        if not is_new and self._is_of_attempt(config, plan):
+            return self._end_attempt(config, plan, lease)
         target = plan.target.instant
         timeline = config.timeline_path
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
@@ -97,6 +103,45 @@ class RollbackRunner:
         update = self.metadata.prepare(config, plan.instant, changes)
         update.write(lease, completion)
         removed += self.forget(config, target, lease)
+        recorded = completion if config.slices_by_completion_time else None
+        completed = Instant(plan.instant, Action.ROLLBACK, State.COMPLETED, recorded)
+        lease.check()
+        storage.put_if_absent(
+            f"{timeline}/{completed.file_name}", self.files.codec.encode_rollback(metadata, storage.root)
+        )
+        update.check_after_commit(lease)
+        remove_markers_and_heartbeat(storage, target)
+        return tuple(removed)
+
+    def _is_of_attempt(self, config: TableConfig, plan: RollbackPlan) -> bool:
+        """Whether it rolls an attempt at another engine's compaction plan back, as Hudi does before it begins anew."""
+        if plan.target.action is not Action.COMPACTION:
+            return False
+        try:
+            return isinstance(self.files.plan(config, plan.target.instant), ForeignPlan)
+        except InstantNotFoundError:
+            return False
+
+    def _end_attempt(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
+        """The same of such an attempt: the compaction's plan stays, since writers go by it, and may be run again.
+
+        Where the compaction has completed since, by another attempt, what its commit names stays, too.
+        """
+        storage, timeline, target = self.files.storage, config.timeline_path, plan.target.instant
+        found = self.files.timeline(config).find(target)
+        is_completed = found is not None and found.is_completed
+        named = {stat.path for stat in self.files.commit(config, found).stats} if found and is_completed else set[str]()
+        lease.check()
+        storage.put_if_absent(f"{timeline}/{Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT).file_name}", b"")
+        removed = self._delete([path for path in plan.deleted_paths if path not in named], lease)
+        if not is_completed:
+            self.metadata.revert(config, lease, target)
+            inflight = Instant(target, Action.COMPACTION, State.INFLIGHT)
+            removed += self._delete([f"{timeline}/{inflight.file_name}"], lease)
+        completion = next_instant_time(plan.instant)
+        metadata = RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
+        update = self.metadata.prepare(config, plan.instant, _NO_CHANGES)
+        update.write(lease, completion)
         recorded = completion if config.slices_by_completion_time else None
         completed = Instant(plan.instant, Action.ROLLBACK, State.COMPLETED, recorded)
         lease.check()

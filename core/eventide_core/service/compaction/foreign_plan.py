@@ -1,0 +1,128 @@
+"""What a compaction plan of another engine becomes when eventide runs it, and how the timeline says that it does.
+
+Hudi's plan names no file that it makes: the names hold a write token, which each attempt chooses. An attempt of eventide has
+a number, the least that no file of the instant bears, and the slice at position n gets the token `n-<attempt>-0`. The number
+stands in the inflight file, which Hudi leaves empty and never reads. So the inflight file says whose attempt counts:
+
+    empty        another engine's: it is at work, or died at it
+    an attempt   eventide's; who goes on after a crash finds the number, and makes the same names
+
+An engine of Hudi that meets an inflight plan rolls the attempt back: it deletes the files that its markers name and the
+inflight file, and begins anew. Whoever finds another inflight file than the one that it began with has lost the plan.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from eventide_core.errors import PlanMismatchError
+from eventide_core.service.state.table import TableState
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.plans import (
+    CompactionPlan,
+    CutMode,
+    ForeignOperation,
+    ForeignPlan,
+    LinkMode,
+    PlannedLog,
+    PlannedOperation,
+)
+
+_ATTEMPT = "eventide.attempt"
+_TAKEN_OVER = "eventide.taken.over"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An execution of another engine's plan. `is_taken_over`: that engine had begun the plan, and may still be at work."""
+
+    number: int
+    is_taken_over: bool = False
+
+    def encode(self) -> bytes:
+        return json.dumps({_ATTEMPT: self.number, _TAKEN_OVER: self.is_taken_over}).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Attempt | None":
+        """The attempt that an inflight file says; None for another engine's."""
+        try:
+            match json.loads(data or b"null"):
+                case {"eventide.attempt": int(number), "eventide.taken.over": bool(is_taken_over)}:
+                    return cls(number, is_taken_over)
+                case _:
+                    return None
+        except (ValueError, RecursionError):
+            return None
+
+
+def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan) -> int:
+    """The least number, from 1 on, above that of each base file which an earlier attempt left. Hudi's tokens count alike."""
+    numbers = (int(name.write_token.split("-")[1]) for _, name in _bases_of(listing, plan))
+    return 1 + max(numbers, default=0)
+
+
+def other_bases(listing: Iterable[DataFile], plan: ForeignPlan, own: Iterable[str]) -> tuple[str, ...]:
+    """The base files of the plan's instant, by path, that are not in `own`: earlier attempts left them."""
+    kept = set(own)
+    return tuple(sorted(file.path for file, _ in _bases_of(listing, plan) if file.path not in kept))
+
+
+def as_executed(state: TableState, plan: ForeignPlan, attempt: int) -> CompactionPlan:
+    """The plan with the names that this attempt gives: all logs of each slice are merged, nothing is left over.
+
+    Raises PlanMismatchError where a file that the plan names is gone.
+    """
+    sizes = {file.path: file.size for file in state.listing}
+    for path in plan.paths:
+        if path not in sizes:
+            raise PlanMismatchError(
+                f"{path}, which the plan at {plan.instant} of another engine merges, is not there; restore the file, or "
+                "roll the plan back with the engine that scheduled it"
+            )
+    return CompactionPlan(
+        instant=plan.instant,
+        cut_ms=None,
+        cut=CutMode.FILE,
+        link_mode=LinkMode.COPY,
+        link_reason="nothing is left over, so no link is needed",
+        event_time_field=None,
+        operations=tuple(
+            _executed(op, f"{number}-{attempt}-0", plan.instant, sizes) for number, op in enumerate(plan.operations)
+        ),
+        schema=state.schema,
+        partitions_with_logs=(),
+    )
+
+
+def _executed(op: ForeignOperation, token: str, instant: str, sizes: dict[str, int]) -> PlannedOperation:
+    ordered = sorted(op.log_paths, key=_reader_order)
+    return PlannedOperation(
+        partition=op.partition,
+        file_id=op.file_id,
+        base_instant=op.base_instant,
+        base_path=op.base_path,
+        base_size=0 if op.base_path is None else sizes[op.base_path],
+        compacted=tuple(PlannedLog(path, sizes[path], None) for path in ordered),
+        left_overs=(),
+        new_base_name=str(BaseFileName(op.file_id, token, instant)),
+        carried_name=None,
+        fallback=None,
+        reason="another engine planned the whole slice",
+    )
+
+
+def _reader_order(path: str) -> tuple[str, int, str, str]:
+    name = LogFileName.parse(path.rpartition("/")[2])
+    assert name is not None, f"{path} is no log"  # as decoded
+    return name.reader_order
+
+
+def _bases_of(listing: Iterable[DataFile], plan: ForeignPlan) -> Iterator[tuple[DataFile, BaseFileName]]:
+    groups = set(plan.file_groups)
+    for file in listing:
+        match file.parsed:
+            case BaseFileName(instant=plan.instant) as name if (file.partition, name.file_id) in groups:
+                yield file, name
+            case _:
+                pass

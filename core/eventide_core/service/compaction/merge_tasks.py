@@ -1,0 +1,42 @@
+"""The tasks of a compaction: what each executor merges, and into which files."""
+
+from dataclasses import replace
+
+from eventide_core import config as keys
+from eventide_core.config import Options, ParquetCodec
+from eventide_core.ports import MergeTask
+from eventide_core.service.rollback.compaction_files import marker_path
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.plans import CompactionPlan
+
+
+def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tuple[MergeTask, ...]:
+    """One task a slice, in the order of the operations."""
+    state = TableState.load(files)
+    # The plan's, for that is what the commit says; a write since then may have changed the table's.
+    shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
+    blocks = state.blocks()
+    codec = options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
+    return tuple(
+        MergeTask(
+            partition=op.partition,
+            file_id=op.file_id,
+            instant=plan.instant,
+            base_path=op.base_path,
+            merged=tuple((log.path, log.size) for log in op.compacted),
+            left_overs=tuple(
+                (left.log.path, left.log.size, op.path_of(left.new_name) if left.new_name else None)
+                for left in op.left_overs
+            ),
+            early=op.merged_before_ms,
+            link_mode=plan.link_mode,
+            carried_path=op.path_of(op.carried_name) if op.carried_name else None,
+            new_base_path=op.path_of(op.new_base_name),
+            marker_path=marker_path(plan.instant, op),
+            shape=shape,
+            blocks=blocks,
+            codec=codec,
+        )
+        for op in plan.operations
+    )

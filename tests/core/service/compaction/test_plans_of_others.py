@@ -1,0 +1,142 @@
+"""What another engine has planned: who runs it, what is waited for, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.progress import NoProgress
+from eventide.testing.crash_enumeration import OPTIONS, Bench
+from eventide.testing.histories import EPOCH_MS, Layout, ManualClock, Story, put
+from eventide.testing.oracle import Order
+from eventide.testing.stock_engine import schedule_as_stock
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS, LinkChoice
+from eventide_core.errors import BusyError, PlanMismatchError, RefusedError
+from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.plans import ForeignOperation, ForeignPlan
+
+C = "20991121000000000"
+PLAN = ForeignPlan(C, (ForeignOperation("p", "f1", "1", "p/f1_0-0-0_20990101000000000.parquet", ()),))
+LATER = CompactionRequest(EPOCH_MS + 10, None, LinkChoice.AUTO)
+
+
+class EndingClock(ManualClock):
+    """At the first sleep another engine ends what it is at."""
+
+    def __init__(self, bench: Bench, path: str) -> None:
+        super().__init__(bench.clock.time_ms)
+        self._bench, self._path = bench, path
+
+    def sleep(self, milliseconds: int) -> None:
+        super().sleep(milliseconds)
+        self._bench.storage.delete(self._path)
+
+
+def table(options: Mapping[str, str] | None = None, version: int = 9) -> Bench:
+    bench = Bench("others", {**OPTIONS, **(options or {})})
+    story = Story.begin(Layout(version, Order.EVENT_TIME), bench.storage, bench.clock)
+    story.commit((put("k0", 1, "base"), put("k1", 2, "base", partition="b")))
+    story.commit((put("k0", 5, "early"), put("k1", 6, "early", partition="b")))
+    bench.clock.sleep(10)
+    return bench
+
+
+def bases(*tokens: str, file_id: str = "f1", partition: str = "p", instant: str = C) -> list[DataFile]:
+    return [DataFile(partition, f"{partition}/{file_id}_{token}_{instant}.parquet", 1) for token in tokens]
+
+
+@pytest.mark.parametrize("attempt", [Attempt(1), Attempt(7, is_taken_over=True)])
+def test_an_inflight_file_says_the_attempt(attempt: Attempt) -> None:
+    assert Attempt.decode(attempt.encode()) == attempt
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"null", b"[]", b"\xff", b'{"eventide.attempt": "1"}', b"[" * 100_000])
+def test_an_inflight_file_of_another_engine_says_none(data: bytes) -> None:
+    assert Attempt.decode(data) is None
+
+
+def test_an_attempt_takes_a_number_that_no_base_file_of_the_instant_bears() -> None:
+    assert next_attempt([], PLAN) == 1
+    assert next_attempt(bases("0-0-0"), PLAN) == 1
+    assert next_attempt(bases("0-1-0", "0-71-104"), PLAN) == 72
+    assert next_attempt(bases("0-9-0", file_id="f2") + bases("0-9-0", instant="20981121000000000"), PLAN) == 1
+
+
+def test_base_files_of_other_attempts_are_those_of_the_plans_slices_alone() -> None:
+    mine, other = bases("0-2-0", "0-1-0")
+    elsewhere = bases("0-1-0", partition="q")
+    assert other_bases([mine, other, *elsewhere], PLAN, [mine.path]) == (other.path,)
+
+
+def test_a_plan_whose_files_are_gone_is_not_run() -> None:
+    bench = table()
+    instant = schedule_as_stock(bench.process())
+    process = bench.process()
+    plan = process.files.plan(process.files.config(), instant)
+    assert isinstance(plan, ForeignPlan)
+    gone = plan.operations[0].log_paths[0]
+    state = process.state()
+    left = replace(state, listing=tuple(file for file in state.listing if file.path != gone))
+    with pytest.raises(PlanMismatchError, match=f"{gone}, which the plan at {instant} of another engine merges"):
+        as_executed(left, plan, 1)
+
+
+def test_what_hudi_planned_is_run_before_anything_new_is_planned() -> None:
+    bench = table()
+    instant = schedule_as_stock(bench.process())
+    process = bench.process()
+    assert process.pending.has_any()
+    assert process.pending.end(NoProgress()).resumed == (instant,)
+    assert process.scheduler.plan(LATER).plan.instant > instant
+
+
+def test_what_hudi_planned_is_left_alone_where_the_options_say_so() -> None:
+    bench = table({FOREIGN_PLANS: "false", PENDING_WRITE_WAIT_MS: "2000"})
+    instant = schedule_as_stock(bench.process())
+    process, began = bench.process(), bench.clock.now_ms()
+    assert process.pending.end(NoProgress()).resumed == ()
+    assert bench.clock.now_ms() == began + 2000
+    with pytest.raises(BusyError, match=f"a compaction is pending at {instant}.*--execute {instant}"):
+        process.scheduler.plan(LATER)
+    assert process.runner.execute(instant, NoProgress()).instant == instant, "by name it is run all the same"
+
+
+@pytest.mark.parametrize("action", ["logcompaction", "clustering"])
+def test_what_eventide_does_not_run_is_waited_for_and_never_said_to_be_run_by_it(action: str) -> None:
+    bench = table({PENDING_WRITE_WAIT_MS: "3000"})
+    path = f".hoodie/timeline/{C}.{action}.requested"
+    bench.storage.put(path, b"")
+    process, began = bench.process(), bench.clock.now_ms()
+    process.pending.end(NoProgress())
+    assert bench.clock.now_ms() == began + 3000
+    for ask in (lambda: process.scheduler.plan(LATER), lambda: process.runner.execute(C, NoProgress())):
+        with pytest.raises(BusyError, match=f"a {action} is pending at {C}.*the engine that planned it has to") as busy:
+            ask()
+        assert "--execute" not in str(busy.value)
+
+
+def test_it_goes_on_as_soon_as_the_other_engine_has_ended() -> None:
+    bench = table({PENDING_WRITE_WAIT_MS: "60000"})
+    path = f".hoodie/timeline/{C}.clustering.requested"
+    bench.storage.put(path, b"")
+    began = bench.clock.now_ms()
+    bench.clock = EndingClock(bench, path)
+    bench.process().pending.end(NoProgress())
+    assert bench.clock.now_ms() - began < 1000
+    assert bench.process().scheduler.plan(LATER).idle is None
+
+
+def test_an_undo_on_version_6_keeps_a_plan_that_writers_go_by() -> None:
+    bench = table(version=6)
+    instant = schedule_as_stock(bench.process())
+    with pytest.raises(RefusedError, match=f"compact --execute {instant}"):
+        rollback(bench.process(), instant)
+
+
+def rollback(application: Application, instant: str) -> None:
+    application.rollback.undo(instant)

@@ -1,0 +1,282 @@
+"""Plans that another engine of Hudi scheduled and eventide runs: broken off at every write, and raced by that engine."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.progress import NoProgress
+from eventide.testing.checks import check_single_completion, merged_counts
+from eventide.testing.compaction_case import MEANWHILE, Case
+from eventide.testing.crash_enumeration import (
+    Bench,
+    Moment,
+    Protocol,
+    crash_states,
+    execute,
+    faults,
+    interludes,
+    schedule,
+    start_of,
+    writes_of,
+)
+from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
+from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.errors import BusyError, LockError, MissingFileError
+from eventide_core.service.compaction.foreign_plan import as_executed
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import ForeignPlan
+from support.compaction_cells import TALLY, check_reach
+
+HISTORY = History(
+    "two partitions and a delete",
+    (
+        (put("k0", 1, "base"), put("k1", 2, "base"), put("k2", 3, "base", partition="b")),
+        (put("k0", 20, "early"), put("k1", 12, "on time")),
+        (put("k1", 6, "late"), put("k2", 30, "later", partition="b"), put("k3", 7, "new")),
+    ),
+    cut_ms=10,
+)
+SINCE = (put("k0", 40, "since the cut"), delete("k3", 41), put("k2", 5, "late", partition="b"))
+KINDS = (
+    *layouts(),
+    *(replace(layout, has_metadata_table=True) for layout in layouts()[1::2]),
+)
+
+
+@pytest.fixture(
+    scope="module", params=KINDS, ids=lambda kind: f"v{kind.version}-{kind.order.name}-{kind.has_metadata_table}"
+)
+def case(request: pytest.FixtureRequest) -> Case:
+    return foreign_case(request.param)
+
+
+def foreign_case(layout: Layout) -> Case:
+    """A table with a published cut, written to since, whose slices another engine has planned to compact."""
+    bench = Bench("plans-of-others")
+    table = write_history(layout, HISTORY, bench.name)
+    bench.load(start_of(table))
+    process = bench.process()
+    cut = process.scheduler.schedule(CompactionRequest(HISTORY.cut_epoch_ms, None, LinkChoice.COPY)).plan
+    process.runner.execute(cut.instant, NoProgress())
+    table.oracle.compact(cut.cut_ms, merged_counts(cut))
+    story = Story(layout, bench.storage, bench.clock, table.oracle, 7)
+    story.commit(SINCE)
+    bench.clock.sleep(10)
+    start = bench.moment()
+    process = bench.process()
+    instant = schedule_as_stock(process)
+    plan = process.files.plan(process.files.config(), instant)
+    assert isinstance(plan, ForeignPlan)
+    executed = as_executed(process.state(), plan, 1)
+    after = table.oracle.copy()
+    after.compact(None, merged_counts(executed))
+    assert after.snapshot() == table.oracle.snapshot()
+    assert after.freshness().watermark_ms != table.oracle.freshness().watermark_ms, (
+        "the watermark has nothing to follow"
+    )
+    TALLY.add("plans of others")
+    return Case(layout, HISTORY, start, bench.moment(), executed, table.oracle, after, bench, TALLY)
+
+
+def as_other(instant: str, *, takes_lock: bool = False) -> Protocol:
+    """The other engine runs the plan, or gives up as Hudi does."""
+
+    def run(application: Application) -> None:
+        with suppress(EngineFailedError, LockError):
+            run_plan_as_stock(application, instant, takes_lock=takes_lock)
+
+    return run
+
+
+def begun_by_other(case: Case) -> Moment:
+    """The plan as another engine has begun it, and perhaps died."""
+    case.bench.load(case.scheduled)
+    config = case.bench.process().files.config()
+    inflight = Instant(case.instant, Action.COMPACTION, State.INFLIGHT)
+    case.bench.storage.put(f"{config.timeline_path}/{inflight.file_name}", b"")
+    return case.bench.moment()
+
+
+def take_over(instant: str) -> Protocol:
+    def run(application: Application) -> None:
+        application.runner.execute(instant, NoProgress(), may_take_over=True)
+
+    return run
+
+
+def test_a_plan_of_another_engine_is_run_as_that_engine_would(case: Case) -> None:
+    done, status, failure = case.attempt(case.scheduled, execute(case.instant))
+    assert (status, failure) == ("completed", None)
+    assert not [path for path in done.files if path.startswith(".hoodie/.temp/")]
+    case.bench.load(done)
+    state = case.bench.process().state()
+    found = state.timeline.find(case.instant)
+    assert found is not None
+    commit = state.commit(found)
+    assert (commit.operation_type, commit.is_compacted, set(commit.extra_metadata)) == ("COMPACT", True, {"schema"})
+    again, status, failure = case.attempt(done, execute(case.instant))
+    assert (status, failure, again.visible) == ("completed", None, done.visible)
+
+
+def test_a_plan_of_another_engine_that_dies_at_any_write_can_be_ended_by_either(case: Case) -> None:
+    for number, left in crash_states(case.bench, case.scheduled, execute(case.instant)):
+        TALLY.add("crash states")
+        case.check(left)
+        later = left.after_the_lock_expired()
+        done, status, failure = case.attempt(later, execute(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
+        done, status, failure = case.attempt(later, as_other(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
+        written_case, written = case.with_write(later)
+        _, status, failure = written_case.attempt(written, execute(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        TALLY.add("recoveries", 3)
+
+
+def test_a_plan_of_another_engine_survives_a_failing_storage(case: Case) -> None:
+    for fault, operation, left, failure in faults(case.bench, case.scheduled, execute(case.instant)):
+        TALLY.add("faults")
+        status = case.check(left)
+        assert status == "completed" or failure is not None, f"{fault} {operation}"
+        done, status, failure = case.attempt(left.after_the_lock_expired(), execute(case.instant))
+        assert (status, failure) == ("completed", None), f"{fault} {operation}"
+        check_single_bases(case, done)
+
+
+def test_a_race_with_the_engine_that_planned_has_one_winner(case: Case) -> None:
+    """The other engine shares the lock: while eventide holds it, it waits in vain, and runs the plan later."""
+    for operation, left, failure, _ in interludes(
+        case.bench, case.scheduled, execute(case.instant), as_other(case.instant, takes_lock=True)
+    ):
+        TALLY.add("interludes")
+        assert failure is None or isinstance(failure, BusyError), f"{operation}: {failure!r}"
+        if case.check(left) == "pending":
+            TALLY.add("engines that waited in vain")
+            left, status, failure = case.attempt(left, as_other(case.instant, takes_lock=True))
+            assert (status, failure) == ("completed", None), operation
+        check_single_bases(case, left)
+
+
+def test_a_race_without_the_lock_has_one_winner_up_to_the_last_look(case: Case) -> None:
+    steps = writes_of(case.bench, case.scheduled, execute(case.instant))
+    locked = max(n for n, step in enumerate(steps) if (step.kind, step.path) == ("put_if_absent", LOCK_PREFIX))
+    left_by = interludes(case.bench, case.scheduled, execute(case.instant), as_other(case.instant))
+    for number, (operation, left, failure, _) in enumerate(left_by):
+        if number > locked:
+            break
+        TALLY.add("interludes")
+        assert failure is None or isinstance(failure, BusyError), f"{operation}: {failure!r}"
+        assert case.check(left) == "completed", operation
+        check_single_bases(case, left)
+
+
+def test_two_processes_of_eventide_make_one_compaction_of_it(case: Case) -> None:
+    for operation, left, failure, others_failure in interludes(
+        case.bench, case.scheduled, execute(case.instant), execute(case.instant)
+    ):
+        TALLY.add("interludes")
+        assert failure is None or others_failure is None, f"{operation}: {failure!r} and {others_failure!r}"
+        assert case.check(left) == "completed"
+
+
+def test_a_plan_that_another_engine_has_begun_is_run_only_by_name(case: Case) -> None:
+    begun = begun_by_other(case)
+    left, status, failure = case.attempt(begun.later(7 * 60_000), execute(case.instant))
+    assert status == "pending"
+    assert isinstance(failure, BusyError)
+    assert "7 minutes ago" in str(failure)
+    assert left.visible == begun.visible
+    for number, broken_off in crash_states(case.bench, begun, take_over(case.instant)):
+        TALLY.add("crash states")
+        case.check(broken_off)
+        done, status, failure = case.attempt(broken_off.after_the_lock_expired(), take_over(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
+
+
+def test_an_engine_that_was_alive_after_all_cannot_complete_a_second_time(case: Case) -> None:
+    """It is put off before each of its writes, eventide takes its plan over, and it goes on.
+
+    Base files that it writes after eventide's commit stay, until a person removes them: nobody could know that it lives.
+    """
+    if case.layout.has_metadata_table:
+        return  # which it spoils
+    for number, (operation, left, _, failure) in enumerate(
+        interludes(case.bench, case.scheduled, as_other(case.instant), take_over(case.instant))
+    ):
+        assert failure is None or isinstance(failure, BusyError | MissingFileError), f"{operation}: {failure!r}"
+        if number < 1:
+            continue  # it had not begun
+        TALLY.add("engines that woke up")
+        check_single_completion(left.files, case.instant)
+        named = files_of_commit(case, left)
+        strays = {path for path in left.files if path.endswith(f"_{case.instant}.parquet")} - named
+        files = {path: file for path, file in left.files.items() if path not in strays}
+        assert case.check(replace(left, files=files)) == "completed", operation
+
+
+def files_of_commit(case: Case, moment: Moment) -> set[str]:
+    case.bench.load(moment)
+    files = case.bench.process().files
+    config = files.config()
+    found = files.timeline(config).find(case.instant)
+    assert found is not None
+    return {stat.path for stat in files.commit(config, found).stats}
+
+
+def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run(case: Case) -> None:
+    """The attempt is eventide's, broken off. The rollback ends as Hudi's would: on version 6 writers go by the plan."""
+    attempts = [left for _, left in crash_states(case.bench, case.scheduled, execute(case.instant))]
+    begun = next(left for left in reversed(attempts) if case.check(left) == "pending")
+    for number, left in crash_states(case.bench, begun.after_the_lock_expired(), as_other(case.instant)):
+        TALLY.add("crash states")
+        done, status, failure = case.attempt(left.later(3_600_000), end_pending)
+        if status == "pending":  # the other engine had begun the plan anew
+            done, status, failure = case.attempt(done, take_over(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
+
+
+def end_pending(application: Application) -> None:
+    application.pending.end(NoProgress())
+
+
+def test_a_writer_who_commits_beside_it_loses_nothing(case: Case) -> None:
+    told: list[Case] = []
+
+    def write(_: Application) -> None:
+        alone = case.bench.moment()
+        before = case.before.copy()
+        Story(case.layout, case.bench.storage, case.bench.clock, before, 9).commit(MEANWHILE)
+        told.append(case.told(before, alone, case.bench.moment()))
+
+    for operation, left, failure, others_failure in interludes(
+        case.bench, case.scheduled, execute(case.instant), write
+    ):
+        TALLY.add("interludes")
+        assert (told.pop().check(left), failure, others_failure) == ("completed", None, None), operation
+
+
+def test_a_compaction_before_t_goes_on_after_it(case: Case) -> None:
+    done, _, _ = case.attempt(case.scheduled, execute(case.instant))
+    _, failure = case.bench.attempt(done, schedule(replace(HISTORY, cut_ms=35), LinkChoice.COPY))
+    assert failure is None
+
+
+def check_single_bases(case: Case, moment: Moment) -> None:
+    """One base file a slice: readers of Hudi do not agree on which of two counts."""
+    bases = [path for path in moment.files if path.endswith(f"_{case.instant}.parquet") and ".hoodie" not in path]
+    assert len(bases) == len(case.plan.operations), bases
+
+
+def test_the_enumeration_reached_what_it_is_for() -> None:
+    check_reach({"plans of others": 6, "crash states": 100, "interludes": 300, "faults": 300})
