@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from eventide.engine_spark import cause_of, ship_packages
 from eventide.spark_global_keys import combined_by_key, placed_schema, settled_by_key
+from eventide.spark_types import arrow_schema_of
 from eventide_adapters.format.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.avro_schema import RECORD_KEY
 from eventide_adapters.format.global_keys import PLACE
@@ -69,7 +70,7 @@ class SparkRecords:
 
     def schema_after(self, table_schema: str | None, table_name: str) -> str:
         if not self.is_delete:
-            return evolved_schema(table_schema, _arrow_schema(self.rows), table_name)
+            return evolved_schema(table_schema, arrow_schema_of(self.rows.schema), table_name)
         assert table_schema is not None, "deletes of a table that has no schema"
         return table_schema
 
@@ -232,12 +233,6 @@ def _by_group(batches: Batches, shape: WriteShape) -> Iterator[tuple[int, pa.Tab
 def _stat(values: Mapping[str, Any]) -> WriteStat:
     logs = values["log_files"]
     return WriteStat(**{**values, "log_files": None if logs is None else tuple(logs)})
-
-
-def _arrow_schema(rows: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(rows.schema)
 
 
 def _answered(ask: Callable[[], Any]) -> Any:
