@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine_spark import cause_of, ship_packages
+from eventide.engine_spark import cause_of, parallelism, ship_packages
 from eventide.spark_global_keys import combined_by_key, placed_schema, settled_by_key
 from eventide.spark_types import arrow_schema_of
 from eventide_adapters.format.arrow_records import assign_groups, hashed_texts
@@ -162,7 +162,7 @@ class SparkRecords:
                 columns: list[Any] = [pa.array([number], pa.int32()), pa.array([json.dumps(stats)])]
                 yield pa.RecordBatch.from_arrays(columns, names=["group", "stats"])
 
-        tasks = min(len(groups), self.rows.sparkSession.sparkContext.defaultParallelism * 4) or 1
+        tasks = min(len(groups), parallelism(self.rows.sparkSession) * 4) or 1
         sorted_rows = (
             self._placed.mapInArrow(with_groups, schema).repartition(tasks, _GROUP).sortWithinPartitions(_GROUP)
         )
