@@ -7,7 +7,8 @@
 3. The rows are brought together by file group. A task has one group in memory at a time: it keeps one version of each key
    where that is wished for, and writes the group's files.
 
-Where Spark runs a task again, the same names are made; what the first run wrote counts.
+Where Spark runs a task again, the same names are made; what the first run wrote counts. Where Spark has lost rows that it
+kept, it computes them again; a record that then is in a place where none was before ends the write.
 """
 
 from __future__ import annotations
@@ -149,9 +150,15 @@ class SparkRecords:
                 places: list[Any] = table.column(PLACE).to_pylist()
                 pairs = zip(folders, places, strict=True)
                 numbers = np.array([place_of.get(pair, len(positions)) for pair in pairs], np.int64)
-                # A place that has no group takes part as one more, whose rows are left out.
+                # A place without a group takes part as one more, whose rows are left out: deletes of keys that are nowhere.
                 found = assign_groups([*positions, ("", "")], numbers, table.column(RECORD_KEY), groups)
                 found[numbers == len(positions)] = len(groups)
+                is_lost = (found == len(groups)) & ~table.column(IS_DELETE).to_numpy(zero_copy_only=False)
+                if is_lost.any():
+                    raise EngineError(
+                        f"key {table.column(RECORD_KEY)[int(is_lost.argmax())].as_py()!r} was not among the records before: "
+                        "Spark computed them a second time, and they were others; write them to files, and then those"
+                    )
                 kept = table.append_column(_GROUP, pa.array(found.astype(np.int32)))
                 yield from kept.filter(pc.less(kept.column(_GROUP), pa.scalar(len(groups)))).to_batches()
 
