@@ -36,7 +36,7 @@ class Contestant:
     def start_spark(self, cores: int) -> None:
         """Compactions and queries run on so many cores, on Spark."""
         os.sched_setaffinity(0, range(cores))
-        from eventide.engine_spark import spark_session
+        from eventide.spark.engine import spark_session
 
         self._engine = self._spark = spark_session(f"local[{cores}]")
 

@@ -17,9 +17,9 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro_schema import arrow_schema, with_meta_fields
-from eventide_adapters.format.log_writer import encode_data_block
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
+from eventide_adapters.format.log_file.writer import encode_data_block
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat

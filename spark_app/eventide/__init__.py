@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eventide.streaming import stream_sink
+from eventide.spark.streaming import stream_sink
 from eventide.table import Table
 from eventide_core.errors import ConfigError
 
@@ -13,7 +13,7 @@ __all__ = ["Table", "register", "stream_sink"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Makes `format("eventide")` known to a session, for reading, writing and streams. See `datasource`.
+    """Makes `format("eventide")` known to a session, for reading, writing and streams. See `spark/datasource`.
 
     Raises ConfigError before Spark 4.1, whose data sources in Python are the first that take streams as Arrow.
     """
@@ -23,6 +23,6 @@ def register(spark: "SparkSession") -> None:
             "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
         )
     # Imported here: PySpark may not be there at all.
-    from eventide.datasource import register_source
+    from eventide.spark.datasource import register_source
 
     register_source(spark)

@@ -12,14 +12,14 @@ from uuid import uuid4
 
 from eventide.catalog import open_catalog
 from eventide.engine_local import LocalEngine
-from eventide_adapters.format.archived_timeline import open_archived_timeline
-from eventide_adapters.format.base_event_times import ParquetBaseContent
-from eventide_adapters.format.content_audit import ArrowContentAudit
-from eventide_adapters.format.log_content import ArrowLogContent
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
-from eventide_adapters.format.metadata_table import HudiMetadataTable
-from eventide_adapters.format.slice_merger import ArrowSliceMerger
-from eventide_adapters.format.slice_reader import ArrowSliceReader
+from eventide_adapters.format.base_file.event_times import ParquetBaseContent
+from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
@@ -27,28 +27,28 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
-from eventide_core.service.append import Append
-from eventide_core.service.archive import Archiver
-from eventide_core.service.clean import Cleaner
-from eventide_core.service.freshness import FreshnessReader
-from eventide_core.service.liveness import Liveness
-from eventide_core.service.log_facts import LogFactsReader
-from eventide_core.service.metadata_table import MetadataTableUpkeep
-from eventide_core.service.offending_records import OffendingRecordsReader
-from eventide_core.service.read import QueryService
-from eventide_core.service.restore import Restorer
-from eventide_core.service.rollback import Rollback
-from eventide_core.service.run_compaction import CompactionRunner
-from eventide_core.service.savepoint import Savepoints
-from eventide_core.service.schedule_compaction import CompactionScheduler
-from eventide_core.service.split_judge import SplitJudge
-from eventide_core.service.sync import CatalogSync
-from eventide_core.service.table import TableState
-from eventide_core.service.table_files import TableFiles
-from eventide_core.service.verification_facts import FactsReader
-from eventide_core.service.verification_records import RecordsReader
-from eventide_core.service.verify import Verifier
-from eventide_core.service.write_batch import BatchWriter
+from eventide_core.service.compaction.run import CompactionRunner
+from eventide_core.service.compaction.schedule import CompactionScheduler
+from eventide_core.service.compaction.split_judge import SplitJudge
+from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.maintenance.archive import Archiver
+from eventide_core.service.maintenance.clean import Cleaner
+from eventide_core.service.maintenance.sync import CatalogSync
+from eventide_core.service.query.offending_records import OffendingRecordsReader
+from eventide_core.service.query.read import QueryService
+from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.rollback.restore import Restorer
+from eventide_core.service.rollback.savepoint import Savepoints
+from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.verification.facts import FactsReader
+from eventide_core.service.verification.records import RecordsReader
+from eventide_core.service.verification.verify import Verifier
+from eventide_core.service.write.append import Append
+from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
 # Of a storage, which takes some 20 ms for each of them: a folder listed, a commit read.

@@ -19,8 +19,8 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     uris = options.text(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
     if "pyspark" in sys.modules:  # else nobody can have made a session
-        from eventide.engine_spark import SparkEngine, is_connect
-        from eventide.spark_catalog import SparkHiveCatalog, has_hive_support
+        from eventide.spark.catalog import SparkHiveCatalog, has_hive_support
+        from eventide.spark.engine import SparkEngine, is_connect
 
         if isinstance(engine, SparkEngine) and has_hive_support(engine.session):
             if not is_connect(engine.session):

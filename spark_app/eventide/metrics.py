@@ -8,8 +8,8 @@ from eventide.show import describe
 from eventide.shown_text import shown
 from eventide_core.action.backlog import backlog
 from eventide_core.ports import MetricsSink, Unreported
-from eventide_core.service.compaction_history import compaction_history, kept_bytes
-from eventide_core.service.metrics import table_metrics
+from eventide_core.service.facts.compaction_history import compaction_history, kept_bytes
+from eventide_core.service.query.metrics import table_metrics
 
 _LOG = logging.getLogger(__name__)
 

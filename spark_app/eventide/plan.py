@@ -8,8 +8,8 @@ from eventide.moment import moment
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_logs import OffendingLog
 from eventide_core.errors import printable
-from eventide_core.service.draft_plan import DraftPlan
-from eventide_core.service.offending_records import OffendingRecords
+from eventide_core.service.compaction.draft_plan import DraftPlan
+from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.table.instant import instant_time
 from eventide_core.table.plans import LeftOver, PlannedOperation
 

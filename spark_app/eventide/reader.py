@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engine_spark import ship_packages, task_count
-from eventide.spark_parquet import divided, parquet_frame
-from eventide_adapters.format.avro_schema import query_schema
-from eventide_adapters.format.slice_reader import ArrowSliceReader
+from eventide.spark.engine import ship_packages, task_count
+from eventide.spark.parquet import divided, parquet_frame
+from eventide_adapters.format.avro.schema import query_schema
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Engine
 from eventide_core.table.record_shape import RecordShape
@@ -60,7 +60,7 @@ class Rows:
     ) -> "DataFrame":
         """A DataFrame, read by executors. Raises InvalidFilterError.
 
-        Slices without logs are read by Spark's own Parquet reader wherever it can (`spark_parquet`), and without `filter`;
+        Slices without logs are read by Spark's own Parquet reader wherever it can (`spark/parquet`), and without `filter`;
         the others by Python tasks, which read the columns asked for here: what a query selects later, they don't know.
         """
         from pyspark.sql.pandas.types import from_arrow_schema

@@ -8,8 +8,8 @@ from eventide.bootstrap import Application
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import ConfigError
-from eventide_core.service.event_time_field import are_stats_proof, event_time_field_of
-from eventide_core.service.table import TableState
+from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan

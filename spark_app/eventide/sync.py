@@ -8,7 +8,7 @@ from eventide.bootstrap import Application
 from eventide_core.action.sync_options import is_sync_enabled
 from eventide_core.config import SYNC_DATABASE, SYNC_TABLE
 from eventide_core.errors import ConfigError, EventideError
-from eventide_core.service.run_compaction import CompactionResult
+from eventide_core.service.compaction.run import CompactionResult
 
 CATALOGS = ("hive",)
 

@@ -22,10 +22,10 @@ from eventide_core.action.pending_write import WriteResult
 from eventide_core.action.verification.result import Verification
 from eventide_core.errors import NothingToDoError
 from eventide_core.ports import Engine, Progress
-from eventide_core.service.clean import CleanResult
-from eventide_core.service.run_compaction import CompactionResult
-from eventide_core.service.sync import SyncResult
-from eventide_core.service.table import TableState
+from eventide_core.service.compaction.run import CompactionResult
+from eventide_core.service.maintenance.clean import CleanResult
+from eventide_core.service.maintenance.sync import SyncResult
+from eventide_core.service.state.table import TableState
 from eventide_core.table.write_shape import WriteOperation
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _engine(engine: "SparkSession | Engine") -> Engine:
     if isinstance(engine, Engine):
         return engine
     # Imported here: reading and planning work where pyspark is not installed.
-    from eventide.engine_spark import SparkEngine
+    from eventide.spark.engine import SparkEngine
 
     return SparkEngine(engine)
 

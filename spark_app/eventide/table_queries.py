@@ -4,7 +4,7 @@ from eventide.bootstrap import Application
 from eventide.reader import Rows
 from eventide_core.action.watermark_view import PublishedView
 from eventide_core.errors import ConfigError
-from eventide_core.service.watermark_views import readable_views
+from eventide_core.service.facts.watermark_views import readable_views
 from eventide_core.table.event_time import parse_threshold
 from eventide_core.table.slice_read import QueryPlan
 

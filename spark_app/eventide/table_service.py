@@ -26,7 +26,7 @@ from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.action.sync_options import is_sync_enabled
 from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError, PlanMismatchError
 from eventide_core.ports import Progress
-from eventide_core.service.sync import SyncResult
+from eventide_core.service.maintenance.sync import SyncResult
 from eventide_core.table.instant import Action
 from eventide_core.table.plans import CompactionPlan
 

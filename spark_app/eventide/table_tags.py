@@ -2,7 +2,7 @@
 
 from eventide.bootstrap import Application
 from eventide_core.errors import ConfigError
-from eventide_core.service.savepoint import Tag
+from eventide_core.service.rollback.savepoint import Tag
 from eventide_core.table.event_time import parse_threshold
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 

@@ -1,4 +1,4 @@
-"""The write side of a table: tables of Arrow and DataFrames of Spark in, a result out. See `core/service/append`."""
+"""The write side of a table: tables of Arrow and DataFrames of Spark in, a result out. See `core/service/write/append`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.bootstrap import Application
-from eventide.spark_types import arrow_schema_of
-from eventide_adapters.format.arrow_records import ArrowRecords
-from eventide_adapters.format.arrow_to_avro import avro_schema_of
-from eventide_adapters.format.avro_schema import META_FIELDS, arrow_schema
-from eventide_adapters.format.record_writer import RowWriter
+from eventide.spark.types import arrow_schema_of
+from eventide_adapters.format.avro.from_arrow import avro_schema_of
+from eventide_adapters.format.avro.schema import META_FIELDS, arrow_schema
+from eventide_adapters.format.write.arrow_records import ArrowRecords
+from eventide_adapters.format.write.record_writer import RowWriter
 from eventide_adapters.storage.open import open_storage
 from eventide_core import config as keys
 from eventide_core.action.index import IndexType, index_type
@@ -97,7 +97,7 @@ def incoming_records(application: Application, operation: WriteOperation, record
         return arrow_records(application, None if is_delete else table, table if is_delete else None)
     if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
         # Imported here: a DataFrame is only there where PySpark is.
-        from eventide.spark_records import SparkRecords
+        from eventide.spark.records import SparkRecords
 
         return SparkRecords(records, RowWriter(application.storage), is_delete)
     raise InvalidRecordError(

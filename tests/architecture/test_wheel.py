@@ -26,12 +26,12 @@ ROOT = Path(__file__).parents[2]
 EXTRAS = {"spark", "s3", "hdfs", "hive", "metrics"}  # those that users were promised
 # Modules of what an extra brings; all others are imported without any.
 OF_EXTRAS = {
-    "eventide.change_stream": "pyspark",
-    "eventide.datasource": "pyspark",
-    "eventide.datasource_schema": "pyspark",
-    "eventide.datasource_writers": "pyspark",
-    "eventide.pushed_filters": "pyspark",
-    "eventide.spark_catalog": "py4j",
+    "eventide.spark.change_stream": "pyspark",
+    "eventide.spark.datasource": "pyspark",
+    "eventide.spark.datasource_schema": "pyspark",
+    "eventide.spark.datasource_writers": "pyspark",
+    "eventide.spark.pushed_filters": "pyspark",
+    "eventide.spark.catalog": "py4j",
     "eventide_adapters.metrics.open_telemetry": "opentelemetry",
     "eventide_adapters.metrics.prometheus_http": "prometheus_client",
     "eventide_adapters.metrics.prometheus_push": "prometheus_client",

@@ -1,4 +1,4 @@
-"""The judges: real Hudi in three versions, and hudi-rs, tried on one tiny table each."""
+"""The judges: real Hudi in four versions, and hudi-rs, tried on one tiny table each."""
 
 from __future__ import annotations
 
@@ -95,6 +95,10 @@ def _judge_a_tiny_table(judge: HudiJudge, path: Path, options: dict[str, str]) -
 
 def test_hudi_015_writes_and_reads_a_table_of_version_6(judge_015: HudiJudge, tmp_path: Path) -> None:
     _judge_a_tiny_table(judge_015, tmp_path / "tiny", PLAIN | DEFAULT_PAYLOAD)
+
+
+def test_hudi_102_writes_and_reads_a_table_of_version_8(judge_102: HudiJudge, tmp_path: Path) -> None:
+    _judge_a_tiny_table(judge_102, tmp_path / "tiny", PLAIN | EVENT_TIME_ORDERING | table_version(8))
 
 
 def test_hudi_111_writes_and_reads_a_table_of_version_6(judge_111: HudiJudge, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
 from eventide.progress import NoProgress
-from eventide_adapters.format.metadata_table import HudiMetadataTable
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from golden.histories import PLAIN, RICH, Step, changes_and_natural_deletes, changes_in_event_time_order

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eventide.java_home import JavaNotFoundError
+from eventide.spark.java_home import JavaNotFoundError
 from support.maven import JarUnavailableError
 from support.real_parts import REQUIRED
 from support.servers import hdfs_server, s3_servers

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.metadata_table import HudiMetadataTable
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from golden.histories import PLAIN_COLUMNS
 from golden.readings import as_json

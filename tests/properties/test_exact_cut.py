@@ -20,7 +20,7 @@ from eventide.testing.crash_enumeration import Bench, crash_states, execute, pen
 from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, Story, delete, layouts, put
 from eventide.testing.observation import Observer, check_verified
 from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
-from eventide_core.service.table import TableState
+from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
 from support.reach import reached
 

@@ -11,7 +11,7 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
-from eventide_adapters.format.log_records import BlockReader
+from eventide_adapters.format.log_file.records import BlockReader
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import (
@@ -23,7 +23,7 @@ from eventide_core.config import (
     LinkChoice,
     Options,
 )
-from eventide_core.service.log_facts import LogFactsReader
+from eventide_core.service.facts.logs import LogFactsReader
 
 T = 1_700_002_204_000
 STATS = {TRACK_EVENT_TIMES: "true", LOG_EVENT_TIMES: "false", EVENT_TIME_FIELD: "ms"}

@@ -18,8 +18,8 @@ from eventide.progress import NoProgress
 from eventide.reader import Rows
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Layout, NoLock, put, records
-from eventide.testing.ignorant_engine import run_plan_ignorantly
 from eventide.testing.oracle import Change, Order
+from eventide.testing.stock_engine import run_plan_ignorantly
 from eventide.writer import arrow_records, create
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LOG_EVENT_TIMES, TRACK_EVENT_TIMES, LinkChoice

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.testing.histories import ManualClock
-from eventide_adapters.format.event_time_properties import event_times_of_schema
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
-from eventide_adapters.format.metadata_table import HudiMetadataTable
-from eventide_adapters.format.slice_merger import RESULT_FOOTER_KEY, finished_result
+from eventide_adapters.format.avro.event_time_properties import event_times_of_schema
+from eventide_adapters.format.merge.slice_merger import RESULT_FOOTER_KEY, finished_result
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.processes import is_dead
 from eventide_adapters.storage.local import LocalStorage
@@ -22,8 +22,8 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_WAIT_MS, Options
 from eventide_core.errors import EventideError, ResourceLimitError
 from eventide_core.ports import MergeTask
-from eventide_core.service.outcome import OUTCOME_FOLDER, Outcome, claim_outcome
-from eventide_core.service.write_leavings import marked_paths, remove_leavings
+from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_leavings
+from eventide_core.service.state.outcome import OUTCOME_FOLDER, Outcome, claim_outcome
 from eventide_core.table.catalog_columns import TableColumns
 from eventide_core.table.file_group_write import MARKERS
 from eventide_core.table.internal_schema import parse_version, parse_versions

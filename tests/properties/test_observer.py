@@ -11,7 +11,7 @@ from eventide.testing.histories import Layout, put
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import Observer
 from eventide.testing.oracle import Order
-from eventide_adapters.format import log_fold, slice_reader
+from eventide_adapters.format.merge import log_fold, slice_reader
 from eventide_core.config import LinkChoice
 
 

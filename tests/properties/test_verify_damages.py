@@ -18,7 +18,7 @@ from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_plan
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.verification.result import Verification

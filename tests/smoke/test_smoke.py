@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import eventide
 from eventide import Table
-from eventide.engine_spark import spark_session
+from eventide.spark.engine import spark_session
 from support import golden
 
 COLUMNS: list[pa.Field[Any]] = [

@@ -18,7 +18,7 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 
 from eventide import Table
-from eventide.engine_spark import SparkEngine
+from eventide.spark.engine import SparkEngine
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -17,9 +17,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import eventide
-import eventide.spark_catalog
+import eventide.spark.catalog
 from eventide import Table
-from eventide.engine_spark import SparkEngine, parallelism
+from eventide.spark.engine import SparkEngine, parallelism
 from eventide_core.config import BUCKETS, INDEX_TYPE, STREAM_IDENTIFIER, STREAM_WATERMARK_AS_THRESHOLD
 from eventide_core.errors import CorruptLogBlockError, EventideError, StorageError
 from support import golden
@@ -120,7 +120,7 @@ def errors(spark: SparkSession, path: Path) -> dict[str, list[str]]:
 
     engine, table = SparkEngine(spark), Table.open(str(path), engine=spark)
     bad = frame(spark, [1], 1.0).selectExpr("id", "city", "cast(null as timestamp) as ended_at", "fare")
-    vars(eventide.spark_catalog)["has_hive_support"] = lambda _: True
+    vars(eventide.spark.catalog)["has_hive_support"] = lambda _: True
     sink = eventide.stream_sink(str(path))
     return {
         "typed": caught(lambda: engine.map(torn, [1])),

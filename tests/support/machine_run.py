@@ -11,7 +11,7 @@ import pytest
 
 from eventide.testing.campaign import run_examples
 from eventide.testing.state_machine import Configuration
-from eventide_adapters.format import few_values
+from eventide_adapters.format.base_file import dictionary_columns as few_values
 from support.reach import reached
 
 CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))

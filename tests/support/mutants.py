@@ -19,16 +19,21 @@ from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.oracle import Order
 from eventide.writer import arrow_records
-from eventide_adapters.format import plan_avro, slice_merger
+from eventide_adapters.format.merge import slice_merger
+from eventide_adapters.format.timeline import compaction_plan as plan_avro
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFacts
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
-from eventide_core.service import clean, run_compaction, schedule_compaction, split_judge, write_instants
-from eventide_core.service.read import QueryService
-from eventide_core.service.table import TableState
+from eventide_core.service.compaction import run as run_compaction
+from eventide_core.service.compaction import schedule as schedule_compaction
+from eventide_core.service.compaction import split_judge
+from eventide_core.service.maintenance import clean
+from eventide_core.service.query.read import QueryService
+from eventide_core.service.state.table import TableState
+from eventide_core.service.write import instants as write_instants
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.plans import CompactionPlan, PlannedOperation

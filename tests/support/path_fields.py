@@ -14,7 +14,7 @@ from typing import Any
 
 import fastavro
 
-from eventide_adapters.format.metadata_avro import HudiMetadataCodec
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.instant import Action

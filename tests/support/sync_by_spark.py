@@ -16,12 +16,12 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from eventide import Table
-from eventide.spark_catalog import SparkHiveCatalog
+from eventide.spark.catalog import SparkHiveCatalog
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import metastore_addresses
 from eventide_core.errors import CatalogError
 from eventide_core.ports import Catalog
-from eventide_core.service.sync import SyncedTable
+from eventide_core.service.maintenance.sync import SyncedTable
 from eventide_core.table.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
 
 

@@ -13,7 +13,7 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.action.sync_options import SyncOptions, SyncStrategy
 from eventide_core.table.catalog_columns import TableColumns
 from eventide_core.table.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogTable
-from eventide_core.table.publication import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY
+from eventide_core.table.compaction_extra_metadata import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY
 
 READ_OPTIMIZED_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 SNAPSHOT_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"

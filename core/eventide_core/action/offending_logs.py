@@ -7,7 +7,8 @@ left-overs than it may and is compacted in full. By the ranges of the logs alone
 2. its latest record lies beyond everything in the logs that came after it, at least three: a stream goes on, and its event
    times with it.
 
-Whose records these are costs a look into the log; that is only taken when somebody asks (service/offending_records.py).
+Whose records these are costs a look into the log; that is only taken when somebody asks
+(service/query/offending_records.py).
 """
 
 from collections.abc import Iterable, Iterator

@@ -11,7 +11,7 @@ from eventide.cli.settings import Settings, common_options
 from eventide.moment import moment
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.service.run_compaction import CompactionResult
+from eventide_core.service.compaction.run import CompactionResult
 from eventide_core.table.event_time import parse_threshold
 
 

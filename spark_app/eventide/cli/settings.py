@@ -14,7 +14,7 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.redaction import Redaction
-from eventide.cli.spark import quiet_session
+from eventide.spark.session import quiet_session
 from eventide_core.errors import ConfigError
 
 if TYPE_CHECKING:

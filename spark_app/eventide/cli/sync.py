@@ -8,7 +8,7 @@ from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option
 from eventide.sync import CATALOGS
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.service.sync import SyncedTable, SyncResult
+from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 
 
 @click.command()

@@ -7,7 +7,7 @@ import click
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options
 from eventide.moment import moment
-from eventide_core.service.savepoint import Tag
+from eventide_core.service.rollback.savepoint import Tag
 
 
 @click.command()

@@ -17,9 +17,9 @@ from eventide_core.action.backlog import Backlog, backlog
 from eventide_core.action.freshness import Freshness, freshness
 from eventide_core.action.offending_logs import offending_logs
 from eventide_core.action.slice_selection import SliceFacts
-from eventide_core.service.compaction_history import PastCompaction, compaction_history, kept_bytes
-from eventide_core.service.offending_records import OffendingRecords
-from eventide_core.service.savepoint import Tag
+from eventide_core.service.facts.compaction_history import PastCompaction, compaction_history, kept_bytes
+from eventide_core.service.query.offending_records import OffendingRecords
+from eventide_core.service.rollback.savepoint import Tag
 
 SLICES_SHOWN = 60  # a page that a browser lays out at once, and a person still scrolls through
 

@@ -7,7 +7,7 @@ from eventide.moment import moment
 from eventide.report.axis import Axis
 from eventide.report.drawing import WIDTH, grid
 from eventide.report.words import shown
-from eventide_core.service.compaction_history import PastCompaction
+from eventide_core.service.facts.compaction_history import PastCompaction
 
 _HEIGHT = 260
 _LEFT = 130  # of it for the labels of event times

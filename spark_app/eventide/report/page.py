@@ -13,7 +13,7 @@ from eventide.report.tables import html_table, wide
 from eventide.report.words import duration, plural, shown, size
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.service.compaction_history import PastCompaction
+from eventide_core.service.facts.compaction_history import PastCompaction
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import ForeignPlan
 

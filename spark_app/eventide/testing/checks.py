@@ -18,7 +18,7 @@ from eventide.testing.oracle import Oracle, Order, Rows
 from eventide_core.table.plans import CompactionPlan, Cut
 
 if TYPE_CHECKING:
-    from eventide_core.service.table import TableState
+    from eventide_core.service.state.table import TableState
 
 _COMPLETED = re.compile(r"(\d{17})(?:_\d{17})?\.([a-z]+)")
 

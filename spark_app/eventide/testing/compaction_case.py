@@ -29,8 +29,8 @@ from eventide.testing.observation import BlockInstants, Observer, Seen, check_ve
 from eventide.testing.oracle import Oracle
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, RefusedError
-from eventide_core.service.compaction_files import made_files
-from eventide_core.service.table import TableState
+from eventide_core.service.rollback.compaction_files import made_files
+from eventide_core.service.state.table import TableState
 from eventide_core.table.instant import Action
 from eventide_core.table.plans import CompactionPlan
 

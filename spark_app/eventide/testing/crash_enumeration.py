@@ -25,7 +25,7 @@ from uuid import uuid4
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.progress import NoProgress
-from eventide.testing.by_heart import KnownCommits
+from eventide.testing.decode_cache import KnownCommits
 from eventide.testing.histories import History, ManualClock, WrittenTable
 from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash

@@ -17,7 +17,7 @@ from eventide.progress import NoProgress
 from eventide.testing.metadata_listing import begin_metadata_table
 from eventide.testing.oracle import Change, Oracle, Order
 from eventide.writer import arrow_records, create
-from eventide_adapters.format.arrow_to_avro import avro_schema_of
+from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import (

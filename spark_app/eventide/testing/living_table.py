@@ -16,9 +16,9 @@ from eventide.progress import NoProgress
 from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, records
-from eventide.testing.ignorant_engine import run_plan_ignorantly
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.observation import OUTCOMES_PREFIX, Files, Observer
+from eventide.testing.stock_engine import run_plan_ignorantly
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from eventide.bootstrap import Application
 from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
-from eventide.testing.by_heart import Decoded, KnownLogContent
+from eventide.testing.decode_cache import Decoded, KnownLogContent
 from eventide.testing.oracle import ExpectedFreshness, Row, Rows
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.errors import CleanedHistoryError
@@ -22,7 +22,7 @@ from eventide_core.table.log_block import read_blocks
 from eventide_core.table.slice_read import QueryPlan, SliceRead
 
 if TYPE_CHECKING:
-    from eventide_core.service.table import TableState
+    from eventide_core.service.state.table import TableState
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", _COMMIT_TIME)

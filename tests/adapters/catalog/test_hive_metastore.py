@@ -1,4 +1,4 @@
-"""A metastore that is not there; one that is: tests/spark/test_sync.py."""
+"""A metastore that is not there; one that is: tests/core/service/maintenance/test_sync.py."""
 
 import pytest
 

@@ -28,6 +28,12 @@ def judge_015() -> Iterator[HudiJudge]:
 
 
 @pytest.fixture(scope="session")
+def judge_102() -> Iterator[HudiJudge]:
+    """Hudi 1.0.2: writes table versions 6 and 8."""
+    yield from _judge("1.0.2")
+
+
+@pytest.fixture(scope="session")
 def judge_111() -> Iterator[HudiJudge]:
     """Hudi 1.1.1: writes table versions 6, 8 and 9."""
     yield from _judge("1.1.1")

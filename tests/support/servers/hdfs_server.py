@@ -22,7 +22,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError
 
-from eventide.java_home import JavaNotFoundError, find_java_home
+from eventide.spark.java_home import JavaNotFoundError, find_java_home
 from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.webhdfs import WebHdfs
 from eventide_core.config import Options

@@ -77,7 +77,7 @@ def first_compaction(there: Backend) -> list[Chapter]:
 
 @pytest.mark.usefixtures("no_bytes_by_webhdfs")
 def test_a_compaction_leaves_the_rows_and_files_that_it_leaves_in_memory() -> None:
-    """And so, as tests/spark/test_life_on_every_storage.py has it, those that it leaves by WebHDFS."""
+    """And so, as tests/adapters/storage/test_life_on_every_storage.py has it, those that it leaves by WebHDFS."""
     linked = {EXCLUSIVE: "true", LINK_MODE: "symlink"} if SERVER.has_symlinks else {}
     found = first_compaction(new_place(**BY_LIBHDFS))
     known = first_compaction(Backend("memory://known", linked, LinkMode.COPY))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyspark
 
-from eventide.java_home import JavaNotFoundError, find_java_home
+from eventide.spark.java_home import JavaNotFoundError, find_java_home
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import metastore_addresses
 from eventide_core.config import METASTORE_URIS, SYNC_DATABASE

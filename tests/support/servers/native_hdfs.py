@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from eventide.java_home import JavaNotFoundError, find_java_home
+from eventide.spark.java_home import JavaNotFoundError, find_java_home
 from support.maven import cache_folder
 
 CRATE = "hdfs-sys"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from eventide.java_home import find_java_home
+from eventide.spark.java_home import find_java_home
 from support.servers.server_process import LEASH, answers, free_ports, server
 
 HOST = "127.0.0.1"

@@ -6,13 +6,13 @@ from functools import cached_property
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.compaction_extra_metadata import Publication
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.publication import Publication
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.timeline import Timeline
 

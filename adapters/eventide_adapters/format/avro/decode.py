@@ -1,0 +1,145 @@
+"""Decodes the content of an Avro data block, a segment at a time.
+
+    content := i32 version  i32 n  n x (i32 length  record)
+
+Numbers are big-endian; a record is Avro without a schema, which stands in the block's header. The versions 1, 2 and 3 are
+written alike; version 0 has no count and is older than any table that eventide reads.
+
+A segment is as many whole records as fit into one read; a record that is longer is read alone. The records are decoded by
+columns, and one by one only where their collections are too uneven for that.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
+from eventide_adapters.format.avro.records import decode_records
+from eventide_adapters.format.avro.schema import AvroField, record_fields
+from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_vectors
+from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
+
+SEGMENT_BYTES: Final = 32 * 1024 * 1024
+_VERSIONS = (1, 2, 3)
+_HEAD_BYTES = 8  # version and count
+_CONTENT_BYTES_MAX = (1 << 31) - 1  # Hudi holds a content in one Java array
+_read_length = struct.Struct(">i").unpack_from
+
+Positions = npt.NDArray[np.int64]
+
+
+def iter_avro_block(
+    read: Callable[[int, int], bytes], size: int, writer_schema: str, target: Sequence[AvroField], place: str
+) -> Iterator[pa.RecordBatch]:
+    """The records in the columns and types of `target`, in batches; `place` names the block in errors.
+
+    `read` gives a range of the content, which has `size` bytes. A block without records is one empty batch. Raises
+    RecordDecodeError where the content does not fit the writer's schema, UnsupportedTableError where that does not fit the
+    target, UnsupportedLogFormatError for an unknown version.
+    """
+    fields = record_fields(writer_schema)
+    check_columns({field.name: field.type.arrow for field in fields}, target, place)
+    wanted = frozenset(field.name for field in target)
+    for content, starts, ends in _segments(read, size, place):
+        columns = _decode(content, starts, ends, fields, wanted, place)
+        yield resolve_columns(columns, len(starts), target, place)
+
+
+def count_avro_records(head: bytes, place: str) -> int:
+    """How many records a content says it holds; `head` is its first 8 bytes or more."""
+    if len(head) < _HEAD_BYTES:
+        raise RecordDecodeError(f"{place}: {len(head)} bytes are no Avro block")
+    version, count = struct.unpack_from(">ii", head)
+    if version not in _VERSIONS:
+        raise UnsupportedLogFormatError(f"{place}: an Avro block of version {version}; known are 1 to 3")
+    return int(count)
+
+
+def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions]:
+    """Where each record of a whole content begins and ends."""
+    count = _checked_count(content, len(content), place)
+    starts, ends, position = _bounds(content, _HEAD_BYTES, count, place)
+    _check_end(len(starts), count, position, len(content), place)
+    return starts, ends
+
+
+def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Iterator[tuple[bytes, Positions, Positions]]:
+    """Bytes of the content, and where the whole records in them begin and end."""
+    offset, position, done = 0, _HEAD_BYTES, 0
+    content = read(0, min(size, SEGMENT_BYTES))
+    count = _checked_count(content, size, place)
+    while True:
+        starts, ends, position = _bounds(content, position, count - done, place)
+        done += len(starts)
+        if len(starts) or count == 0:
+            yield content, starts, ends
+        has_more = offset + len(content) < size
+        offset += position
+        if done == count or not has_more:
+            break
+        next_bytes = 4 + _read_length(content, position)[0] if position + 4 <= len(content) else 0
+        content, position = read(offset, min(size - offset, max(next_bytes, SEGMENT_BYTES))), 0
+    _check_end(done, count, offset, size, place)
+
+
+def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Positions, Positions, int]:
+    """Where the whole records from `position` on begin and end, `count` at most, and where the next one's length stands."""
+    bounds = [position]
+    read, note, size = _read_length, bounds.append, len(content)
+    # Nothing in this loop but what must be done record by record; a length that leads out ends it, or is seen afterwards.
+    with suppress(struct.error):
+        for _ in range(count):
+            position += 4 + read(content, position)[0]
+            note(position)
+    ends = np.array(bounds[1:], np.int64)
+    begins = np.array(bounds[:-1], np.int64) + 4
+    is_backward = ends < begins
+    broken = np.flatnonzero(is_backward | (ends > size))
+    if len(broken):
+        first = int(broken[0])
+        if is_backward[first]:
+            raise RecordDecodeError(f"{place}: a record has a length of {ends[first] - begins[first]}")
+        begins, ends = begins[:first], ends[:first]
+    return begins, ends, bounds[len(ends)]
+
+
+def _checked_count(head: bytes, size: int, place: str) -> int:
+    count = count_avro_records(head, place)
+    if size > _CONTENT_BYTES_MAX:
+        raise UnsupportedLogFormatError(f"{place}: an Avro block of {size} bytes; Hudi writes less than 2 GiB")
+    if not 0 <= count <= (size - _HEAD_BYTES) // 4:
+        raise RecordDecodeError(f"{place}: {count} records in {size} bytes")
+    return count
+
+
+def _check_end(done: int, count: int, end: int, size: int, place: str) -> None:
+    if done < count:
+        raise RecordDecodeError(f"{place}: ends before record {done} of {count}")
+    if end != size:
+        raise RecordDecodeError(f"{place}: its {count} records end at byte {end} of {size}")
+
+
+def _decode(
+    content: bytes,
+    starts: Positions,
+    ends: Positions,
+    fields: Sequence[AvroField],
+    wanted: frozenset[str],
+    place: str,
+) -> dict[str, pa.Array[Any]]:
+    try:
+        try:
+            return decode_vectors(content, starts, ends, fields, wanted)
+        except UnevenCollectionsError:
+            return decode_records(content, starts, ends, fields, wanted)
+    except RecordDecodeError as error:
+        raise RecordDecodeError(
+            f"{place}: {error}; the block does not fit its own schema: restore the file, or roll back its write"
+        ) from error

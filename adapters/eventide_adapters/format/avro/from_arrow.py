@@ -1,0 +1,68 @@
+"""The Avro schema that Hudi would give a table made from Arrow data, as its Spark writer names and types it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+
+from eventide_adapters.format.avro.schema import ArrowType
+from eventide_core.errors import UnsupportedTableError
+
+_PRIMITIVES: Final = {
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.bool_(): "boolean",
+    pa.int8(): "int",
+    pa.int16(): "int",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.binary(): "bytes",
+}
+
+
+def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
+    """The schema as JSON, without meta fields; a nullable column becomes a union of null and its type.
+
+    What no name of Avro's may hold becomes an underscore in the record's.
+    Raises UnsupportedTableError, naming the column, for a type that has no place in a Hudi table.
+    """
+    name = re.sub(r"\W", "_", table_name)
+    namespace = f"hoodie.{name}"
+    fields = [avro_field_of(column, f"{namespace}.{name}_record") for column in columns]
+    record = {"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields}
+    return json.dumps(record, separators=(",", ":"))
+
+
+def avro_field_of(column: pa.Field[Any], record: str) -> dict[str, Any]:
+    """The field of a column, in the record of that full name."""
+    avro = _avro_type(column.type, f"{record}.{column.name}")
+    if not column.nullable:
+        return {"name": column.name, "type": avro}
+    return {"name": column.name, "type": ["null", avro], "default": None}
+
+
+def _avro_type(kind: ArrowType, place: str) -> Any:
+    if kind in _PRIMITIVES:
+        return _PRIMITIVES[kind]
+    types = pa.types
+    if types.is_date32(kind):
+        return {"type": "int", "logicalType": "date"}
+    if types.is_timestamp(kind):
+        # As Spark has them; of nanoseconds only whole microseconds fit, and a write says so of others.
+        unit = "millis" if kind.unit == "ms" else "micros"
+        prefix = "timestamp" if kind.tz else "local-timestamp"
+        return {"type": "long", "logicalType": f"{prefix}-{unit}"}
+    if types.is_decimal128(kind):
+        # The fewest bytes that hold every number of that many digits.
+        size = ((10**kind.precision).bit_length() + 8) // 8
+        decimal = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+        return {"type": "fixed", "name": "fixed", "namespace": place, "size": size, **decimal}
+    if types.is_list(kind):
+        item = _avro_type(kind.value_type, f"{place}.element")
+        return {"type": "array", "items": ["null", item] if kind.value_field.nullable else item}
+    raise UnsupportedTableError(f"column {place} of type {kind}: known are texts, numbers, times, decimals and lists")

@@ -1,0 +1,310 @@
+"""What a table's Avro schema means: its types resolved, and the Arrow schema of its records.
+
+Types come out as Avro's Parquet writer stores them, so that a base file keeps its column types:
+
+    null | boolean | int | long | float | double | string | bytes     the Arrow type of that name
+    fixed(n)                    fixed_size_binary(n)         enum, uuid on string     string
+    decimal on bytes and fixed  decimal128(p, s)             date                     date32
+    time-millis, -micros        time32(ms), time64(us)       timestamp-*              timestamp(ms | us, UTC)
+    local-timestamp-*           timestamp(ms | us)           array, map, record       list, map, struct
+    union of null and one type  that type, nullable          int|long, float|double   int64, float64
+    any other union             struct<member0, member1, ...>, the member that is set tells the branch
+
+An unknown logical type says nothing, as Avro has it: the type below it counts. A schema is refused whose types lie too
+deep in each other, or say too many values: types that name others twice would say 2**n with n of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+
+from eventide_adapters.format.avro.event_time_properties import without_event_times
+from eventide_core.errors import ResourceLimitError, UnsupportedTableError
+from eventide_core.table.record_shape import RecordShape
+
+META_FIELDS: Final = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+RECORD_KEY: Final = "_hoodie_record_key"
+IS_DELETED: Final = "_hoodie_is_deleted"
+OPERATION: Final = "_hoodie_operation"
+
+_PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL: Final[Mapping[tuple[str, str], pa.DataType]] = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+}
+_WIDENED_UNIONS: Final[Mapping[frozenset[str], pa.DataType]] = {
+    frozenset({"int", "long"}): pa.int64(),
+    frozenset({"float", "double"}): pa.float64(),
+}
+_DECIMAL_PRECISION_MAX = 38  # what decimal128 and Spark hold
+_DECIMAL_BYTES_MAX = 16
+_DEPTH_MAX = 64
+_VALUES_MAX = 1 << 16  # of one record, those of nested records too: a column of Parquet each
+
+ArrowType = Any
+"""Any pa.DataType. The library's stubs type each kind apart, so that a type that is known only at run time is of none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroType:
+    """A type with its names resolved.
+
+    `kind` is Avro's name of the type. `fields` are a record's fields, the item of an array or map, or the branches of a
+    union that are not null; `size` is that of a fixed, `symbols` those of an enum. `depth` and `values` say how many types
+    lie in each other, and how many there are in all.
+    """
+
+    kind: str
+    arrow: ArrowType
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    fields: tuple[AvroField, ...] = ()
+    depth: int = 1
+    values: int = 1
+
+    @classmethod
+    def of_fields(cls, kind: str, fields: tuple[AvroField, ...], arrow: Callable[[], ArrowType]) -> AvroType:
+        """A type made of others, and its Arrow type once their number is known to be bounded. Raises ResourceLimitError."""
+        depth = 1 + max((field.type.depth for field in fields), default=0)
+        values = 1 + sum(field.type.values for field in fields)
+        if depth > _DEPTH_MAX or values > _VALUES_MAX:
+            raise ResourceLimitError(
+                f"an Avro schema with types {depth} deep and {values} values in one ({kind} of "
+                f"{', '.join(field.name[:40] for field in fields[:3])}); eventide reads {_DEPTH_MAX} and {_VALUES_MAX}: "
+                "roll back what wrote it"
+            )
+        return cls(kind, arrow(), fields=fields, depth=depth, values=values)
+
+    @property
+    def item(self) -> AvroField:
+        """The item of an array; of a map an entry, which is a record of key and value."""
+        (item,) = self.fields
+        if self.kind == "array":
+            return item
+        key = AvroField("key", AvroType("string", pa.string()))
+        return AvroField("entry", AvroType("record", pa.struct([key.arrow, item.arrow]), fields=(key, item)))
+
+    @property
+    def is_tagged_union(self) -> bool:
+        """Whether a value has to say which branch it is of."""
+        return self.kind == "union" and len(self.fields) > 1 and pa.types.is_struct(self.arrow)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """A field; `null_branch` is the place of null in its union of two or more, None where it has no such union.
+
+    `default` is the value, as JSON has it, in a record without the field; None where that is null or nothing.
+    """
+
+    name: str
+    type: AvroType
+    null_branch: int | None = None
+    default: Any = None
+    arrow: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Made once: it is asked for with every batch of every file.
+        object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, nullable=self.is_nullable))
+
+    @property
+    def is_nullable(self) -> bool:
+        return self.null_branch is not None or pa.types.is_null(self.type.arrow)
+
+
+@lru_cache(maxsize=64)
+def with_meta_fields(schema: str) -> str:
+    """The schema with Hudi's meta fields in front, as it stands in log blocks and base files."""
+    parsed = _load(schema)
+    fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
+    fields += [f for f in parsed["fields"] if f["name"] not in META_FIELDS]
+    try:
+        return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
+    except RecursionError as error:
+        raise UnsupportedTableError(f"an Avro schema with types too deep in each other: {schema[:200]}") from error
+
+
+def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
+    """The fields of a table's records, meta fields in front, in that order; of `names` alone where given."""
+    return tuple(f for f in record_fields(with_meta_fields(schema)) if names is None or f.name in names)
+
+
+def query_schema(shape: RecordShape) -> pa.Schema:
+    """The Arrow schema of a query's rows: Hudi's meta fields first, where the table has them."""
+    return arrow_schema(shape.schema if shape.key_fields else with_meta_fields(shape.schema))
+
+
+@lru_cache(maxsize=64)
+def arrow_schema(schema: str) -> pa.Schema:
+    """The Arrow schema of the records of that Avro schema. Raises UnsupportedTableError."""
+    return pa.schema([field.arrow for field in record_fields(schema)])
+
+
+def record_fields(schema: str) -> tuple[AvroField, ...]:
+    """The fields of a schema that is a record. Raises UnsupportedTableError for what eventide does not know."""
+    return _record_fields(without_event_times(schema))
+
+
+@lru_cache(maxsize=64)  # every block of a log bears the same schema, of some hundred kilobytes in wide tables
+def _record_fields(schema: str) -> tuple[AvroField, ...]:
+    try:
+        return _Resolver().resolve(_load(schema), "").fields
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnsupportedTableError(f"an Avro schema that cannot be read ({error!r}): {schema[:200]}") from error
+
+
+def _load(schema: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(schema)
+    except (ValueError, RecursionError) as error:
+        raise UnsupportedTableError(f"an Avro schema that is no JSON ({error}): {schema[:200]}") from error
+    if not isinstance(parsed, dict) or parsed.get("type") != "record" or not isinstance(parsed.get("fields"), list):
+        raise UnsupportedTableError(f"an Avro schema that is no record: {schema[:200]}")
+    return parsed
+
+
+@dataclass(slots=True)
+class _Resolver:
+    """Resolves the types of one schema; named types are known from their definition on. None: still being defined."""
+
+    names: dict[str, AvroType | None] = field(default_factory=dict)
+
+    def resolve(self, schema: Any, namespace: str) -> AvroType:
+        if isinstance(schema, str):
+            if schema in _PRIMITIVES:
+                return AvroType(schema, _PRIMITIVES[schema])
+            return self._named(schema, namespace)
+        if isinstance(schema, list):
+            return self._union(schema, namespace)
+        kind = schema["type"]
+        match kind:
+            case "array" | "map":
+                return self._collection(kind, schema, namespace)
+            case "record" | "error" | "enum" | "fixed":
+                return self._definition(kind, schema, namespace)
+            case str() if kind in _PRIMITIVES:
+                return AvroType(kind, _with_logical_type(kind, schema, _PRIMITIVES[kind]))
+            case _:
+                return self.resolve(kind, namespace)
+
+    def field(self, name: str, schema: Any, namespace: str, *, default: Any = None) -> AvroField:
+        """A field, its null taken out of the type."""
+        if isinstance(schema, list) and "null" in schema:
+            others = [branch for branch in schema if branch != "null"]
+            if others:
+                others_type = self.resolve(others if len(others) > 1 else others[0], namespace)
+                return AvroField(name, others_type, schema.index("null"), default)
+        return AvroField(name, self.resolve(schema, namespace), None, default)
+
+    def _named(self, name: str, namespace: str) -> AvroType:
+        known = self.names.get(_full_name(name, namespace), self.names.get(name, False))
+        if known is None:
+            raise UnsupportedTableError(f"Avro type {name} contains itself, which no column type can hold")
+        if isinstance(known, bool):
+            raise UnsupportedTableError(f"unknown Avro type {name!r}")
+        return known
+
+    def _union(self, branches: list[Any], namespace: str) -> AvroType:
+        members = tuple(AvroField(f"member{i}", self.resolve(b, namespace)) for i, b in enumerate(branches))
+        if len(members) == 1:  # a union all the same: its values are written with the number of their branch
+            return AvroType.of_fields("union", members, lambda: members[0].type.arrow)
+        widened = _WIDENED_UNIONS.get(frozenset(member.type.kind for member in members))
+        if widened is not None and all(str(m.type.arrow) == str(_PRIMITIVES[m.type.kind]) for m in members):
+            return AvroType.of_fields("union", members, lambda: widened)
+        return AvroType.of_fields(
+            "union", members, lambda: pa.struct([pa.field(m.name, m.type.arrow) for m in members])
+        )
+
+    def _collection(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
+        if kind == "array":
+            item = self.field("element", schema["items"], namespace)
+        else:
+            item = self.field("value", schema["values"], namespace)
+        if _takes_no_bytes(item):
+            # No count of such items could be checked against the content.
+            raise UnsupportedTableError(f"an Avro {kind} of nulls")
+        is_array = kind == "array"
+        return AvroType.of_fields(
+            kind, (item,), lambda: pa.list_(item.arrow) if is_array else pa.map_(pa.string(), item.arrow)
+        )
+
+    def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
+        name = _full_name(schema["name"], schema.get("namespace", namespace))
+        inner = name.rpartition(".")[0]
+        self.names[name] = None
+        if kind == "enum":
+            defined = AvroType("enum", pa.string(), symbols=tuple(schema["symbols"]))
+        elif kind == "fixed":
+            size = schema["size"]
+            if not isinstance(size, int) or size <= 0:
+                raise UnsupportedTableError(f"Avro type {name} of {size} bytes")
+            if schema.get("logicalType") == "decimal" and size > _DECIMAL_BYTES_MAX:
+                raise UnsupportedTableError(
+                    f"Avro decimal {name} of {size} bytes; at most {_DECIMAL_BYTES_MAX} are supported"
+                )
+            defined = AvroType("fixed", _with_logical_type(kind, schema, pa.binary(size)), size)
+        else:
+            fields = tuple(self.field(f["name"], f["type"], inner, default=f.get("default")) for f in schema["fields"])
+            if not fields:
+                raise UnsupportedTableError(f"Avro record {name} has no fields, which no Parquet column can hold")
+            _refuse_doubles(name, (f.name for f in fields))
+            defined = AvroType.of_fields("record", fields, lambda: pa.struct([f.arrow for f in fields]))
+        self.names[name] = defined
+        return defined
+
+
+def _with_logical_type(kind: str, schema: Mapping[str, Any], plain: pa.DataType) -> pa.DataType:
+    logical = schema.get("logicalType")
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        precision, scale = schema["precision"], schema.get("scale", 0)
+        if not 0 <= scale <= precision <= _DECIMAL_PRECISION_MAX or precision == 0:
+            raise UnsupportedTableError(
+                f"an Avro decimal({precision}, {scale}); at most {_DECIMAL_PRECISION_MAX} digits are supported"
+            )
+        return pa.decimal128(precision, scale)
+    return _LOGICAL.get((kind, logical), plain) if isinstance(logical, str) else plain
+
+
+def _takes_no_bytes(field: AvroField) -> bool:
+    if field.null_branch is not None:
+        return False
+    kind = field.type.kind
+    return kind == "null" or (kind == "record" and all(_takes_no_bytes(inner) for inner in field.type.fields))
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _refuse_doubles(record: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise UnsupportedTableError(f"Avro record {record} has two fields {name!r}")
+        seen.add(name)

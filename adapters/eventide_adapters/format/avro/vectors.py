@@ -1,0 +1,286 @@
+"""Decodes Avro records column by column: one cursor a record, all of them moved over a field at once.
+
+1. Each record has a cursor, at first its start. The fields are passed in schema order; a field moves every cursor.
+2. A nullable field reads the branch of its union; the cursors of nulls stay there. A union of several types passes each
+   branch with the cursors that are in it.
+3. A varint is read as eight bytes at once: its length is that of the run of continuation bits, and its groups of seven
+   bits are pushed together by three masks. The rare longer ones take a second step.
+4. A collection reads its counts, then the first item of all records that have one, then the second, and so on.
+5. After the last field every cursor must stand at its record's end; else the bytes do not fit the schema.
+
+Rows go in chunks that keep the cursors in the processor's cache. No cursor ever leaves its record by more than one fixed
+step before it is checked, and the buffer is padded by that much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from eventide_adapters.format.avro.columns import (
+    NUMBERS,
+    Booleans,
+    Bytes,
+    Collections,
+    Column,
+    Flags,
+    Numbers,
+    Positions,
+    Rows,
+    Spans,
+    Structs,
+    column_of,
+)
+from eventide_adapters.format.avro.schema import AvroField, AvroType
+from eventide_core.errors import RecordDecodeError
+
+_CHUNK_ROWS: Final = 8192
+_VARINT_BYTES_MAX: Final = 10
+_DECIMAL_BYTES_MAX: Final = 16  # what decimal128 holds
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+# Collections are read in as many steps as the longest one has items; a step costs about as much as eight items one by one.
+_STEPS_THAT_DO_NOT_MATTER: Final = 64
+_ITEMS_A_STEP_MIN: Final = 8
+
+_CONTINUATION: Final = np.uint64(0x8080808080808080)
+_GROUPS: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
+_ONE: Final = np.uint64(1)
+# (y * this) >> 56 is k for y = 1 << 8k: byte 7 - k of the number is k.
+_BYTE_NUMBER: Final = np.uint64(0x0001020304050607)
+_COMPRESS: Final = tuple(
+    (np.uint64(low), np.uint64(high), np.uint64(shift))
+    for low, high, shift in (
+        (0x007F007F007F007F, 0x7F007F007F007F00, 1),
+        (0x00003FFF00003FFF, 0x3FFF00003FFF0000, 2),
+        (0x000000000FFFFFFF, 0x0FFFFFFF00000000, 4),
+    )
+)
+
+
+class UnevenCollectionsError(Exception):
+    """The collections of these records are to be read one by one: a few are far longer than the others, or one comes in
+    several blocks."""
+
+
+def decode_vectors(
+    content: bytes | memoryview,
+    starts: Positions,
+    ends: Positions,
+    fields: Sequence[AvroField],
+    wanted: Collection[str],
+) -> dict[str, pa.Array[Any]]:
+    """The wanted columns of the records that lie at `starts` to `ends`, in the schema's own types.
+
+    Raises RecordDecodeError where the bytes do not fit the schema, UnevenCollectionsError where steps over all records
+    are no way to read them.
+    """
+    widest = _VARINT_BYTES_MAX + 8 + max((_widest_step(field.type) for field in fields), default=0)
+    buffer = np.zeros(len(content) + widest, np.uint8)
+    buffer[: len(content)] = np.frombuffer(content, np.uint8)
+    columns = {field.name: column_of(field.type, len(starts), buffer) for field in fields if field.name in wanted}
+    reader = _Reader(buffer)
+    for first in range(0, len(starts), _CHUNK_ROWS):
+        rows = slice(first, min(first + _CHUNK_ROWS, len(starts)))
+        cursors, stops = starts[rows], ends[rows]
+        for field in fields:
+            cursors = reader.pass_field(field, cursors, stops, columns.get(field.name), rows)
+        if (cursors != stops).any():
+            raise RecordDecodeError("a record goes on after its last field")
+    arrays = {}
+    for name, column in columns.items():
+        try:
+            arrays[name] = column.array()
+        except pa.ArrowInvalid as error:
+            raise RecordDecodeError(f"field {name}: {error}") from error
+    return arrays
+
+
+def _widest_step(avro_type: AvroType) -> int:
+    return max([avro_type.size, *(_widest_step(field.type) for field in avro_type.fields)])
+
+
+class _Reader:
+    """Reads values at many cursors of one buffer at once. Each `pass_` answers where the cursors stand after it.
+
+    A column that is None is passed over.
+    """
+
+    def __init__(self, buffer: Bytes) -> None:
+        self._bytes = buffer
+        # Every position as the start of a number: unaligned views that overlap.
+        self._words = np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
+        self._floats = {
+            kind: np.ndarray((len(buffer) - 7,), NUMBERS[kind], buffer, strides=(1,)) for kind in ("float", "double")
+        }
+
+    def pass_field(
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+    ) -> Positions:
+        if field.null_branch is not None and not _bears_branches(field.type):
+            cursors = self._pass_nullable(field, cursors, stops, column, rows)
+        else:
+            cursors = self._pass_value(field, cursors, stops, column, rows)
+        if (cursors > stops).any():
+            raise RecordDecodeError(f"a record ends within its field {field.name}")
+        return cursors
+
+    def _pass_nullable(
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+    ) -> Positions:
+        branch = self._bytes[cursors]
+        if (branch & 0xFD).any():  # the branches 0 and 1 are written as the bytes 0 and 2
+            raise RecordDecodeError(f"field {field.name}: no such branch of its union")
+        valid = branch != 2 * (field.null_branch or 0)
+        cursors = cursors + 1
+        if valid.all():
+            return self._pass_value(field, cursors, stops, column, rows)
+        if column is not None:
+            column.mark_nulls(rows, valid)
+        return self._pass_some(field, valid, cursors, stops, column, rows)
+
+    def _pass_some(
+        self, field: AvroField, chosen: Flags, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+    ) -> Positions:
+        """Passes the value where `chosen`; moves these cursors in place."""
+        filled = np.flatnonzero(chosen)
+        if len(filled):
+            numbers = filled + rows.start if isinstance(rows, slice) else rows[filled]
+            cursors[filled] = self._pass_value(field, cursors[filled], stops[filled], column, numbers)
+        return cursors
+
+    def _pass_value(
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+    ) -> Positions:
+        kind = field.type.kind
+        match kind:
+            case "null":
+                return cursors
+            case "boolean":
+                truth = self._bytes[cursors]
+                if (truth > 1).any():
+                    raise RecordDecodeError(f"field {field.name}: a boolean that is neither 0 nor 1")
+                if isinstance(column, Booleans):
+                    column.values[rows] = truth
+                return cursors + 1
+            case "float" | "double":
+                if isinstance(column, Numbers):
+                    column.values[rows] = self._floats[kind][cursors]
+                return cursors + (4 if kind == "float" else 8)
+            case "fixed":
+                if isinstance(column, Spans):
+                    column.starts[rows] = cursors
+                    column.stops[rows] = cursors + field.type.size
+                return cursors + field.type.size
+            case "string" | "bytes":
+                return self._pass_bytes(field, cursors, stops, column, rows)
+            case "record":
+                for place, child in enumerate(field.type.fields):
+                    cursors = self.pass_field(child, cursors, stops, _child(column, place), rows)
+                return cursors
+            case "union":
+                return self._pass_union(field, cursors, stops, column, rows)
+            case "array" | "map":
+                return self._pass_collection(field, cursors, stops, column, rows)
+            case _:
+                numbers, cursors = self._pass_varint(cursors)
+                low, high = (0, len(field.type.symbols) - 1) if kind == "enum" else (_INT_MIN, _INT_MAX)
+                if kind != "long" and ((numbers < low) | (numbers > high)).any():
+                    raise RecordDecodeError(f"field {field.name}: an {kind} out of {low} to {high}")
+                if isinstance(column, Numbers):
+                    column.values[rows] = numbers
+                return cursors
+
+    def _pass_bytes(
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+    ) -> Positions:
+        lengths, cursors = self._pass_varint(cursors)
+        if ((lengths < 0) | (lengths > stops - cursors)).any():
+            raise RecordDecodeError(f"field {field.name}: a length that leads out of its record")
+        if pa.types.is_decimal(field.type.arrow) and ((lengths == 0) | (lengths > _DECIMAL_BYTES_MAX)).any():
+            raise RecordDecodeError(f"field {field.name}: a decimal of no or more than {_DECIMAL_BYTES_MAX} bytes")
+        after = cursors + lengths
+        if isinstance(column, Spans):
+            column.starts[rows] = cursors
+            column.stops[rows] = after
+        return after
+
+    def _pass_union(
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+    ) -> Positions:
+        """A union of several types, or of one; null may be among them."""
+        members = list(enumerate(field.type.fields))
+        branches, cursors = self._pass_varint(cursors)
+        null = field.null_branch
+        if ((branches < 0) | (branches >= len(members) + (null is not None))).any():
+            raise RecordDecodeError(f"field {field.name}: no such branch of its union")
+        if null is not None and column is not None:
+            column.mark_nulls(rows, branches != null)
+        cursors = cursors.copy()
+        for place, member in members:
+            chosen = branches == place + (null is not None and place >= null)
+            child = _child(column, place)
+            if child is not None:
+                child.mark_nulls(rows, chosen)
+            cursors = self._pass_some(member, chosen, cursors, stops, child, rows)
+        return cursors
+
+    def _pass_collection(
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+    ) -> Positions:
+        counts, cursors = self._pass_varint(cursors)
+        if (counts < 0).any():
+            raise UnevenCollectionsError
+        if (counts > stops - cursors).any():  # an item has a byte at least
+            raise RecordDecodeError(f"field {field.name}: a count that leads out of its record")
+        longest = int(counts.max(initial=0))
+        if longest > _STEPS_THAT_DO_NOT_MATTER and counts.sum() < _ITEMS_A_STEP_MIN * longest:
+            raise UnevenCollectionsError
+        items = column.open(rows, counts) if isinstance(column, Collections) else None
+        firsts = np.cumsum(counts) - counts
+        filled = active = np.flatnonzero(counts)
+        cursors = cursors.copy()
+        for step in range(longest):
+            active = active[counts[active] > step]
+            cursors[active] = self.pass_field(
+                field.type.item, cursors[active], stops[active], items, firsts[active] + step
+            )
+        if len(filled):
+            more, cursors[filled] = self._pass_varint(cursors[filled])
+            if more.any():
+                raise UnevenCollectionsError
+        return cursors
+
+    def _pass_varint(self, cursors: Positions) -> tuple[Positions, Positions]:
+        first = self._bytes[cursors]
+        if (first < 0x80).all():
+            small = first.astype(np.int64)
+            return (small >> 1) ^ -(small & 1), cursors + 1
+        word = self._words[cursors]
+        stop_bits = ~word & _CONTINUATION
+        stop = stop_bits & (~stop_bits + _ONE)
+        word &= ((stop << _ONE) - _ONE) & _GROUPS
+        for low, high, shift in _COMPRESS:
+            word = (word & low) | ((word & high) >> shift)
+        after = cursors + (((stop >> np.uint64(7)) * _BYTE_NUMBER) >> np.uint64(56)).astype(np.int64) + 1
+        long = np.flatnonzero(stop == 0)
+        if len(long):
+            ninth, tenth = self._bytes[cursors[long] + 8], self._bytes[cursors[long] + 9]
+            has_tenth = ninth >= 0x80
+            if (has_tenth & (tenth > 1)).any():
+                raise RecordDecodeError("a number of more than 64 bits")
+            word[long] |= (ninth & np.uint8(0x7F)).astype(np.uint64) << np.uint64(56)
+            word[long] |= np.where(has_tenth, tenth, 0).astype(np.uint64) << np.uint64(63)
+            after[long] = cursors[long] + 9 + has_tenth
+        return (word >> _ONE).view(np.int64) ^ -(word & _ONE).view(np.int64), after
+
+
+def _bears_branches(avro_type: AvroType) -> bool:
+    """Whether the value itself tells the branch, null's too."""
+    return avro_type.kind == "union"
+
+
+def _child(column: Column | None, place: int) -> Column | None:
+    return column.children[place] if isinstance(column, Structs) else None

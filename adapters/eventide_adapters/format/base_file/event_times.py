@@ -1,0 +1,67 @@
+"""The event times of a base file, by the column statistics in its footer: no page is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.parquet import open_base
+from eventide_core.ports import Storage
+from eventide_core.table.event_time import EventTimeRange
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetBaseContent:
+    """ports.BaseContent over a storage."""
+
+    storage: Storage
+
+    def event_times(self, base_path: str, field: str) -> EventTimeRange | None:
+        with open_base(self.storage, base_path) as file:
+            if field not in file.schema_arrow.names:
+                return None
+            kind = file.schema_arrow.field(field).type
+            rows = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+            groups = [_statistics(group, field) for group in rows if group.num_rows]
+        if not groups:
+            return EventTimeRange(None, None)
+        if any(found is None for found in groups):
+            return None
+        nulls = sum(found.null_count for found in groups if found is not None)
+        raw = [
+            end for found in groups if found is not None and found.has_min_max for end in (found.min_raw, found.max_raw)
+        ]
+        if not raw:
+            return EventTimeRange(None, None, nulls)
+        if not _rises(kind, raw):
+            return None
+        numbers = pa.array(raw, pa.int32() if kind.bit_width == 32 else pa.int64())
+        times: list[Any] = event_times_ms(numbers.view(kind)).to_pylist()
+        return EventTimeRange(min(times), max(times), nulls)
+
+
+def _statistics(group: pq.RowGroupMetaData, field: str) -> Any:
+    """The column's statistics; None where they don't say how many nulls there are, or an end of what has values."""
+    column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == field)
+    found: Any = column.statistics
+    if found is None or not found.has_null_count or not (found.has_min_max or found.null_count == group.num_rows):
+        return None
+    return found
+
+
+def _rises(kind: pa.DataType, raw: list[int]) -> bool:
+    """Whether event times rise with the column's values, so that its ends are theirs.
+
+    Texts don't, nor do plain numbers of several lengths or signs, which are seconds up to nanoseconds by their digits.
+    """
+    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        return all(isinstance(end, int) for end in raw)  # an INT96 is three numbers, and has no order
+    return (
+        pa.types.is_signed_integer(kind)
+        and kind.bit_width >= 32
+        and len({(end < 0, len(str(abs(end)))) for end in raw}) == 1
+    )

@@ -1,0 +1,308 @@
+"""Base files: Parquet as Hudi writes it, read and written in bounded memory.
+
+Read: a row group at a time, and a batch ahead of its use. A file's columns become those of the table's schema, as
+column_resolution says. Any list form that Hudi's writers have used is accepted (`list.element`, `array`, `bag.array`), and
+INT96 timestamps.
+
+Written: row groups of about 64 MB in memory, every column as parquet-avro stores it, except that lists always have three
+levels, and the footer that an index of Hudi looks for:
+
+    org.apache.hudi.bloomfilter     the bloom filter of the record keys
+    hoodie_bloom_filter_type_code   its type; absent for SIMPLE
+    hoodie_min_record_key, hoodie_max_record_key     in Java's order of strings; absent where there are no records
+    parquet.avro.schema, writer.model.name           the Avro schema, as Hudi's Avro writer leaves it
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
+from eventide_adapters.format.avro.reading_limits import check_parquet, within_memory
+from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
+from eventide_adapters.format.base_file.bloom_filter import (
+    FOOTER_KEY,
+    SIMPLE,
+    TYPE_FOOTER_KEY,
+    BloomFilter,
+    BloomFilterBuilder,
+)
+from eventide_adapters.format.base_file.dictionary_columns import as_dictionaries, check_numbers, columns_of_few_values
+from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
+from eventide_adapters.format.base_file.prefetch import one_ahead
+from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
+from eventide_core.ports import OutputFile, Storage
+
+MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
+MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
+_BATCH_ROWS: Final = 1 << 17
+_BATCH_BYTES: Final = 32 * 1024 * 1024
+_BATCH_ROWS_MIN: Final = 1 << 10
+_VALUE_BYTES_MIN: Final = 16  # of a text that a dictionary makes small in the file
+_ROWS_WORTH_A_THREAD: Final = 4096
+# Arrow reads a Python file in pieces, each on a thread of its own, and what is in memory as it is. Half a megabyte of the
+# smallest file is its bloom filter, which is read whatever is asked.
+_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
+_SINK_BUFFER_BYTES: Final = 64 * 1024
+# Of Arrow memory: what waits to be written. Readers take a row group as one piece of work, as small ones as this, too.
+_ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+def read_base(
+    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The file's records in the columns and types of `target`, in the file's order.
+
+    Texts of the columns `may_be_few` come as dictionaries where they are of few values (few_values.py).
+
+    Raises MissingFileError; CorruptBaseFileError where the file is no Parquet or a value doesn't fit its column;
+    UnsupportedTableError where a column's type doesn't fit the target's.
+    """
+    with open_base(storage, path, may_be_few) as file:
+        yield from one_ahead(_batches(file, target, may_be_few, f"base file {path}"), file.metadata.num_rows)
+
+
+def read_base_and_footer(
+    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str] = ()
+) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
+    """The footer and the records of a file that is opened once. Raises what `read_base` raises."""
+    opened = _footer_then_batches(storage, path, target, may_be_few)
+    footer: Any = next(opened)
+    records: Any = opened
+    return footer, records
+
+
+def _footer_then_batches(
+    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str]
+) -> Iterator[BaseFooter | pa.RecordBatch]:
+    with open_base(storage, path, may_be_few) as file:
+        yield BaseFooter.of(file.metadata)
+        yield from one_ahead(_batches(file, target, may_be_few, f"base file {path}"), file.metadata.num_rows)
+
+
+def _batches(
+    file: pq.ParquetFile, target: Sequence[AvroField], may_be_few: Collection[str], place: str
+) -> Iterator[pa.RecordBatch]:
+    written = {field.name: field.type for field in file.schema_arrow}
+    few = [name for name in may_be_few if pa.types.is_dictionary(written.get(name, pa.null()))]
+    target = as_dictionaries(target, few)
+    check_columns(written, target, place)
+    names = [field.name for field in target if field.name in written]
+    # A few rows are decoded before a thread has begun to.
+    has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
+    size = _batch_rows(file.metadata, len(names))
+    # A row group at a time, for what was read of one stays in memory as long as its iterator.
+    for group in range(file.metadata.num_row_groups):
+        for batch in file.iter_batches(size, [group], names, use_threads=has_many):
+            check_numbers(batch, few, place)
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            try:
+                yield resolve_columns(columns, batch.num_rows, target, place)
+            except RecordDecodeError as error:
+                raise CorruptBaseFileError(str(error)) from error
+
+
+def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
+    """How many rows make a batch of bounded size, if the columns that are read are like the others."""
+    whole = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+    share = columns / max(metadata.num_columns, 1)
+    row_bytes = max(whole * share / max(metadata.num_rows, 1), _VALUE_BYTES_MIN * columns, 1)
+    return min(_BATCH_ROWS, max(_BATCH_ROWS_MIN, int(_BATCH_BYTES / row_bytes)))
+
+
+def read_footer(storage: Storage, path: str) -> dict[str, str]:
+    """The key-value pairs in the file's footer. Raises MissingFileError, CorruptBaseFileError."""
+    with open_base(storage, path) as file:
+        pairs = file.metadata.metadata or {}
+        return {key.decode(): value.decode() for key, value in pairs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFooter:
+    """What a base file's footer tells a writer of the next one.
+
+    `pairs` are its keys and values, bytes as they stand there: a text of half a megabyte may be among them. `codec` is the
+    compression of its columns; gzip, Hudi's default, where it is one that eventide does not write.
+    """
+
+    pairs: Mapping[bytes, bytes]
+    row_count: int
+    codec: str
+
+    @classmethod
+    def read(cls, storage: Storage, path: str) -> BaseFooter:
+        """Raises MissingFileError, CorruptBaseFileError."""
+        with open_base(storage, path) as file:
+            return cls.of(file.metadata)
+
+    @classmethod
+    def of(cls, metadata: pq.FileMetaData) -> BaseFooter:
+        codec = "gzip"
+        if metadata.num_row_groups:
+            written = str(metadata.row_group(0).column(0).compression).lower()
+            codec = written if written in LEVELS else codec
+        return cls(metadata.metadata or {}, metadata.num_rows, codec)
+
+
+def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
+    """The bloom filter in a footer, None where there is none. Raises CorruptBaseFileError."""
+    text = footer.pairs.get(FOOTER_KEY.encode())
+    if text is None:
+        return None
+    type_code = footer.pairs.get(TYPE_FOOTER_KEY.encode(), SIMPLE.encode())
+    return BloomFilter(type_code.decode(errors="replace"), text, path)
+
+
+class BaseFileWriter:
+    """Writes one base file to an output: the records in order, then the footer. The output is left uncommitted.
+
+    Without `close` the end of the `with` block leaves the output unfinished.
+    """
+
+    def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
+        """`schema` is the table's Avro schema; `bloom` is None where the files hold no record keys to be found by.
+
+        Raises ConfigError for an unknown codec.
+        """
+        self._schema = schema
+        self._sink = _Sink(output)
+        self._bloom = bloom
+        self._keys: tuple[str, str] | None = None
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = self._pending_rows = 0
+        self.row_count = 0
+        sink: Any = self._sink  # an IOBase, which Arrow takes as well as the IO that its stubs ask for
+        # A page of a small column is some bytes, and each would be a call into Python.
+        self._buffer: Any = pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _SINK_BUFFER_BYTES)
+        self._writer = ParquetOutput(self._buffer, schema, codec)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Arrow's writer ends with a footer whenever it is closed, and complains when it is not.
+        self._sink.discard()
+        self._writer.abandon()
+
+    def write(self, records: pa.Table, *, are_keys_known: bool = False) -> None:
+        """Adds records, which have all columns of the table. `are_keys_known`: the bloom filter had them already."""
+        if not len(records):
+            return
+        if self._bloom is not None:
+            keys = records.column(RECORD_KEY)
+            if not are_keys_known:
+                self._bloom.add(keys)
+            self._widen_key_range(keys)
+        self.row_count += len(records)
+        self._pending.append(records)
+        self._pending_bytes += records.nbytes
+        self._pending_rows += len(records)
+        if self._pending_bytes >= _ROW_GROUP_BYTES_MAX or self._pending_rows >= ROW_GROUP_ROWS_MAX:
+            self._flush()
+
+    def close(self, footer: Mapping[str, str]) -> int:
+        """Writes the footer, Hudi's keys and those of `footer`; the file's size in bytes."""
+        self._flush()
+        pairs: dict[str, str | bytes] = {}
+        if self._bloom is not None:
+            pairs[FOOTER_KEY] = self._bloom.text()
+            if self._bloom.type_code != SIMPLE:
+                pairs[TYPE_FOOTER_KEY] = self._bloom.type_code
+        if self._keys is not None:
+            pairs[MIN_KEY_FOOTER], pairs[MAX_KEY_FOOTER] = self._keys
+        self._writer.close({**pairs, **avro_footer(self._schema), **footer})
+        self._buffer.flush()
+        return self._sink.tell()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._writer.write(pa.concat_tables(self._pending))
+        self._pending = []
+        self._pending_bytes = self._pending_rows = 0
+
+    def _widen_key_range(self, keys: pa.ChunkedArray[Any]) -> None:
+        for chunk in keys.chunks:
+            if len(chunk):
+                ends = [*least_and_greatest(chunk), *(self._keys or ())]
+                self._keys = min(ends, key=java_order), max(ends, key=java_order)
+
+
+class _Sink(io.RawIOBase):
+    """An OutputFile as the stream that Parquet is written to."""
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output: OutputFile | None = output
+        self._size = 0
+
+    def discard(self) -> None:
+        """What is written from here on goes nowhere."""
+        self._output = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if self._output is not None:
+            self._size += self._output.write(memoryview(data))
+        return len(data)
+
+    def tell(self) -> int:
+        return self._size
+
+
+@contextmanager
+def open_base(storage: Storage, path: str, may_be_few: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
+    """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through.
+
+    It reads columns among `may_be_few` as dictionaries.
+    Raises ResourceLimitError for one that says to hold more than a base file can.
+    """
+    place = f"base file {path}"
+    with storage.open_input(path) as stream, within_memory(place):
+        try:
+            size = stream.seek(0, io.SEEK_END)
+            source: Any = stream
+            if isinstance(stream, io.BytesIO):
+                source = pa.BufferReader(stream.getvalue())
+            elif size <= _AT_ONCE_BYTES_MAX:
+                stream.seek(0)
+                source = pa.BufferReader(stream.read())
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            check_parquet(file.metadata, size, place)
+            few = columns_of_few_values(file, may_be_few)
+            if few:
+                file = pq.ParquetFile(
+                    source, metadata=file.metadata, read_dictionary=few, coerce_int96_timestamp_unit="us"
+                )
+            yield file
+        except (EventideError, MemoryError):
+            raise
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise CorruptBaseFileError(
+                f"{place} cannot be read: {error}; restore it, or roll back the commit that wrote it"
+            ) from error
+
+
+def least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
+    """The ends of some keys in Java's order of strings."""
+    data: Any = keys.buffers()[2]
+    # Bytes order strings as Java does, but for characters beyond 16 bits, whose UTF-8 begins with 0xF0 or more.
+    if data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any()):
+        texts: list[Any] = keys.to_pylist()
+        return min(texts, key=java_order), max(texts, key=java_order)
+    ends: Any = pc.min_max(keys).as_py()
+    return ends["min"], ends["max"]
+
+
+def java_order(text: str) -> bytes:
+    """Strings as Java compares them: by UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,88 @@
+"""The record keys of tables without meta fields, made of the columns as Hudi's key generators make them.
+
+    one key field     its value as text
+    several           name:value,name:value,...    a null is `__null__`, an empty text `__empty__`
+
+Delete blocks of such tables hold these texts. Text, whole numbers and truth values have one form in every engine; for
+others (dates, decimals) it depends on the writer, and they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.ports import Storage
+from eventide_core.table.record_shape import RecordShape
+
+
+def read_keyed_base(
+    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape, may_be_few: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """A base file's records as `read_base` has them, each with its key where `target` asks for keys."""
+    return _keyed(read_base(storage, path, _with_key_fields(target, shape), may_be_few), target, shape)
+
+
+def read_keyed_base_and_footer(
+    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape, may_be_few: Collection[str] = ()
+) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
+    """The same, and the file's footer. It is opened at once."""
+    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), may_be_few)
+    return footer, _keyed(batches, target, shape)
+
+
+def _with_key_fields(target: Sequence[AvroField], shape: RecordShape) -> Sequence[AvroField]:
+    """What has to be read for `target`."""
+    names = {field.name for field in target}
+    if not shape.key_fields or RECORD_KEY not in names:
+        return target
+    return table_fields(shape.schema, {*names, *shape.key_fields})
+
+
+def _keyed(
+    batches: Iterator[pa.RecordBatch], target: Sequence[AvroField], shape: RecordShape
+) -> Iterator[pa.RecordBatch]:
+    names = [field.name for field in target]
+    for batch in batches:
+        yield with_record_keys(batch, shape.key_fields).select(names) if shape.key_fields else batch
+
+
+def with_record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.RecordBatch:
+    """The records with their keys, made of their columns, in the meta column.
+
+    As they are where there are no key fields, or the meta column is not among them. Raises UnsupportedTableError.
+    """
+    place = records.schema.get_field_index(RECORD_KEY)
+    if not key_fields or place < 0:
+        return records
+    return records.set_column(place, records.schema.field(place), _record_keys(records, key_fields))
+
+
+def _record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.Array[Any]:
+    if len(key_fields) == 1:
+        text: pa.Array[Any] = _text(records, key_fields[0])
+        return text
+    parts: list[Any] = []
+    for name in key_fields:
+        value = _text(records, name)
+        is_empty: Any = pc.equal(value, pa.scalar(""))
+        value = pc.if_else(is_empty, "__empty__", value).fill_null("__null__")
+        parts.append(pc.binary_join_element_wise(pa.scalar(name), value, ":"))
+    joined: pa.Array[Any] = pc.binary_join_element_wise(*parts, ",")
+    return joined
+
+
+def _text(records: pa.RecordBatch, name: str) -> Any:
+    column: Any = records.column(name)
+    if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        raise UnsupportedTableError(
+            f"record key field {name} is {column.type}: without meta fields only keys of text, whole numbers and truth "
+            "values are supported; rewrite the table with hoodie.populate.meta.fields=true"
+        )
+    return column.cast(pa.string())

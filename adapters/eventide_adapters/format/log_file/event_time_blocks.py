@@ -1,0 +1,64 @@
+"""Which rows of a write share a log block, where blocks are to hold one span of event times each.
+
+A compaction by event time then needs the headers of the blocks alone to pass over what lies at or after T. Spans of few
+rows, neighbours in time, share a block: late records come in many of them, and each block costs a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_core.errors import UnsupportedTableError
+
+_FEW: Final = 64  # a span of less than one row in so many is a small one
+
+
+def by_event_time(rows: pa.Table, event_time_field: str | None, bucket_ms: int) -> Iterator[pa.Table]:
+    """The rows in portions by event time, the earliest first and those without one before them; within one as they came.
+
+    In one portion, as they came, where the order of the rows may say which of two versions of a key is the newer, and where
+    the event time is not known. `bucket_ms` is the span of a portion, 0 for none.
+    """
+    if not bucket_ms or event_time_field is None or len(rows) < 2 or _has_doubles(rows):
+        yield rows
+        return
+    column: Any = rows.column(event_time_field).combine_chunks()
+    try:
+        times = event_times_ms(column)
+    except UnsupportedTableError:
+        yield rows  # only a compaction by event time would need them, and says so
+        return
+    filled = times.fill_null(np.iinfo(np.int64).min).to_numpy(zero_copy_only=False)
+    spans = np.floor_divide(filled, bucket_ms)
+    order = np.argsort(spans, kind="stable")
+    _, sizes = np.unique(spans, return_counts=True)
+    ordered = rows.take(order)
+    begin = 0
+    for size in _portions(sizes, max(1, len(rows) // _FEW)):
+        yield ordered.slice(begin, size)
+        begin += size
+
+
+def _portions(sizes: Any, few: int) -> list[int]:
+    """The sizes of spans, with neighbours put together that have few rows each."""
+    portions: list[int] = []
+    is_open = False
+    for size in map(int, sizes):
+        if is_open and size < few:
+            portions[-1] += size
+        else:
+            portions.append(size)
+        is_open = size < few
+    return portions
+
+
+def _has_doubles(rows: pa.Table) -> bool:
+    keys: Any = rows.column(RECORD_KEY)
+    return bool(pc.count_distinct(keys).as_py() != len(rows))

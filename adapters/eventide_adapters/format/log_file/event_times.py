@@ -1,0 +1,42 @@
+"""The event times of records and deletes that a log block gave, and the part of them that lies before a threshold.
+
+Of a delete the ordering value tells, where that is the event time; else, and where it is null, it has none. Without an
+event time a record lies before every threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
+from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_core.table.record_shape import RecordShape
+
+
+def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:
+    """In epoch milliseconds, null for none. The part must have the event-time column among its own."""
+    assert shape.event_time_field is not None, "event times of a table whose event-time field is not known"
+    if isinstance(part, DataBlock):
+        return event_times_ms(part.records.column(shape.event_time_field))
+    if shape.event_time_field in shape.ordering_fields:
+        return event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, shape.event_time_field))
+    return pa.nulls(len(part.keys), pa.int64())
+
+
+def is_before(times: pa.Int64Array, threshold_ms: int) -> npt.NDArray[np.bool_]:
+    """Which of these event times lie before the threshold; null ones do."""
+    known = times.is_valid().to_numpy(zero_copy_only=False)
+    return np.asarray(~known | (times.fill_null(threshold_ms).to_numpy(zero_copy_only=False) < threshold_ms), np.bool_)
+
+
+def only(part: DataBlock | DeleteBlock, mask: npt.NDArray[np.bool_]) -> DataBlock | DeleteBlock:
+    """The part's records or deletes that the mask chooses."""
+    chosen = pa.array(mask)
+    if isinstance(part, DataBlock):
+        return replace(part, records=part.records.filter(chosen))
+    return replace(part, keys=part.keys.filter(chosen), orderings=part.orderings.filter(chosen))

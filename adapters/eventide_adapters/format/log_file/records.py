@@ -1,0 +1,222 @@
+"""Reads the records of a slice's logs, block by block, as Arrow columns: what the merge is built on.
+
+A block comes in batches, read as ranges of its log: of an Avro block a segment, of a Parquet block a batch of its row
+groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker, are
+deletes with their row's ordering value; they come as a DeleteBlock of their own. Where a block holds a key both as a delete
+and as a record, it comes in pieces that keep the order of its rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
+from eventide_adapters.format.avro.decode import iter_avro_block
+from eventide_adapters.format.avro.reading_limits import check_parquet, within_memory
+from eventide_adapters.format.avro.schema import IS_DELETED, OPERATION, RECORD_KEY, record_fields, table_fields
+from eventide_adapters.format.base_file.virtual_key import with_record_keys
+from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
+from eventide_adapters.format.log_file.delete_block import decode_delete_block
+from eventide_adapters.format.log_file.ordering_values import ordering_type, orderings_of
+from eventide_core.errors import (
+    CorruptLogBlockError,
+    EventideError,
+    InvalidFilterError,
+    RecordDecodeError,
+    UnsupportedTableError,
+)
+from eventide_core.ports import Storage
+from eventide_core.table.log_block import BlockType, HeaderKey
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+
+_BATCH_ROWS: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class DataBlock:
+    """Records in the order of their block, in the table's types. `is_first`: no other part of the block came before."""
+
+    instant: str
+    records: pa.RecordBatch
+    is_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBlock:
+    """Deleted keys in the order of their block.
+
+    `orderings` are of the type that `ordering_values` gives the table; null is a delete in natural order.
+    """
+
+    instant: str
+    keys: pa.Array[Any]
+    orderings: pa.Array[Any]
+    is_first: bool = True
+
+
+def iter_log_records(
+    storage: Storage,
+    logs: Sequence[tuple[str, int]],
+    shape: RecordShape,
+    blocks: BlockFilter,
+    columns: Sequence[str] | None,
+    *,
+    is_strict: bool,
+) -> Iterator[DataBlock | DeleteBlock]:
+    """The records and deletes of the blocks that count, in reader order; `columns` None: all, Hudi's meta fields in front.
+
+    `logs` are (path, size) of one slice in reader order. Raises MissingFileError, CorruptLogBlockError (a torn block, only
+    when strict), RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError.
+    """
+    reader = BlockReader(storage, shape, columns)
+    for placed in counting_blocks(storage, logs, blocks, is_strict=is_strict):
+        yield from reader.read(placed)
+
+
+class BlockReader:
+    """Reads blocks of one table, always the same columns."""
+
+    def __init__(self, storage: Storage, shape: RecordShape, columns: Sequence[str] | None) -> None:
+        fields = {field.name: field for field in table_fields(shape.schema)}
+        self._storage = storage
+        self._columns = list(fields) if columns is None else list(columns)
+        for name in self._columns:
+            if name not in fields:
+                raise InvalidFilterError(f"no column {name!r} in the table's schema; it has {', '.join(fields)}")
+        self.schema = pa.schema([fields[name].arrow for name in self._columns])
+        self._ordering = shape.ordering_fields
+        self.ordering_type = ordering_type(self._ordering, {name: field.type.arrow for name, field in fields.items()})
+        # A block in which rows may be deletes is read with what tells them, too.
+        self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
+        extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
+        self._key_fields = shape.key_fields
+        wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
+        self._read_fields = tuple(fields[name] for name in wider)
+
+    def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
+        """The records of a block that counts, in one part or several."""
+        for number, part in enumerate(self._parts(placed)):
+            yield part if number == 0 else replace(part, is_first=False)
+
+    def _parts(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
+        match placed.block.block_type:
+            case BlockType.DELETE:
+                keys, orderings = decode_delete_block(
+                    placed.read_content(self._storage), self.ordering_type, placed.place
+                )
+                yield DeleteBlock(placed.instant, keys, orderings)
+            case BlockType.AVRO_DATA:
+                for records in self._read_avro(placed):
+                    yield from self._split(placed.instant, records)
+            case BlockType.PARQUET_DATA:
+                for records in self._read_parquet(placed):
+                    yield from self._split(placed.instant, records)
+            case other:
+                raise AssertionError(f"{placed.place}: a {other.name} block does not count")
+
+    def _read_avro(self, placed: PlacedBlock) -> Iterator[pa.RecordBatch]:
+        schema = placed.block.header.get(HeaderKey.SCHEMA)
+        if schema is None:
+            raise CorruptLogBlockError(f"{placed.place}: a data block without a schema in its header")
+        _refuse_operations((field.name for field in record_fields(schema)), placed.place)
+
+        def read(offset: int, length: int) -> bytes:
+            return placed.read_range(self._storage, offset, length)
+
+        return iter_avro_block(read, placed.block.content_length, schema, self._read_fields, placed.place)
+
+    def _read_parquet(self, placed: PlacedBlock) -> Iterator[pa.RecordBatch]:
+        with placed.open_content(self._storage) as stream, within_memory(placed.place):
+            try:
+                file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+                check_parquet(file.metadata, placed.block.content_length, placed.place)
+                written = {field.name: field.type for field in file.schema_arrow}
+                _refuse_operations(written, placed.place)
+                check_columns(written, self._read_fields, placed.place)
+                if file.metadata.num_rows == 0:
+                    empty = pa.schema([field.arrow for field in self._read_fields])
+                    yield pa.RecordBatch.from_pylist([], schema=empty)
+                names = [field.name for field in self._read_fields if field.name in written]
+                for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+                    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    yield resolve_columns(columns, batch.num_rows, self._read_fields, placed.place)
+            except (EventideError, MemoryError):
+                raise
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+                raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
+
+    def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
+        """Records and deletes apart."""
+        records = with_record_keys(records, self._key_fields)
+        is_deleted = np.zeros(records.num_rows, np.bool_)
+        for mark in self._marks:
+            is_deleted |= mark.rows(records)
+        if not is_deleted.any():
+            yield DataBlock(instant, records.select(self._columns))
+            return
+        keys = records.column(RECORD_KEY)
+        mask = pa.array(is_deleted)
+        deleted_keys = keys.filter(mask)
+        if not pc.any(pc.is_in(keys.filter(pc.invert(mask)), deleted_keys)).as_py():
+            kept = records.filter(pc.invert(mask))
+            if kept.num_rows:
+                yield DataBlock(instant, kept.select(self._columns))
+            yield self._deletes(instant, records.filter(mask))
+            return
+        borders = [0, *(np.flatnonzero(np.diff(is_deleted)) + 1).tolist(), records.num_rows]
+        for start, end in itertools.pairwise(borders):
+            piece = records.slice(start, end - start)
+            yield (
+                self._deletes(instant, piece) if is_deleted[start] else DataBlock(instant, piece.select(self._columns))
+            )
+
+    def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
+        return DeleteBlock(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A column whose rows are deletes where it says exactly `text`; a null says nothing."""
+
+    column: str
+    text: str
+
+    def rows(self, records: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        says: Any = pc.equal(records.column(self.column).cast(pa.string()), pa.scalar(self.text))
+        return np.asarray(says.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark, ...]:
+    """What marks deletes in a table with these columns; the reader's marker marks none where its column is missing."""
+    marks: list[_Mark] = []
+    if IS_DELETED in types:
+        if not pa.types.is_boolean(types[IS_DELETED]):
+            raise UnsupportedTableError(
+                f"the table's column {IS_DELETED} is {types[IS_DELETED]}; Hudi knows it as a boolean"
+            )
+        marks.append(_Mark(IS_DELETED, "true"))
+    marker = shape.delete_marker
+    if marker is not None and marker.field in types:
+        kind = types[marker.field]
+        if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            raise UnsupportedTableError(
+                f"the table marks deletes by {marker.value!r} in its column {marker.field}, which is {kind}; known are "
+                "texts, whole numbers and booleans; compact it with Hudi itself"
+            )
+        marks.append(_Mark(marker.field, marker.value))
+    return tuple(marks)
+
+
+def _refuse_operations(names: Iterable[str], place: str) -> None:
+    if OPERATION in names:
+        raise UnsupportedTableError(f"{place}: records with {OPERATION} (change streams of Flink) are not supported")

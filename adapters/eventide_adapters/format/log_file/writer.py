@@ -1,0 +1,91 @@
+"""Writes the data blocks of a log file, as Hudi's append handle leaves them.
+
+    Avro      content := i32 version=3  i32 record count  (i32 length  record)...
+    Parquet   content := a Parquet file
+
+The records have Hudi's meta fields; the schema stands in the block's header, on request with the range of the records'
+event times.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from eventide_adapters.format.avro.encode import can_encode, encode_records
+from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
+from eventide_adapters.format.avro.schema import arrow_schema, record_fields, with_meta_fields
+from eventide_adapters.format.base_file.parquet_output import ParquetOutput, avro_footer
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+
+_CONTENT_VERSION = 3
+
+
+def encode_data_block(
+    instant: str, schema: str, records: pa.Table, event_times: tuple[str, EventTimeRange] | None = None
+) -> bytes:
+    """A whole Avro block of that instant: `records` with meta columns, by the table's Avro schema (without them).
+
+    `event_times`, a field and its range, go into the schema of the header where given. Raises UnsupportedTableError for
+    a value that its field cannot hold, and for unions of several types.
+    """
+    content = _avro_content(with_meta_fields(schema), records)
+    return encode_block(BlockType.AVRO_DATA, _header(instant, schema, event_times), content)
+
+
+def encode_parquet_block(
+    instant: str,
+    schema: str,
+    records: pa.Table,
+    event_times: tuple[str, EventTimeRange] | None = None,
+    *,
+    codec: str,
+) -> bytes:
+    """The same as a Parquet block; `codec` is a config.ParquetCodec."""
+    sink = io.BytesIO()
+    output = ParquetOutput(sink, schema, codec)
+    output.write(records)
+    output.close(avro_footer(schema))
+    return encode_block(BlockType.PARQUET_DATA, _header(instant, schema, event_times), sink.getvalue())
+
+
+def _header(instant: str, schema: str, event_times: tuple[str, EventTimeRange] | None) -> dict[HeaderKey, str]:
+    full_schema = with_meta_fields(schema)
+    written = full_schema if event_times is None else schema_with_event_times(full_schema, *event_times)
+    return {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written}
+
+
+def _avro_content(full_schema: str, records: pa.Table) -> bytes:
+    fields = record_fields(full_schema)
+    if can_encode(fields) and records.schema.equals(arrow_schema(full_schema)):
+        head = struct.pack(">ii", _CONTENT_VERSION, len(records))
+        return head + encode_records(records, fields)
+    return _by_record(full_schema, records)
+
+
+def _by_record(full_schema: str, records: pa.Table) -> bytes:
+    parsed = _parsed(full_schema)
+    body = io.BytesIO()
+    body.write(struct.pack(">ii", _CONTENT_VERSION, len(records)))
+    for record in records.to_pylist(maps_as_pydicts="strict"):
+        encoded = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(encoded, parsed, record)
+        except (ValueError, TypeError, AttributeError, OverflowError, KeyError, struct.error) as error:
+            raise UnsupportedTableError(f"a record does not fit the table's schema: {error!r}") from error
+        body.write(struct.pack(">i", encoded.tell()))
+        body.write(encoded.getvalue())
+    return body.getvalue()
+
+
+@lru_cache(maxsize=16)
+def _parsed(schema: str) -> Any:
+    return fastavro.parse_schema(json.loads(schema))

@@ -1,0 +1,136 @@
+"""How a slice's folded logs meet its base, in whole columns: the second step of core's record_order.
+
+The base comes in batches, so that memory holds the logs and a batch, and the one that is read ahead of it.
+
+1. A base row of a key without winner passes; else the winner takes its place, unless under EVENT_TIME_ORDERING the base
+   row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert operations
+   may write them) only the first meets the winner, as in Hudi 1.1.1.
+2. Winners that met no base row come last, as inserts, in order of their first appearance in the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
+from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
+from eventide_adapters.format.merge.key_index import KeyIndex
+from eventide_adapters.format.merge.log_fold import Flags, FoldedLogs
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
+
+
+def merge_columns(shape: RecordShape) -> tuple[str, ...]:
+    """The columns that a merge needs, whatever else is read."""
+    return (RECORD_KEY, *(name for name in shape.ordering_fields if name != RECORD_KEY))
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """Deletes with an ordering value that won: their keys, ordering values, and the instants of their blocks."""
+
+    keys: pa.Array[Any]
+    orderings: pa.Array[Any]
+    instants: tuple[str, ...]
+
+    def filter(self, mask: pa.Array[Any]) -> Tombstones:
+        """Those where the mask is true."""
+        instants = tuple(i for i, is_kept in zip(self.instants, mask.to_pylist(), strict=True) if is_kept)
+        return Tombstones(self.keys.filter(mask), self.orderings.filter(mask), instants)
+
+
+@dataclass(slots=True)
+class SliceMerge:
+    """One pass over a base. The counts are complete, and `tombstones` may be asked, when `batches` has ended."""
+
+    logs: FoldedLogs
+    shape: RecordShape
+    updates: int = 0
+    inserts: int = 0
+    deletes: int = 0
+    _is_met: Flags = field(init=False)
+    _is_beaten: Flags = field(init=False)
+    _index: KeyIndex = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._is_met = np.zeros(len(self.logs.keys), np.bool_)
+        self._is_beaten = np.zeros(len(self.logs.keys), np.bool_)
+        self._index = KeyIndex(self.logs.keys)
+
+    def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the logs.
+
+        Where texts of the base come as dictionaries, those of the merged slice may, all of a column or none.
+        """
+        yield from self.met(base)
+        yield self.inserted()
+
+    def met(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """What has become of the base's rows: no other keys than the base's."""
+        columns: pa.Schema | None = None
+        for batch in base:
+            if columns is None:
+                self.logs = replace(self.logs, rows=with_dictionaries(self.logs.rows, batch.schema))
+                columns = self.logs.rows.schema
+            yield self._meet(in_columns(batch, columns), self._index.find(batch.column(RECORD_KEY)))
+
+    def inserted(self) -> pa.Table:
+        """The rows of keys that the base, of which all has been met, doesn't have."""
+        inserted = np.flatnonzero(~self._is_met & ~self.logs.is_delete)
+        self.inserts = len(inserted)
+        if not self.inserts:  # as in most slices; to take no row of each column takes its time, too
+            return self.logs.rows.slice(0, 0)
+        return self.logs.rows.take(self.logs.row_of[inserted])
+
+    @property
+    def tombstones(self) -> Tombstones:
+        """The ordered deletes that a later reader of the merged slice can't know of."""
+        logs = self.logs
+        chosen = np.nonzero(logs.is_delete & ~logs.is_natural_delete & ~self._is_beaten)[0]
+        instants = tuple(logs.instants[i] for i in logs.instant_of[chosen])
+        return Tombstones(logs.keys.take(chosen), logs.orderings.take(chosen), instants)
+
+    def _meet(self, batch: pa.RecordBatch, found: npt.NDArray[np.int32]) -> pa.Table:
+        """`found`: each row's place among the logs' keys, -1 where its key is none of them."""
+        table = pa.Table.from_batches([batch])
+        rows = np.flatnonzero(found >= 0)
+        keys = found[rows]
+        is_new = self._is_first(keys) & ~self._is_met[keys]
+        keys, rows = keys[is_new], rows[is_new]
+        self._is_met[keys] = True
+        wins = self._beats_base(keys, batch, rows)
+        self._is_beaten[keys[~wins]] = True
+        keys, rows = keys[wins], rows[wins]
+        if len(keys) == 0:
+            return table
+        source = self.logs.row_of[keys]
+        is_update = source >= 0
+        self.updates += int(is_update.sum())
+        self.deletes += int((~is_update).sum())
+        # What this batch needs of the logs first: to take from texts in several chunks, Arrow makes one of all of them.
+        updates = self.logs.rows.take(source[is_update])
+        index = np.arange(len(batch))
+        index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
+        return pa.concat_tables([table, updates]).take(index[index >= 0])
+
+    def _is_first(self, keys: npt.NDArray[np.int32]) -> Flags:
+        """Which of these numbers of keys come for the first time."""
+        places = np.arange(len(keys))
+        first = np.empty(len(self.logs.keys), np.int64)
+        first[keys[::-1]] = places[::-1]  # of several the last assignment stays, which is the first place
+        return np.asarray(first[keys] == places, np.bool_)
+
+    def _beats_base(self, keys: npt.NDArray[np.int32], batch: pa.RecordBatch, rows: Numbers) -> Flags:
+        if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or not self.shape.ordering_fields:
+            return np.ones(len(keys), np.bool_)
+        fields = list(self.shape.ordering_fields)
+        met = orderings_of(batch.select(fields).take(rows), fields)
+        newer, older = common_ranks(self.logs.orderings.take(keys), met)
+        return np.asarray((newer >= older) | self.logs.is_natural_delete[keys], np.bool_)

@@ -1,0 +1,84 @@
+"""Which deletes a compaction carries into the new slice below its left-overs, and the log that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.event_time_properties import event_times_in_header
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock
+from eventide_adapters.format.merge.base_merge import Tombstones, merge_columns
+from eventide_adapters.format.merge.early_records import EarlyRecords
+from eventide_core.errors import PlanMismatchError
+from eventide_core.ports import MergeTask, Storage
+from eventide_core.table.record_shape import RecordShape
+
+
+def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, early: EarlyRecords) -> Tombstones:
+    """Those tombstones that a live record of a left-over would lose to, if it only met them.
+
+    Where the event time orders the versions, an exact cut has met all such records: like the tombstones they lie before T.
+    """
+    if task.carried_path is None or len(tombstones.keys) == 0:
+        return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
+    last_ms = _last_event_time(task, tombstones)
+    met: list[pa.Array[Any]] = []
+    for keys, orderings in early.live if task.early and last_ms is not None else _live_records(storage, task, last_ms):
+        found = pc.index_in(keys, value_set=tombstones.keys)
+        rows = pc.indices_nonzero(found.is_valid())
+        found = found.drop_null()
+        older, newer = common_ranks(orderings.take(rows), tombstones.orderings.take(found))
+        met.append(found.filter(pa.array(older < newer)))
+    places = pa.array(range(len(tombstones.keys)), pa.int32())
+    return tombstones.filter(pc.is_in(places, value_set=pa.concat_arrays([pa.array([], pa.int32()), *met])))
+
+
+def carry(storage: Storage, task: MergeTask, tombstones: Tombstones) -> int | None:
+    """Writes tombstones to the carried log, a block an instant in rising order; its size, None where there are none."""
+    if task.carried_path is None or len(tombstones.keys) == 0:
+        return None
+    data = b""
+    for instant in sorted(set(tombstones.instants)):
+        of_instant = tombstones.filter(pa.array([i == instant for i in tombstones.instants], pa.bool_()))
+        keys: list[Any] = of_instant.keys.to_pylist()
+        data += encode_delete_block(instant, task.partition, keys, of_instant.orderings)
+    if not storage.put_if_absent(task.carried_path, data) and storage.read(task.carried_path) != data:
+        raise PlanMismatchError(
+            f"{task.carried_path} is there with other deletes than the plan at {task.instant} carries: roll the plan back "
+            "and plan again"
+        )
+    return len(data)
+
+
+def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
+    """In milliseconds: no later record loses to any of them. None where their order is not that of event times."""
+    kind: Any = tombstones.orderings.type
+    is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    if task.shape.ordering_fields != (task.shape.event_time_field,) or not is_time:
+        return None
+    return pc.max(event_times_ms(tombstones.orderings)).as_py()
+
+
+def _live_records(
+    storage: Storage, task: MergeTask, last_ms: int | None
+) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
+    """Keys and ordering values of the left-overs' records that are no deletes, a block at a time, up to an event time."""
+    shape: RecordShape = task.shape
+    assert shape.ordering_fields, "tombstones without an ordering field"
+    reader = BlockReader(storage, shape, merge_columns(shape))
+    logs = [(path, size) for path, size, _ in task.left_overs]
+    for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
+        told = event_times_in_header(placed.block, shape.event_time_field)
+        if last_ms is not None and told is not None and not told.starts_before(last_ms + 1):
+            continue  # every record of it is later: its header is enough
+        for block in reader.read(placed):
+            if isinstance(block, DataBlock):
+                yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)

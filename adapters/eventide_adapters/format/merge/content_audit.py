@@ -1,0 +1,273 @@
+"""Looks into data files to verify them: every column of every record is decoded, in whole columns.
+
+A slice is read twice: its base and each of its logs as files, to see that they can be read and what they hold; then merged,
+in the few columns that tell a version of a record, to see what a snapshot shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
+from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.parquet import (
+    MAX_KEY_FOOTER,
+    MIN_KEY_FOOTER,
+    java_order,
+    least_and_greatest,
+    open_base,
+    read_footer,
+)
+from eventide_adapters.format.base_file.virtual_key import read_keyed_base
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.merge.base_merge import merge_columns
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_core.errors import EventideError, StorageError
+from eventide_core.ports import Storage
+from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import SliceRead
+
+_COMMIT_TIME: Final = "_hoodie_commit_time"
+_COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
+_FILE_NAME: Final = "_hoodie_file_name"
+_EVENT_TIME: Final = "event time"
+_PLACE: Final = "place"
+_VERSION: Final = (RECORD_KEY, _COMMIT_TIME, _COMMIT_SEQNO)
+_NOTHING: Final = pa.table(
+    {name: pa.array([], pa.int64() if name == _EVENT_TIME else pa.string()) for name in (*_VERSION, _EVENT_TIME)}
+)
+_PIECE_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowContentAudit:
+    """ports.ContentAudit over a storage."""
+
+    storage: Storage
+
+    def row_count(self, base_path: str) -> int:
+        with open_base(self.storage, base_path) as file:
+            return file.metadata.num_rows
+
+    def have_same_bytes(self, path: str, other: str) -> bool:
+        with self.storage.open_input(path) as left, self.storage.open_input(other) as right:
+            while True:
+                piece, same = left.read(_PIECE_BYTES), right.read(_PIECE_BYTES)
+                if piece != same:
+                    return False
+                if not piece:
+                    return True
+
+    def audit(self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None) -> SliceAudit:
+        unreadable: dict[str, str] = {}
+        base, hidden, late = _NOTHING, None, None
+        if slice_read.base_path is not None:
+            try:
+                base = self._base(slice_read.base_path, shape)
+                hidden = self._hidden_keys(slice_read.base_path, base.column(RECORD_KEY))
+            except EventideError as error:
+                unreadable[slice_read.base_path] = _damage(error)
+        least = self._least_event_times(slice_read, shape, unreadable)
+        if not unreadable and watermark_ms is not None and shape.event_time_field is not None:
+            late = self._late_rows(slice_read, shape, watermark_ms, base)
+        return SliceAudit(
+            partition=slice_read.partition,
+            file_id=slice_read.file_id,
+            unreadable=unreadable,
+            commit_times=_counts(base.column(_COMMIT_TIME)),
+            hidden_keys=hidden,
+            late_rows=late,
+            least_event_time_ms=least,
+            repeated=_repeated(_at(slice_read, base)),
+        )
+
+    def repeated_keys(self, slices: Sequence[SliceRead], shape: RecordShape) -> tuple[RepeatedKey, ...]:
+        shown = [_distinct(_at(one, self._shown(one, shape))) for one in slices]
+        return _repeated(pa.concat_tables(shown))
+
+    def differences(self, before: SliceRead, after: SliceRead, shape: RecordShape) -> RowDifference | None:
+        fields = tuple(field for field in table_fields(shape.schema) if field.name != _FILE_NAME)
+        old, new = (self._merged(one, shape, fields) for one in (before, after))
+        keys = [table.column(RECORD_KEY).combine_chunks() for table in (old, new)]
+        lost, added = (_absent(keys[i], keys[1 - i]) for i in (0, 1))
+        old, new = (_shared(table, other) for table, other in zip((old, new), reversed(keys), strict=True))
+        changed = _changed(old, new)
+        found = RowDifference(lost, added, changed)
+        return found if any((lost, added, changed)) else None
+
+    def _base(self, path: str, shape: RecordShape) -> pa.Table:
+        """What tells the versions in a base file, of which every column is decoded."""
+        fields = table_fields(shape.schema)
+        parts = [_version(batch, shape) for batch in read_keyed_base(self.storage, path, fields, shape)]
+        return pa.concat_tables(parts) if parts else _NOTHING
+
+    def _hidden_keys(self, path: str, keys: pa.ChunkedArray[Any]) -> StrayKeys | None:
+        footer = read_footer(self.storage, path)
+        low, high, text = (footer.get(key) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
+        hidden: list[Any] = []
+        bloom = None if text is None else BloomFilter(footer.get(TYPE_FOOTER_KEY, SIMPLE), text, path)
+        for chunk in keys.chunks:
+            texts = pc.unique(chunk.filter(pc.not_equal(chunk, pa.scalar("")), null_selection_behavior="drop"))
+            if bloom is not None and len(texts):
+                hidden += texts.filter(pa.array(~bloom.may_contain(texts))).to_pylist()
+            if low is not None and high is not None and len(texts):
+                ends = least_and_greatest(texts)
+                hidden += [key for key in ends if not java_order(low) <= java_order(key) <= java_order(high)]
+        return StrayKeys(len(set(hidden)), str(min(hidden))) if hidden else None
+
+    def _least_event_times(
+        self, slice_read: SliceRead, shape: RecordShape, unreadable: dict[str, str]
+    ) -> dict[str, int | None]:
+        """The least event time in each log, of which every column is decoded."""
+        reader = BlockReader(self.storage, shape, None)
+        least: dict[str, int | None] = {}
+        try:
+            placed_blocks = counting_blocks(self.storage, slice_read.log_paths, slice_read.blocks, is_strict=True)
+        except EventideError as error:
+            unreadable[f"{slice_read.partition}/{slice_read.file_id}"] = _damage(error)
+            return {}
+        for placed in placed_blocks:
+            if placed.path in unreadable:
+                continue
+            try:
+                for part in reader.read(placed):
+                    found = _least(part, shape)
+                    known = least.get(placed.path)
+                    least[placed.path] = found if known is None else known if found is None else min(found, known)
+            except EventideError as error:
+                unreadable[placed.path] = _damage(error)
+        return least
+
+    def _late_rows(
+        self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int, base: pa.Table
+    ) -> StrayKeys | None:
+        """Rows of the snapshot before the watermark whose version the base does not have."""
+        shown = self._shown(slice_read, shape)
+        early = shown.filter(pc.less(shown.column(_EVENT_TIME), pa.scalar(watermark_ms)))
+        if not len(early):
+            return None
+        names = [*_VERSION, _EVENT_TIME]
+        late = _comparable(early).join(_comparable(base), keys=names, join_type="left anti")
+        return _stray(late.column(RECORD_KEY))
+
+    def _shown(self, slice_read: SliceRead, shape: RecordShape) -> pa.Table:
+        """The versions that a snapshot of the slice shows."""
+        times = [shape.event_time_field] if shape.event_time_field is not None else []
+        names = {*_VERSION, *merge_columns(shape), *times}
+        batches = ArrowSliceReader(self.storage).records(slice_read, shape, table_fields(shape.schema, names))
+        parts = [_version(batch, shape) for batch in batches]
+        return pa.concat_tables(parts) if parts else _NOTHING
+
+    def _merged(self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]) -> pa.Table:
+        batches = list(ArrowSliceReader(self.storage).records(slice_read, shape, fields))
+        return pa.Table.from_batches(batches, pa.schema([field.arrow for field in fields]))
+
+
+def _damage(error: EventideError) -> str:
+    """What is wrong with a file; a failing world is passed on."""
+    if error.exit_code == StorageError.exit_code:
+        raise error
+    return str(error)
+
+
+def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
+    """Key, commit and event time: what tells one version of a record from another."""
+    field = shape.event_time_field
+    times = pa.nulls(len(batch), pa.int64()) if field is None else event_times_ms(batch.column(field))
+    return pa.table([*map(batch.column, _VERSION), times], names=[*_VERSION, _EVENT_TIME])
+
+
+def _least(part: DataBlock | DeleteBlock, shape: RecordShape) -> int | None:
+    """The least event time of a part of a block; of deletes by their ordering value, where that is the event time."""
+    field = shape.event_time_field
+    if field is None:
+        return None
+    if isinstance(part, DataBlock):
+        found: Any = pc.min(event_times_ms(part.records.column(field))).as_py()
+    elif field in shape.ordering_fields:
+        found = pc.min(event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, field))).as_py()
+    else:
+        found = None
+    least: int | None = found
+    return least
+
+
+def _counts(times: Any) -> dict[str, int]:
+    return {one["values"]: one["counts"] for one in pc.value_counts(times).to_pylist() if one["values"] is not None}
+
+
+def _at(slice_read: SliceRead, versions: pa.Table) -> pa.Table:
+    return versions.append_column(_PLACE, pa.repeat(slice_read.file_id, len(versions)))
+
+
+def _distinct(versions: pa.Table) -> pa.Table:
+    """The first version of each key."""
+    codes = versions.column(RECORD_KEY).combine_chunks().dictionary_encode().indices.fill_null(-1)
+    _, first = np.unique(codes.to_numpy(zero_copy_only=False), return_index=True)
+    places: Any = pa.array(first)
+    return versions.take(places)
+
+
+def _repeated(versions: pa.Table) -> tuple[RepeatedKey, ...]:
+    """The keys that are there more than once, gathered by where, and by which commits."""
+    counted: Any = pc.value_counts(versions.column(RECORD_KEY).combine_chunks())
+    keys = counted.field("values").filter(pc.greater(counted.field("counts"), pa.scalar(1))).drop_null()
+    if not len(keys):
+        return ()
+    by_key: dict[str, list[dict[str, Any]]] = {}
+    for row in versions.filter(pc.is_in(versions.column(RECORD_KEY), value_set=keys)).to_pylist():
+        by_key.setdefault(row[RECORD_KEY], []).append(row)
+    found: dict[tuple[tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
+    for key, rows in by_key.items():
+        told = [(row[_COMMIT_TIME], row[_COMMIT_SEQNO]) for row in rows if row[_COMMIT_SEQNO]]
+        places = tuple(sorted({row[_PLACE] for row in rows}))
+        times = tuple(sorted({row[_COMMIT_TIME] for row in rows if row[_COMMIT_TIME]}))
+        found.setdefault((places, times, len(set(told)) < len(told)), []).append(key)
+    return tuple(RepeatedKey(len(keys), min(keys), *kind) for kind, keys in found.items())
+
+
+def _comparable(versions: pa.Table) -> pa.Table:
+    """Without nulls, which no join finds equal."""
+    columns: list[Any] = [versions.column(name) for name in (*_VERSION, _EVENT_TIME)]
+    fillers = ("", "", "", 0)
+    filled = [pc.fill_null(column, filler) for column, filler in zip(columns, fillers, strict=True)]
+    return pa.table(filled, names=[*_VERSION, _EVENT_TIME])
+
+
+def _stray(keys: Any) -> StrayKeys | None:
+    return StrayKeys(len(keys), str(pc.min(keys).as_py())) if len(keys) else None
+
+
+def _absent(keys: pa.Array[Any], others: pa.Array[Any]) -> StrayKeys | None:
+    return _stray(keys.filter(pc.invert(pc.is_in(keys, value_set=others))))
+
+
+def _shared(table: pa.Table, keys: pa.Array[Any]) -> pa.Table:
+    """The rows whose keys are among these, by key and version."""
+    rows = table.filter(pc.is_in(table.column(RECORD_KEY), value_set=keys))
+    return rows.sort_by([(RECORD_KEY, "ascending"), (_COMMIT_SEQNO, "ascending")]).combine_chunks()
+
+
+def _changed(old: pa.Table, new: pa.Table) -> StrayKeys | None:
+    """The keys of rows that differ; both tables have the same keys, in the same order."""
+    if len(old) != len(new):
+        counts = [_counts(table.column(RECORD_KEY)) for table in (old, new)]
+        return _stray(pa.array([key for key in counts[0] if counts[0][key] != counts[1].get(key)], pa.string()))
+    differs = np.zeros(len(old), np.bool_)
+    for name in old.column_names:
+        left, right = old.column(name), new.column(name)
+        if not left.equals(right):
+            # Value by value, and by their texts: a NaN is none other than itself.
+            pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+            differs |= np.fromiter((repr(a) != repr(b) for a, b in pairs), np.bool_, len(old))
+    return _stray(old.column(RECORD_KEY).filter(pa.array(differs)))

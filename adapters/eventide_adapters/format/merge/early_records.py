@@ -1,0 +1,62 @@
+"""The records of left-overs that an exact cut merges although their logs stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.event_time_properties import event_times_in_header
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.event_times import event_times_of, is_before, only
+from eventide_adapters.format.log_file.ordering_values import orderings_of
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_core.ports import MergeTask, Storage
+
+
+class EarlyRecords:
+    """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
+
+    `waiting_from_ms` is then known: what each of these logs holds besides, see MergeResult. So is `live`, where deletes may
+    have to be carried: keys and ordering values of the early records that are no deletes.
+    """
+
+    def __init__(self, storage: Storage, task: MergeTask, columns: Sequence[str]) -> None:
+        self._storage, self._task = storage, task
+        self._reader = BlockReader(storage, task.shape, columns)
+        self.waiting_from_ms: dict[str, int | None] = {}
+        self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
+
+    def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
+        task = self._task
+        for path, size, _ in task.left_overs:
+            if path not in task.early:
+                continue
+            self.waiting_from_ms[path] = None
+            before_ms = task.early[path]
+            for placed in counting_blocks(self._storage, [(path, size)], task.blocks, is_strict=True):
+                told = event_times_in_header(placed.block, task.shape.event_time_field)
+                if told is not None and not told.starts_before(before_ms):
+                    self._leave(path, told.min_ms)
+                    continue  # nothing of it is early: its header is enough
+                for part in self._reader.read(placed):
+                    times = event_times_of(part, task.shape)
+                    is_early = is_before(times, before_ms)
+                    self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
+                    if is_early.any():
+                        taken = only(part, is_early)
+                        self._keep(taken)
+                        yield taken
+
+    def _keep(self, part: DataBlock | DeleteBlock) -> None:
+        if self._task.carried_path is not None and isinstance(part, DataBlock):
+            orderings = orderings_of(part.records, self._task.shape.ordering_fields)
+            self.live.append((part.records.column(RECORD_KEY), orderings))
+
+    def _leave(self, path: str, least_ms: int | None) -> None:
+        known = self.waiting_from_ms[path]
+        if least_ms is not None:
+            self.waiting_from_ms[path] = least_ms if known is None else min(known, least_ms)

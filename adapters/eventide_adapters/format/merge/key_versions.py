@@ -1,0 +1,138 @@
+"""The versions that a slice holds of some keys, found by columns.
+
+1. Of each log only the keys are read together with their ordering values, as columns.
+2. The keys that both sides hold are found among the columns, and those without a delete dropped where only deletes count.
+3. Only what is left becomes Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.log_file.ordering_values import orderings_of
+from eventide_adapters.format.log_file.records import DeleteBlock
+from eventide_core.table.key_history import KeyHistory
+from eventide_core.table.record_order import Version
+
+
+@dataclass(frozen=True, slots=True)
+class VersionColumns:
+    """Versions in reader order: keys, ordering values (null: none given), whether each is a delete, and whether it is
+    merged although its log remains.
+    """
+
+    keys: Any
+    orderings: Any
+    is_delete: Any
+    is_early: Any
+
+    @classmethod
+    def concat(cls, parts: Sequence[VersionColumns], ordering: Any) -> VersionColumns:
+        """All of them, one after another; `ordering` is the type of the ordering values."""
+        return cls(
+            pa.concat_arrays([pa.array([], pa.string()), *(part.keys for part in parts)]),
+            pa.concat_arrays([pa.array([], ordering), *(part.orderings for part in parts)]),
+            pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_delete for part in parts)]),
+            pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_early for part in parts)]),
+        )
+
+    @classmethod
+    def of_keys(cls, keys: Any, orderings: Any, *, is_delete: bool) -> VersionColumns:
+        return cls(keys, orderings, pa.array(np.full(len(keys), is_delete)), pa.array(np.zeros(len(keys), np.bool_)))
+
+    def marked_early(self, mask: npt.NDArray[np.bool_]) -> VersionColumns:
+        return replace(self, is_early=pa.array(mask))
+
+    def of(self, keys: Any) -> VersionColumns:
+        """Only the versions of those keys."""
+        mask = pc.is_in(self.keys, keys)
+        columns = (self.keys, self.orderings, self.is_delete, self.is_early)
+        return VersionColumns(*(column.filter(mask) for column in columns))
+
+
+def versions_of_block(block: Any, key_column: str, ordering_fields: Sequence[str]) -> VersionColumns:
+    """The versions in a block that `BlockReader` gave."""
+    if isinstance(block, DeleteBlock):
+        return VersionColumns.of_keys(block.keys, block.orderings, is_delete=True)
+    orderings = orderings_of(block.records, ordering_fields)
+    return VersionColumns.of_keys(block.records.column(key_column), orderings, is_delete=False)
+
+
+def common_keys(merged: VersionColumns, remaining: VersionColumns, *, only_deleted: bool) -> Any:
+    """The keys of both sides, in the order of the first; `only_deleted`: those with a delete in either.
+
+    What is merged early belongs to both.
+    """
+    keys = pc.unique(pa.concat_arrays([merged.keys, remaining.keys.filter(remaining.is_early)]))
+    keys = keys.filter(pc.is_in(keys, remaining.keys))
+    if not only_deleted:
+        return keys
+    deleted = pa.concat_arrays([side.keys.filter(side.is_delete) for side in (merged, remaining)])
+    return keys.filter(pc.is_in(keys, deleted))
+
+
+def histories(
+    keys: Any, base: VersionColumns, merged: VersionColumns, remaining: VersionColumns
+) -> tuple[KeyHistory, ...]:
+    """The history of each key, from columns that hold versions of no others."""
+    versions: dict[str, tuple[list[Version], list[Version], list[Version]]] = {
+        key: ([], [], []) for key in keys.to_pylist()
+    }
+    early: dict[str, list[Version]] = {key: [] for key in versions}
+    for side, columns in enumerate((base, merged, remaining)):
+        for key, ordering, is_delete, is_early in _rows(columns):
+            history = versions[key]
+            version = Version(ordering, is_delete, sum(len(part) for part in history))
+            history[side].append(version)
+            if is_early:
+                early[key].append(version)
+    return tuple(
+        KeyHistory(key, based[-1] if based else None, tuple(merged_), tuple(remaining_), tuple(early[key]))
+        for key, (based, merged_, remaining_) in versions.items()
+    )
+
+
+def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool, bool]]:
+    """Each version with an ordering value that can be compared, whether it is a delete, and whether it is early.
+
+    A record without one has Hudi's default, which is 0 (of a text: nothing, the least one); a delete without one is in
+    natural order and has None. Several fields make a tuple.
+    """
+    values = _comparable(columns.orderings)
+    default = _default(columns.orderings.type)
+    keys, deletes, early = (column.to_pylist() for column in (columns.keys, columns.is_delete, columns.is_early))
+    for key, value, is_delete, is_early in zip(keys, values, deletes, early, strict=True):
+        yield key, default if value is None and not is_delete else value, is_delete, is_early
+
+
+def _comparable(orderings: Any) -> list[Any]:
+    """Python values; a time or date as the number below it, for Python's own hold fewer years."""
+    kind = orderings.type
+    if pa.types.is_struct(kind):
+        fields = []
+        for field in orderings.flatten():
+            default = _default(field.type)
+            fields.append([default if value is None else value for value in _comparable(field)])
+        is_given = orderings.is_valid().to_pylist()
+        return [values if given else None for values, given in zip(zip(*fields, strict=True), is_given, strict=True)]
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        orderings = orderings.view(pa.int64())
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        orderings = orderings.view(pa.int32())
+    values: list[Any] = orderings.to_pylist()
+    return values
+
+
+def _default(kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return tuple(_default(field.type) for field in kind)
+    if pa.types.is_string(kind):
+        return ""
+    return b"" if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind) else 0

@@ -1,0 +1,243 @@
+"""Folds a slice's logs into one winner a key, in whole columns: the first step of core's record_order.
+
+Keys become numbers in order of first appearance, records positions in reader order.
+
+COMMIT_TIME_ORDERING: the last position wins.
+EVENT_TIME_ORDERING: only what follows the key's last natural delete counts; the greatest ordering value among that wins,
+the last position on a tie; where nothing follows it, the natural delete itself is the winner.
+HUDI_0X_OVERWRITE_WITH_LATEST: the same, but the few keys with an ordered delete are folded one by one.
+
+Memory holds the winners and some more: whenever the versions outgrow twice the winners before, only the winners stay. Not
+under HUDI_0X_OVERWRITE_WITH_LATEST, where a version that has lost may still decide.
+
+How ordering values compare, `ordering_values` says; without an ordering field all records are level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
+from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_core.errors import RecordDecodeError
+from eventide_core.table.record_order import MergeRule, Version, fold
+from eventide_core.table.record_shape import RecordShape
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+HELD_BYTES: Final = 256 * 1024 * 1024
+_WINNERS_SHARE_MIN: Final = 0.5  # where fewer of the records have won, the others leave the memory
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedLogs:
+    """The winner of each key in the logs; all arrays count keys.
+
+    `rows` holds the winning records that are no deletes, and may hold others, so that they need not be copied; `row_of`
+    says which of them is a key's: -1 where the winner is a delete. `orderings` has a null where there is no ordering value.
+    """
+
+    keys: pa.Array[Any]
+    orderings: pa.Array[Any]
+    is_natural_delete: Flags
+    row_of: Numbers
+    rows: pa.Table
+    instants: tuple[str, ...]
+    instant_of: Numbers
+    record_count: int
+    block_count: int
+
+    @property
+    def is_delete(self) -> Flags:
+        return self.row_of < 0
+
+    @classmethod
+    def of(
+        cls,
+        blocks: Iterable[DataBlock | DeleteBlock],
+        schema: pa.Schema,
+        shape: RecordShape,
+        *,
+        held_bytes: int = HELD_BYTES,
+    ) -> FoldedLogs:
+        """Folds blocks in reader order; data blocks have exactly the columns of `schema`.
+
+        At least `held_bytes` of versions are held before they are reduced to winners.
+        """
+        log: _Log | None = None
+        waiting, size, limit = list[DataBlock | DeleteBlock](), 0, held_bytes
+        record_count = block_count = 0
+        for block in blocks:
+            waiting.append(block)
+            record_count += _row_count(block)
+            block_count += block.is_first
+            size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
+            if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
+                log = _Log.of(waiting, schema, shape).after(log).reduced(shape.merge_rule)
+                waiting, size = [], log.data.nbytes + log.keys.nbytes
+                limit = max(held_bytes, 2 * size)
+        log = _Log.of(waiting, schema, shape).after(log)
+        keys, winner = log.winners(shape.merge_rule)
+        rows, row_of = log.data, log.row[winner]
+        if _WINNERS_SHARE_MIN * len(rows) > np.count_nonzero(row_of >= 0):
+            rows, row_of = log.take_rows(winner)
+        return cls(
+            keys=keys,
+            orderings=log.orderings.take(winner),
+            is_natural_delete=log.is_natural_delete[winner],
+            row_of=row_of,
+            rows=rows,
+            instants=log.instants,
+            instant_of=log.block_of[winner],
+            record_count=record_count,
+            block_count=block_count,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """Records of the logs, deletes among them, in reader order as far as one key goes; arrays count records.
+
+    `row` is a record's place in `data`, -1 for a delete.
+    """
+
+    keys: pa.Array[Any]
+    orderings: pa.Array[Any]
+    is_natural_delete: Flags
+    row: Numbers
+    block_of: Numbers
+    instants: tuple[str, ...]
+    data: pa.Table
+
+    @classmethod
+    def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
+        kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
+        keys: list[pa.Array[Any]] = [pa.array([], schema.field(RECORD_KEY).type)]
+        parts: list[pa.Array[Any]] = [pa.array([], kind)]
+        data: list[pa.RecordBatch] = []
+        for block in blocks:
+            if isinstance(block, DeleteBlock):
+                keys.append(block.keys)
+                parts.append(block.orderings)
+            else:
+                keys.append(block.records.column(RECORD_KEY))
+                parts.append(orderings_of(block.records, shape.ordering_fields))
+                data.append(block.records)
+        block_of = np.repeat(np.arange(len(blocks)), [len(part) for part in keys[1:]])
+        is_delete = np.array([isinstance(block, DeleteBlock) for block in blocks], np.bool_)[block_of]
+        orderings = pa.concat_arrays(parts)
+        return cls(
+            keys=pa.concat_arrays(keys),
+            orderings=orderings,
+            is_natural_delete=is_delete & orderings.is_null().to_numpy(zero_copy_only=False),
+            row=np.where(is_delete, -1, np.cumsum(~is_delete) - 1),
+            block_of=block_of,
+            instants=tuple(block.instant for block in blocks),
+            data=pa.Table.from_batches(data, schema),
+        )
+
+    def after(self, earlier: _Log | None) -> _Log:
+        """Both, the earlier one first."""
+        return self if earlier is None else earlier._followed_by(self)
+
+    def _followed_by(self, later: _Log) -> _Log:
+        row = np.where(later.row < 0, -1, later.row + len(self.data))
+        return _Log(
+            keys=pa.concat_arrays([self.keys, later.keys]),
+            orderings=pa.concat_arrays([self.orderings, later.orderings]),
+            is_natural_delete=np.concatenate([self.is_natural_delete, later.is_natural_delete]),
+            row=np.concatenate([self.row, row]),
+            block_of=np.concatenate([self.block_of, later.block_of + len(self.instants)]),
+            instants=(*self.instants, *later.instants),
+            data=pa.concat_tables([self.data, later.data]),
+        )
+
+    def winners(self, rule: MergeRule) -> tuple[pa.Array[Any], Numbers]:
+        """The keys in order of their first appearance, and the position of each one's winner."""
+        encoded = self.keys.dictionary_encode()
+        if encoded.null_count:
+            raise RecordDecodeError(
+                f"a log record of instants {min(self.instants)} to {max(self.instants)} has no {RECORD_KEY}; "
+                "roll back the write that made it"
+            )
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return encoded.dictionary, _winners(codes, len(encoded.dictionary), self, rule)
+
+    def reduced(self, rule: MergeRule) -> _Log:
+        """The winners alone, in order of their keys' first appearance."""
+        keys, winner = self.winners(rule)
+        rows, row_of = self.take_rows(winner)
+        return _Log(
+            keys=keys,
+            orderings=self.orderings.take(winner),
+            is_natural_delete=self.is_natural_delete[winner],
+            row=row_of,
+            block_of=self.block_of[winner],
+            instants=self.instants,
+            data=rows,
+        )
+
+    def take_rows(self, winner: Numbers) -> tuple[pa.Table, Numbers]:
+        """The data rows among the winning records in one piece, and which of them is each winner's (-1: none)."""
+        source = self.row[winner]
+        is_live = source >= 0
+        row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
+        return self.data.take(source[is_live]).combine_chunks(), row_of
+
+
+def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbers:
+    """The position of each key's winner."""
+    positions = np.arange(len(codes))
+    winner = np.full(key_count, -1, np.int64)
+    match rule:
+        case MergeRule.COMMIT_TIME_ORDERING:
+            np.maximum.at(winner, codes, positions)
+            return winner
+        case MergeRule.EVENT_TIME_ORDERING:
+            return _greatest(codes, winner, positions, ranks(log.orderings), log.is_natural_delete)
+        case MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
+            numbers = ranks(log.orderings)
+            greatest = _greatest(codes, winner, positions, numbers, log.is_natural_delete)
+            return _fold_one_by_one(codes, greatest, numbers, log, rule)
+        case MergeRule.HUDI_0X_DEFAULT:
+            raise AssertionError(f"{rule} is no rule to read by")
+        case _:
+            assert_never(rule)
+
+
+def _greatest(codes: Numbers, winner: Numbers, positions: Numbers, order: Numbers, is_natural_delete: Flags) -> Numbers:
+    """`winner`, all -1, becomes the last of the greatest after a key's last natural delete, or that delete."""
+    np.maximum.at(winner, codes[is_natural_delete], positions[is_natural_delete])
+    counts = positions > winner[codes]
+    greatest = np.full(len(winner), LEAST, np.int64)
+    np.maximum.at(greatest, codes[counts], order[counts])
+    is_best = counts & (order == greatest[codes])
+    np.maximum.at(winner, codes[is_best], positions[is_best])
+    return winner
+
+
+def _fold_one_by_one(codes: Numbers, winner: Numbers, order: Numbers, log: _Log, rule: MergeRule) -> Numbers:
+    """`winner`, corrected for the keys with ordered deletes: there Hudi 0.x's rule is no order of the versions."""
+    is_delete = log.row < 0
+    keys = np.unique(codes[is_delete & ~log.is_natural_delete])
+    chosen = np.nonzero(np.isin(codes, keys))[0]
+    chosen = chosen[np.argsort(codes[chosen], kind="stable")]
+    for places in np.split(chosen, np.nonzero(np.diff(codes[chosen]))[0] + 1):
+        last = fold(
+            rule,
+            (Version(None if log.is_natural_delete[i] else int(order[i]), bool(is_delete[i]), int(i)) for i in places),
+        )
+        if last is not None:
+            winner[codes[last.position]] = last.position
+    return winner
+
+
+def _row_count(block: DataBlock | DeleteBlock) -> int:
+    return len(block.keys) if isinstance(block, DeleteBlock) else block.records.num_rows

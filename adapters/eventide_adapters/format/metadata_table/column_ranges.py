@@ -1,0 +1,182 @@
+"""The least and greatest value of the columns of a file, as Hudi's column statistics hold them.
+
+A field within a struct is a column of its own, `place.name`; what has no order (structs, lists, maps) has counts alone.
+Of floats NaN is the greatest value, as for Spark, which filters by these ranges. Hudi keeps a value in a wrapper that
+names its type; which one depends on Hudi's version, so it is taken from a record that Hudi wrote for the same column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro.schema import ArrowType, table_fields
+from eventide_adapters.format.base_file.parquet import open_base
+from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.ports import Storage
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+
+_NAMESPACE = "org.apache.hudi.avro.model"
+_BATCH_ROWS = 1 << 17
+_DECIMAL_WRAPPER_SCALE = 15  # Hudi's DecimalWrapper is a decimal(30, 15)
+_MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """`least` and `greatest` are None where all values are null or have no order; times are numbers in `arrow`'s unit."""
+
+    arrow: ArrowType
+    least: Any
+    greatest: Any
+    value_count: int
+    null_count: int
+
+    def wrapped(self, wrapper: str, column: str) -> tuple[Any, Any]:
+        """Least and greatest in that wrapper, by its name without namespace. Raises UnsupportedTableError."""
+        return _wrapped(self.least, self.arrow, wrapper, column), _wrapped(self.greatest, self.arrow, wrapper, column)
+
+
+def base_columns(storage: Storage, path: str) -> tuple[str, ...]:
+    """The columns of a base file, and the fields within its structs, dotted."""
+    with open_base(storage, path) as file:
+        return tuple(column_names(file.schema_arrow))
+
+
+def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict[str, ColumnRange]:
+    """The ranges of those columns that the file has. Raises MissingFileError, CorruptBaseFileError."""
+    with open_base(storage, path) as file:
+        ranges = _without_values(file.schema_arrow, columns)
+        for batch in _batches(file, list(ranges)):
+            for name, known in ranges.items():
+                ranges[name] = _with_values(known, _column(batch, name))
+    return ranges
+
+
+def log_ranges(
+    storage: Storage, log: tuple[str, int], shape: RecordShape, blocks: BlockFilter, columns: Collection[str]
+) -> dict[str, ColumnRange]:
+    """The ranges of those columns that the table has, over the records of a log, (path, size); deletes have no values."""
+    ranges = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
+    tops = list(dict.fromkeys(name.split(".")[0] for name in ranges))
+    for block in iter_log_records(storage, [log], shape, blocks, tops, is_strict=True):
+        if isinstance(block, DataBlock):
+            for name, known in ranges.items():
+                ranges[name] = _with_values(known, _column(block.records, name))
+    return ranges
+
+
+def column_names(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterator[str]:
+    """The names of the columns, and those of the fields within structs, dotted."""
+    for field in fields:
+        name = f"{prefix}{field.name}"
+        yield name
+        if isinstance(field.type, pa.StructType):
+            yield from column_names(field.type, f"{name}.")
+
+
+def widened(one: ColumnRange, other: ColumnRange) -> ColumnRange:
+    """The range over the values of both, which are of one column."""
+    ends = [value for found in (one, other) for value in (found.least, found.greatest) if value is not None]
+    values, nulls = one.value_count + other.value_count, one.null_count + other.null_count
+    if not ends:
+        return ColumnRange(one.arrow, None, None, values, nulls)
+    return ColumnRange(one.arrow, min(ends, key=_order), max(ends, key=_order), values, nulls)
+
+
+def _without_values(schema: pa.Schema, columns: Collection[str]) -> dict[str, ColumnRange]:
+    return {
+        name: ColumnRange(_type_of(schema, name), None, None, 0, 0) for name in column_names(schema) if name in columns
+    }
+
+
+def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    tops = list(dict.fromkeys(name.split(".")[0] for name in columns))
+    return file.iter_batches(batch_size=_BATCH_ROWS, columns=tops) if tops else iter(())
+
+
+def _type_of(schema: pa.Schema, name: str) -> ArrowType:
+    top, *below = name.split(".")
+    found: Any = schema.field(top).type
+    for part in below:
+        found = found.field(part).type
+    return found
+
+
+def _column(batch: pa.RecordBatch, name: str) -> Any:
+    top, *below = name.split(".")
+    column: Any = batch.column(top)
+    return pc.struct_field(column, below) if below else column
+
+
+def _with_values(known: ColumnRange, column: Any) -> ColumnRange:
+    least = greatest = None
+    if not pa.types.is_nested(known.arrow) and column.null_count < len(column):
+        ends = _ends(column, known.arrow)
+        least, greatest = min(ends, key=_order), max(ends, key=_order)
+    return widened(known, ColumnRange(known.arrow, least, greatest, len(column), column.null_count))
+
+
+def _ends(column: Any, arrow: ArrowType) -> list[Any]:
+    """Values among which are the least and the greatest."""
+    if pa.types.is_temporal(arrow):
+        column = column.cast(pa.int32() if arrow.bit_width == 32 else pa.int64())
+    ends: Any = pc.min_max(column).as_py()
+    found = [ends["min"], ends["max"]]
+    if pa.types.is_floating(arrow) and pc.any(pc.is_nan(column)).as_py():
+        found.append(math.nan)  # which Arrow passes over
+    return found
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return (is_nan, 0.0 if is_nan else value)
+
+
+def _wrapped(value: Any, arrow: ArrowType, wrapper: str, column: str) -> Any:
+    if value is None:
+        return None
+    match wrapper:
+        case "DecimalWrapper" if isinstance(value, Decimal):
+            raw: Any = _unscaled(value, _DECIMAL_WRAPPER_SCALE, column)
+        case "BytesWrapper" if isinstance(value, Decimal):
+            raw = _unscaled(value, arrow.scale, column)
+        case "BytesWrapper" if isinstance(value, bytes):
+            raw = value
+        case "TimestampMicrosWrapper" | "TimeMicrosWrapper" if isinstance(
+            arrow, (pa.TimestampType, pa.Time32Type, pa.Time64Type)
+        ):
+            raw = value * _MICROS_PER_UNIT[arrow.unit]
+        case "BooleanWrapper" if isinstance(value, bool):
+            raw = value
+        case "IntWrapper" | "LongWrapper" | "DateWrapper" | "LocalDateWrapper" if type(value) is int:
+            raw = value
+        case "FloatWrapper" | "DoubleWrapper" if isinstance(value, float):
+            raw = value
+        case "StringWrapper" if isinstance(value, str):
+            raw = value
+        case _:
+            raise UnsupportedTableError(
+                f"column {column} of type {arrow} has statistics of kind {wrapper}, which eventide cannot continue"
+            )
+    return (f"{_NAMESPACE}.{wrapper}", {"value": raw})
+
+
+def _unscaled(value: Decimal, scale: int, column: str) -> bytes:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)  # Arrow has no decimal that is no number
+    shift = scale + exponent
+    if shift < 0:
+        raise UnsupportedTableError(f"column {column} has more than the {scale} places of its statistics")
+    unscaled: int = int("".join(map(str, digits))) * 10**shift * (-1 if sign else 1)
+    magnitude = unscaled if unscaled >= 0 else ~unscaled
+    return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)  # as few as Java writes

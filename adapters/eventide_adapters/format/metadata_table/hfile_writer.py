@@ -1,0 +1,153 @@
+"""Writes the HFiles that go into HFILE log blocks; the layout is told in `hfile`."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from itertools import pairwise
+from typing import Final
+
+from eventide_adapters.format.metadata_table.hfile import (
+    BLOCK_HEADER_LENGTH,
+    DATA_MAGIC,
+    GZIP,
+    INDEX_MAGIC,
+    INFO_MAGIC,
+    INFO_PREFIX,
+    TRAILER_LENGTH,
+    TRAILER_MAGIC,
+)
+
+_BLOCK_BYTES: Final = 64 * 1024  # HBase's default
+_CHECKSUM_CHUNK: Final = 16 * 1024  # HBase's default; the place for the sums is kept though none are made
+_CHECKSUM_LENGTH: Final = 4
+_NO_CHECKSUMS: Final = 0
+_COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
+_COLUMN_AND_TIME: Final = b"\0" + struct.pack(">q", 2**63 - 1) + b"\4"  # no family, the latest time, a put
+
+
+class HFileStyle(Enum):
+    """Whose reader has to read it, by the last word of the file: Hudi 1's own one, or HBase's."""
+
+    NATIVE = 3
+    HBASE = 0x03000003
+
+
+def encode_hfile(
+    entries: Sequence[tuple[bytes, bytes]], schema: str, style: HFileStyle, *, block_bytes: int = _BLOCK_BYTES
+) -> bytes:
+    """The bytes of an HFile; `entries` are keys and values in the order of the keys, at least one.
+
+    `schema` is the values' Avro schema. A data block is closed as soon as it has `block_bytes`. The same input makes the
+    same bytes.
+    """
+    assert entries
+    assert all(one[0] < other[0] for one, other in pairwise(entries))
+    file = bytearray()
+    index = bytearray()
+    previous = -1
+    offset = 0
+    size = 0
+    for first_key, data in _data_blocks(entries, block_bytes):
+        offset, block = len(file), _block(DATA_MAGIC, data, previous)
+        file += block
+        key = _index_key(first_key, style)
+        index += struct.pack(">qi", offset, len(block)) + _vint(len(key)) + key
+        previous = offset if style is HFileStyle.HBASE else -1
+        size += 1
+    index_offset = len(file)
+    file += _block(INDEX_MAGIC, bytes(index))
+    file += _block(INDEX_MAGIC, b"")  # of meta blocks, of which there are none
+    info_offset = len(file)
+    file += _block(INFO_MAGIC, _info(entries, schema, style))
+    numbers = {
+        1: info_offset,
+        2: index_offset,
+        3: len(index),
+        4: len(file),
+        5: size,
+        6: 0,  # meta blocks
+        7: len(entries),
+        8: 1,  # levels of the index
+        9: 0,  # the first data block
+        10: offset,
+    }
+    trailer = b"".join(_varint(field << 3) + _varint(number) for field, number in numbers.items())
+    trailer += _delimited(11, _COMPARATOR) + _varint(12 << 3) + _varint(GZIP)
+    head = TRAILER_MAGIC + _varint(len(trailer)) + trailer
+    return bytes(file) + head.ljust(TRAILER_LENGTH - 4, b"\0") + struct.pack(">i", style.value)
+
+
+def _data_blocks(entries: Sequence[tuple[bytes, bytes]], block_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+    """First key and data of each block."""
+    data = bytearray()
+    first = entries[0][0]
+    for key, value in entries:
+        if not data:
+            first = key
+        cell = _cell(key)
+        data += struct.pack(">ii", len(cell), len(value)) + cell + value + b"\0"
+        if len(data) >= block_bytes:
+            yield first, bytes(data)
+            data.clear()
+    if data:
+        yield first, bytes(data)
+
+
+def _block(magic: bytes, data: bytes, previous: int = -1) -> bytes:
+    compressor = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    compressed = compressor.compress(data) + compressor.flush()
+    with_header = BLOCK_HEADER_LENGTH + len(compressed)
+    checksums = bytes(_CHECKSUM_LENGTH * -(-with_header // _CHECKSUM_CHUNK))
+    sizes = struct.pack(">iiq", len(compressed) + len(checksums), len(data), previous)
+    return magic + sizes + struct.pack(">bii", _NO_CHECKSUMS, _CHECKSUM_CHUNK, with_header) + compressed + checksums
+
+
+def _info(entries: Sequence[tuple[bytes, bytes]], schema: str, style: HFileStyle) -> bytes:
+    count = len(entries)
+    key_bytes = sum(len(_cell(key) if style is HFileStyle.HBASE else key) for key, _ in entries)
+    pairs = {
+        b"KEY_VALUE_VERSION": struct.pack(">i", 1),
+        b"MAX_MEMSTORE_TS_KEY": struct.pack(">q", 0),
+        b"hfile.AVG_KEY_LEN": struct.pack(">i", key_bytes // count),
+        b"hfile.AVG_VALUE_LEN": struct.pack(">i", sum(len(value) for _, value in entries) // count),
+        b"hfile.CREATE_TIME_TS": struct.pack(">q", 0),
+        b"hfile.LASTKEY": _index_key(entries[-1][0], style),
+        b"schema": schema.encode(),
+    }
+    message = b"".join(_delimited(1, _delimited(1, key) + _delimited(2, value)) for key, value in pairs.items())
+    return INFO_PREFIX + _varint(len(message)) + message
+
+
+def _index_key(key: bytes, style: HFileStyle) -> bytes:
+    return _cell(key) if style is HFileStyle.HBASE else _row(key)
+
+
+def _row(key: bytes) -> bytes:
+    return struct.pack(">h", len(key)) + key
+
+
+def _cell(key: bytes) -> bytes:
+    return _row(key) + _COLUMN_AND_TIME
+
+
+def _delimited(field: int, data: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _vint(number: int) -> bytes:
+    if number <= 127:
+        return bytes([number])
+    data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return struct.pack("b", -112 - len(data)) + data

@@ -1,0 +1,238 @@
+"""What Hudi's metadata table of one table holds now.
+
+It is a table of its own below `.hoodie/metadata`: HFile bases, and logs of HFILE blocks, in the slices of any merge-on-read
+table of that version. What differs:
+
+1. Its delta commit at C is made before the commit at C of the table, and counts from that commit on: an instant that is
+   pending on the table's timeline does not count.
+2. A log whose delta commit has been archived belongs below a base of a later instant.
+3. The versions of a record's key are merged, not replaced: the callers say how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
+from eventide_adapters.format.log_file.delete_block import decode_delete_block
+from eventide_adapters.format.metadata_table.hfile import HFile
+from eventide_adapters.format.metadata_table.records import Value, decode_value
+from eventide_core.errors import (
+    CorruptBaseFileError,
+    CorruptLogBlockError,
+    MissingFileError,
+    NotAHudiTableError,
+    RecordDecodeError,
+    UnsupportedTableError,
+)
+from eventide_core.ports import Storage
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import DataFile, FileSystemView
+from eventide_core.table.log_block import BlockType, HeaderKey
+from eventide_core.table.properties import PROPERTIES_PATH, names, parse_properties, settings_text
+from eventide_core.table.read_ahead import ReadRange
+from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.timeline import Timeline
+
+METADATA_FOLDER: Final = ".hoodie/metadata"
+PARTITIONS_KEY: Final = "hoodie.table.metadata.partitions"
+BUILDING_KEY: Final = "hoodie.table.metadata.partitions.inflight"
+_COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
+_ROLLBACK_COMMAND: Final = "0"
+_SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the several that ranges take
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTableReader:
+    """The metadata table at one moment. `partitions` are in use, `building` are being made by Hudi.
+
+    `timeline` is its own; `timeline_path` leads to it from the table's root. Where no partition is in use it may not exist.
+    """
+
+    storage: Storage
+    version: int
+    partitions: tuple[str, ...]
+    building: tuple[str, ...]
+    timeline: Timeline
+    timeline_path: str
+    blocks: BlockFilter
+    has_utc_instants: bool = False
+    _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
+
+    @classmethod
+    def load(cls, storage: Storage) -> MetadataTableReader:
+        """Raises NotAHudiTableError where the table's own properties say no version."""
+        properties = parse_properties(settings_text(storage.read, storage.root))
+        version = int(properties.get("hoodie.table.version", "0"))
+        if not version:
+            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} says no hoodie.table.version")
+        own = _own_properties(storage)
+        timeline_path = f"{METADATA_FOLDER}/{_timeline_path(own, version)}"
+        timeline = _timeline(storage, timeline_path)
+        pending = {i.requested_time for i in _timeline(storage, _timeline_path(properties, version)).pending}
+        completed = {i.requested_time for i in timeline.completed}
+        return cls(
+            storage,
+            version,
+            tuple(sorted(names(properties, PARTITIONS_KEY))),
+            tuple(sorted(names(properties, BUILDING_KEY))),
+            timeline,
+            timeline_path,
+            BlockFilter(frozenset(completed - pending), timeline.start),
+            properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+        )
+
+    @property
+    def slices_by_completion_time(self) -> bool:
+        return self.version >= _COMPLETION_TIME_VERSION
+
+    def slices(self, partition: str) -> tuple[FileSlice, ...]:
+        """The latest slice of each file group of a partition of the metadata table, in the order of their numbers."""
+        folder = f"{METADATA_FOLDER}/{partition}"
+        listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(folder) if not e.is_directory]
+        view = FileSystemView.build(
+            self.timeline,
+            self._without_archived(listed),
+            slices_by_completion_time=self.slices_by_completion_time,
+            replaced_at={},
+        )
+        return view.latest_slices()
+
+    def records(self, found: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
+        """The versions of each record, oldest first; of `keys` alone where given.
+
+        Raises MissingFileError, CorruptBaseFileError, CorruptLogBlockError, RecordDecodeError; UnsupportedTableError for
+        blocks that are no HFiles.
+        """
+        wanted = None if keys is None else frozenset(key.encode() for key in keys)
+        versions: dict[str, list[Value]] = {}
+        if found.base_file is not None:
+            path = found.base_file.path
+            base = self._base(path, found.base_file.size)
+            schema = _text(base.info().get("schema", b""), path)
+            for key, value in base.entries(wanted):
+                versions.setdefault(_text(key, path), []).append(decode_value(value, schema, path))
+        for placed in self._log_blocks(found):
+            if placed.block.block_type is BlockType.DELETE:
+                for deleted in _deleted_keys(placed, self.storage):
+                    versions.pop(deleted, None)
+                continue
+            schema = placed.block.header.get(HeaderKey.SCHEMA, "")
+            for key, value in self._block(placed, found.log_files[placed.log_number].size).entries(wanted):
+                versions.setdefault(_text(key, placed.place), []).append(decode_value(value, schema, placed.place))
+        return versions
+
+    def schema(self, found: FileSlice) -> str | None:
+        """The Avro schema of the latest values in a slice; None where it never had one."""
+        for placed in reversed(self._log_blocks(found)):
+            if HeaderKey.SCHEMA in placed.block.header:
+                return placed.block.header[HeaderKey.SCHEMA]
+        if found.base_file is None:
+            return None
+        schema = self._base(found.base_file.path, found.base_file.size).info().get("schema")
+        return None if schema is None else _text(schema, found.base_file.path)
+
+    def block_instants(self, path: str, size: int) -> frozenset[str | None]:
+        """The instants of the blocks of a log, torn ones apart."""
+        return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
+
+    def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
+        """Logs of archived delta commits, whose completion times are gone, left out where a later base stands above."""
+        if not self.slices_by_completion_time:
+            return files
+        latest: dict[str, str] = {}
+        for file in files:
+            base = BaseFileName.parse(file.name)
+            if base is not None and self.timeline.is_completed(base.instant):
+                latest[base.file_id] = max(latest.get(base.file_id, ""), base.instant)
+
+        def is_below(file: DataFile) -> bool:
+            log = LogFileName.parse(file.name)
+            if log is None or self.timeline.find(log.instant) is not None:
+                return False
+            return self.timeline.is_completed(log.instant) and log.instant < latest.get(log.file_id, "")
+
+        return [file for file in files if not is_below(file)]
+
+    def _log_blocks(self, found: FileSlice) -> list[PlacedBlock]:
+        counting: list[PlacedBlock] = []
+        for number, log in enumerate(found.log_files):
+            for block in read_headers_of(self._ranges(log.path, log.size), log.path, log.size, is_strict=True):
+                placed = PlacedBlock(log.path, number, block)
+                header = block.header
+                if block.block_type is BlockType.COMMAND:
+                    if header.get(HeaderKey.COMMAND_BLOCK_TYPE) != _ROLLBACK_COMMAND:
+                        raise UnsupportedTableError(f"{placed.place}: an unknown command")
+                    target = header.get(HeaderKey.TARGET_INSTANT_TIME)
+                    counting = [earlier for earlier in counting if earlier.instant != target]
+                elif self.blocks.accepts(placed.instant):
+                    is_known = block.block_type in (BlockType.HFILE_DATA, BlockType.DELETE)
+                    if not is_known or HeaderKey.COMPACTED_BLOCK_TIMES in header:
+                        raise UnsupportedTableError(
+                            f"{placed.place}: {block.block_type.name} blocks and log compactions are not known in the "
+                            "metadata table; drop it, Hudi builds it anew"
+                        )
+                    counting.append(placed)
+        return counting
+
+    def _ranges(self, path: str, size: int) -> ReadRange:
+        """Reads ranges of a file; a small one is read once, as a whole."""
+        known = self._small_files.get((path, size))
+        if known is None and size <= _SMALL_FILE_BYTES_MAX:
+            known = self._small_files[path, size] = self.storage.read(path)
+
+        def read(offset: int, length: int) -> bytes:
+            return self.storage.read_range(path, offset, length) if known is None else known[offset : offset + length]
+
+        return read
+
+    def _base(self, path: str, size: int) -> HFile:
+        def torn(what: str) -> CorruptBaseFileError:
+            return CorruptBaseFileError(f"HFile {path} is torn: {what}; drop the metadata table, Hudi builds it anew")
+
+        return HFile(self._ranges(path, size), size, torn)
+
+    def _block(self, placed: PlacedBlock, size: int) -> HFile:
+        ranges = self._ranges(placed.path, size)
+
+        def read(offset: int, length: int) -> bytes:
+            return ranges(placed.block.content_offset + offset, length)
+
+        def torn(what: str) -> CorruptLogBlockError:
+            return CorruptLogBlockError(f"{placed.place} is torn: {what}; drop the metadata table, Hudi builds it anew")
+
+        return HFile(read, placed.block.content_length, torn)
+
+
+def _text(data: bytes, place: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RecordDecodeError(f"{place}: a key or schema of the metadata table is no UTF-8: {error}") from error
+
+
+def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:
+    keys, _ = decode_delete_block(placed.read_content(storage), pa.null(), placed.place)
+    return [str(key) for key in keys.to_pylist()]
+
+
+def _timeline(storage: Storage, path: str) -> Timeline:
+    return Timeline.of_file_names(e.path.rpartition("/")[2] for e in storage.list(path) if not e.is_directory)
+
+
+def _timeline_path(properties: Mapping[str, str], version: int) -> str:
+    if version < _COMPLETION_TIME_VERSION:
+        return ".hoodie"
+    return f".hoodie/{properties.get('hoodie.timeline.path', 'timeline').strip('/')}"
+
+
+def _own_properties(storage: Storage) -> Mapping[str, str]:
+    try:
+        return parse_properties(storage.read(f"{METADATA_FOLDER}/{PROPERTIES_PATH}").decode(errors="replace"))
+    except MissingFileError:
+        return {}

@@ -1,0 +1,203 @@
+"""The records of Hudi's metadata table: their keys, and their values as Avro without a header.
+
+    partition of the table   record key                                                            type   value
+    files                    a partition path, "." for the one of a table that has none             2     its files
+                             "__all_partitions__"                                                   1     all of those paths
+    column_stats             hash64(column) + hash64(partition) + md5(file name)                    3     a column's range
+    bloom_filters            hash64(partition) + md5(file name)                                     4     a bloom filter
+    record_index             a record key                                                           5     its file group
+    partition_stats          hash64(column) + hash64(partition)                                     6     a column's range
+
+Each part of a hashed key is base64. A record lies in the file group that Java's hash of its key chooses. In an HFile the
+value's own `key` is empty, as the key is there already.
+
+Values are decoded without their logical types, so that one that is copied is written as it was; of a union of records a
+value is (name, record).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import struct
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import fastavro
+import xxhash
+from fastavro.schema import SchemaParseException
+
+from eventide_adapters.format.timeline.container import checked_schema
+from eventide_core.errors import RecordDecodeError
+
+FILES: Final = "files"
+COLUMN_STATS: Final = "column_stats"
+BLOOM_FILTERS: Final = "bloom_filters"
+PARTITION_STATS: Final = "partition_stats"
+RECORD_INDEX: Final = "record_index"
+SECONDARY_INDEX_PREFIX: Final = "secondary_index_"
+
+ALL_PARTITIONS_KEY: Final = "__all_partitions__"
+_UNPARTITIONED: Final = "."
+_ALL_PARTITIONS_TYPE: Final = 1
+_FILES_TYPE: Final = 2
+_COLUMN_STATS_TYPE: Final = 3
+_BLOOM_FILTER_TYPE: Final = 4
+_RECORD_INDEX_TYPE: Final = 5
+_PARTITION_STATS_TYPE: Final = 6
+_NO_NUMBER: Final = -1  # of a file id without a number
+_UUID_AND_NUMBER: Final = re.compile(r"(?P<uuid>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-(?P<number>\d+))?")
+_HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's int 0xdabadaba, widened with its sign
+_MISFITS = (
+    EOFError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    MemoryError,
+    RecursionError,
+    struct.error,
+    SchemaParseException,
+)
+
+Value = dict[str, Any]
+
+
+def files_key(partition: str) -> str:
+    """The key under which the files of a partition stand."""
+    return partition or _UNPARTITIONED
+
+
+def partition_of(key: str) -> str:
+    """The partition that a key of `files` stands for."""
+    return "" if key == _UNPARTITIONED else key
+
+
+def column_stats_key(column: str, partition: str, file_name: str) -> str:
+    return _hash64(column) + _hash64(files_key(partition)) + _md5(file_name)
+
+
+def partition_stats_key(column: str, partition: str) -> str:
+    return _hash64(column) + _hash64(files_key(partition))
+
+
+def bloom_filter_key(partition: str, file_name: str) -> str:
+    return _hash64(files_key(partition)) + _md5(file_name)
+
+
+def file_group_number(key: str, file_groups: int) -> int:
+    """Which of the file groups of its partition a record lies in."""
+    code = 0
+    for unit in memoryview(key.encode("utf-16-le")).cast("H"):  # as Java's String.hashCode
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return abs(code - (1 << 32) if code >= 1 << 31 else code) % file_groups
+
+
+def decode_value(data: bytes, schema: str, place: str) -> Value:
+    """A value, by the schema its block or file says. Raises RecordDecodeError."""
+    stream = io.BytesIO(data)
+    try:
+        value: Any = fastavro.schemaless_reader(
+            stream, _parsed(schema), None, return_record_name=True, return_record_name_override=True
+        )
+    except _MISFITS as error:
+        raise RecordDecodeError(f"{place}: a record of the metadata table cannot be decoded: {error!r}") from error
+    if stream.tell() != len(data) or not isinstance(value, dict):
+        raise RecordDecodeError(f"{place}: a record of the metadata table does not end where its last field does")
+    return value
+
+
+def encode_value(value: Value, schema: str) -> bytes:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, _parsed(schema), {**dict.fromkeys(_fields(schema)), "key": "", **value})
+    return stream.getvalue()
+
+
+def files_value(added: Mapping[str, int], removed: tuple[str, ...]) -> Value:
+    """A change of a partition's files: names added with their sizes, names removed."""
+    entries = {name: {"size": size, "isDeleted": False} for name, size in added.items()}
+    entries |= {name: {"size": 0, "isDeleted": True} for name in removed}
+    return {"type": _FILES_TYPE, "filesystemMetadata": entries}
+
+
+def all_partitions_value(keys: Iterable[str]) -> Value:
+    """Partitions that have files, by their keys of `files`."""
+    return {
+        "type": _ALL_PARTITIONS_TYPE,
+        "filesystemMetadata": {key: {"size": 0, "isDeleted": False} for key in keys},
+    }
+
+
+def merged_files(versions: Iterable[Value]) -> dict[str, int]:
+    """The files of a partition: a removal takes a name away, of two sizes the greater one holds (an appended log)."""
+    files: dict[str, int] = {}
+    for version in versions:
+        for name, info in (version["filesystemMetadata"] or {}).items():
+            if info["isDeleted"]:
+                files.pop(name, None)
+            else:
+                files[name] = max(files.get(name, 0), info["size"])
+    return files
+
+
+def column_stats_value(stats: Value) -> Value:
+    return {"type": _COLUMN_STATS_TYPE, "ColumnStatsMetadata": stats}
+
+
+def partition_stats_value(stats: Value) -> Value:
+    return {"type": _PARTITION_STATS_TYPE, "ColumnStatsMetadata": stats}
+
+
+def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:
+    """The file group of a key. A file id is a UUID, mostly with a number behind it; any other stands there as a text."""
+    parts = _UUID_AND_NUMBER.fullmatch(file_id)
+    if parts is None:
+        place: Value = {
+            "fileIdHighBits": -1,
+            "fileIdLowBits": -1,
+            "fileIndex": -1,
+            "fileId": file_id,
+            "fileIdEncoding": 1,
+        }
+    else:
+        high, low = struct.unpack(">qq", bytes.fromhex(parts["uuid"].replace("-", "")))
+        number = _NO_NUMBER if parts["number"] is None else int(parts["number"])
+        place = {"fileIdHighBits": high, "fileIdLowBits": low, "fileIndex": number, "fileId": "", "fileIdEncoding": 0}
+    found = {"partitionName": partition, "instantTime": instant_ms, **place}
+    return {"type": _RECORD_INDEX_TYPE, "recordIndexMetadata": found}
+
+
+def bloom_filter_value(type_code: str, instant: str, bloom_filter: bytes) -> Value:
+    entry = {"type": type_code, "timestamp": instant, "bloomFilter": bloom_filter, "isDeleted": False}
+    return {"type": _BLOOM_FILTER_TYPE, "BloomFilterMetadata": entry}
+
+
+@lru_cache(maxsize=64)
+def _parsed(schema: str) -> Any:
+    return checked_schema(json.dumps(_without_logical_types(json.loads(schema))))
+
+
+@lru_cache(maxsize=64)
+def _fields(schema: str) -> tuple[str, ...]:
+    return tuple(field["name"] for field in json.loads(schema)["fields"])
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
+    if isinstance(schema, list):
+        return [_without_logical_types(branch) for branch in schema]
+    return schema
+
+
+def _hash64(text: str) -> str:
+    return b64encode(xxhash.xxh64_digest(text.encode(), _HASH_SEED)).decode()
+
+
+def _md5(text: str) -> str:
+    return b64encode(hashlib.md5(text.encode(), usedforsecurity=False).digest()).decode()

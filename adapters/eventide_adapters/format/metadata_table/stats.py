@@ -1,0 +1,159 @@
+"""Column statistics of the files that a commit adds, for the metadata table.
+
+Hudi prunes files, and works a partition's range out anew at its next write, from these records: a live file without one
+would be a silent loss of rows. So each added file gets them:
+
+1. A file that repeats another one's records (a left-over) gets the other one's statistics under its own name.
+2. A new base file gets the ranges of its own rows, for the columns that the files it was merged from have statistics for,
+   in the form that they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records import (
+    COLUMN_STATS,
+    Value,
+    column_stats_key,
+    column_stats_value,
+    file_group_number,
+)
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.ports import AddedFile
+from eventide_core.table.file_name import BaseFileName
+
+_SIGNED_BYTES = "DecimalWrapper"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of the table, by its name in its partition."""
+
+    partition: str
+    name: str
+
+
+@dataclass(slots=True)
+class ColumnStatistics:
+    """The records to add to `column_stats` for `added`."""
+
+    reader: MetadataTableReader
+    added: Sequence[AddedFile]
+    _known: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
+
+    def records(self) -> Iterator[tuple[str, Value]]:
+        """Keys and values. Raises UnsupportedTableError where a column has statistics of an unknown form."""
+        bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
+        names = {name for base in bases for name in base_columns(self.reader.storage, base.path)}
+        self._known = known_statistics(self.reader, self._sources(), sorted(names))
+        models = column_models(self._known)
+        for file in self.added:
+            if BaseFileName.parse(file.name) is not None:
+                ranges = column_ranges(self.reader.storage, file.path, models)
+                found = {name: range_record(file.name, name, r, models[name]) for name, r in ranges.items()}
+            else:
+                found = self._known[file.sources[0]] if file.sources else {}
+            for column, stats in found.items():
+                key = column_stats_key(column, file.partition, file.name)
+                yield key, column_stats_value(stats | {"fileName": file.name})
+
+    def _sources(self) -> list[SourceFile]:
+        return [SourceFile(file.partition, source) for file in self.added for source in file.sources]
+
+
+def known_statistics(
+    reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str]
+) -> dict[str, dict[str, Value]]:
+    """What is known of each file: statistics by column."""
+    slices = reader.slices(COLUMN_STATS)
+    wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
+    found: dict[str, dict[str, Value]] = {}
+    for file in files:
+        found[file.name] = {}
+        for column in columns:
+            key = column_stats_key(column, file.partition, file.name)
+            wanted[file_group_number(key, len(slices))][key] = (file.name, column)
+    for part, keys in zip(slices, wanted, strict=True):
+        if keys:
+            for key, versions in reader.records(part, keys).items():
+                source, column = keys[key]
+                stats = _merged([version["ColumnStatsMetadata"] for version in versions])
+                if stats is not None:
+                    found[source][column] = stats
+    return found
+
+
+def column_models(known: Mapping[str, Mapping[str, Value]]) -> Mapping[str, Value]:
+    """For each column a record that Hudi wrote: of a base file rather than of a log, and with values if there is one."""
+    models: dict[str, Value] = {}
+    for source, statistics in known.items():
+        for column, stats in statistics.items():
+            if column not in models or _rank(source, stats) > _rank(models[column]["fileName"], models[column]):
+                models[column] = stats
+    return models
+
+
+def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
+    return stats["minValue"] is not None, BaseFileName.parse(file_name) is not None
+
+
+def range_record(file_name: str, column: str, found: ColumnRange, model: Value) -> Value:
+    """A column's range as statistics of the model's form. Raises UnsupportedTableError where that has no values."""
+    least = greatest = None
+    if found.least is not None:
+        if model["minValue"] is None:
+            raise UnsupportedTableError(
+                f"{file_name}: column {column} has values, but no statistics of its files say of what kind; "
+                "drop the metadata table, Hudi builds it anew"
+            )
+        wrapper = str(model["minValue"][0]).rpartition(".")[2]
+        least, greatest = found.wrapped(wrapper, column)
+    return model | {
+        "fileName": file_name,
+        "minValue": least,
+        "maxValue": greatest,
+        "valueCount": found.value_count,
+        "nullCount": found.null_count,
+        # Sizes are not comparable between writers, and nobody prunes by them.
+        "totalSize": 0,
+        "totalUncompressedSize": 0,
+    }
+
+
+def _merged(versions: Sequence[Value | None]) -> Value | None:
+    """The statistics of one file: of several versions, one for each append, their span. None where they were deleted."""
+    merged: Value | None = None
+    for version in versions:
+        if version is None or version["isDeleted"]:
+            merged = None
+        elif merged is None:
+            merged = version
+        else:
+            ends = {
+                "minValue": _outer(merged["minValue"], version["minValue"], least=True),
+                "maxValue": _outer(merged["maxValue"], version["maxValue"], least=False),
+            }
+            counts = {
+                name: merged[name] + version[name]
+                for name in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+            }
+            merged = version | ends | counts
+    return merged
+
+
+def _outer(one: Any, other: Any, *, least: bool) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    keys = [_comparable(one), _comparable(other)]
+    return one if (keys[0] <= keys[1]) == least else other
+
+
+def _comparable(wrapped: tuple[str, Value]) -> Any:
+    name, record = wrapped
+    value = record["value"]
+    return int.from_bytes(value, "big", signed=True) if name.endswith(_SIGNED_BYTES) else value

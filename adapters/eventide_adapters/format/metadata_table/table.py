@@ -1,0 +1,188 @@
+"""Hudi's metadata table, kept up to date by commits that are not Hudi's.
+
+What each of its partitions needs of an action of the table at the instant C:
+
+    files                        the names and sizes of the files; nothing else makes them visible to a listing by it
+    bloom_filters                the filter in the footer of each new base file; an index that finds none fails
+    column_stats                 `metadata_table_stats`; nothing of a file that goes
+    partition_stats              nothing where rows stay or go: its ranges hold every row that is left
+    record_index                 nothing where all rows stay: no key moves to another file group
+    secondary_*                  the same
+
+Where rows are written, `metadata_written_stats` says what their statistics are, and `metadata_record_index` where keys live
+now. A secondary index would have to follow the values of every row, and records with new columns need statistics whose form
+nothing tells yet: such writes are refused, and so is taking rows back where there is an index of keys. An expression index
+prunes by what it computes from each file, which eventide can't: such a table is refused, and so is any partition that isn't
+in this list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from eventide_adapters.format.metadata_table.reader import (
+    BUILDING_KEY,
+    METADATA_FOLDER,
+    PARTITIONS_KEY,
+    MetadataTableReader,
+)
+from eventide_adapters.format.metadata_table.record_index import check_record_index
+from eventide_adapters.format.metadata_table.records import (
+    ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+    files_key,
+    merged_files,
+    partition_of,
+)
+from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
+from eventide_core.errors import BusyError, RecordDecodeError, UnsupportedTableError
+from eventide_core.ports import FileChanges, MetadataUpdate, RowChange, Storage
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.properties import PROPERTIES_PATH, settings_text
+
+_BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
+_BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
+_KEPT: Final = {
+    RowChange.NONE: _BY_FILE | _BY_RANGE | {RECORD_INDEX, SECONDARY_INDEX_PREFIX},
+    RowChange.WRITTEN: _BY_FILE | _BY_RANGE | {RECORD_INDEX},
+    RowChange.WIDENED: _BY_FILE | {RECORD_INDEX},
+    RowChange.TAKEN_BACK: _BY_FILE | _BY_RANGE,
+}
+_WHEN: Final = {
+    RowChange.NONE: "",
+    RowChange.WRITTEN: " when rows are written",
+    RowChange.WIDENED: " when rows with new columns or types are written",
+    RowChange.TAKEN_BACK: " when rows are taken back",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HudiMetadataTable:
+    """Implements `ports.MetadataTable` over the storage of the table whose metadata it is."""
+
+    storage: Storage
+
+    def partitions(self) -> tuple[str, ...]:
+        return MetadataTableReader.load(self.storage).partitions
+
+    def check(self, rows: RowChange) -> None:
+        self._checked(rows)
+
+    def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
+        reader = MetadataTableReader.load(self.storage)
+        followed = {i.requested_time for i in reader.timeline.completed}
+        if FILES not in reader.partitions or FILES in reader.building or not followed.issuperset(instants):
+            return None
+        return _read_files(reader)
+
+    def read_files(self) -> Mapping[str, Mapping[str, int]]:
+        """The files of each partition with their sizes, as committed, whatever it has followed."""
+        return _read_files(MetadataTableReader.load(self.storage))
+
+    def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
+        return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes)
+
+    def tells(self, changes: FileChanges) -> bool:
+        keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}
+        listed = _read_files(MetadataTableReader.load(self.storage), keys)
+        return all(listed.get(file.partition, {}).get(file.name) == file.size for file in changes.added) and not any(
+            name in listed.get(partition, {}) for partition, names in changes.removed.items() for name in names
+        )
+
+    def withdraw(self, instant: str) -> None:
+        reader = MetadataTableReader.load(self.storage)
+        found = reader.timeline.find(instant)
+        if found is None:
+            return
+        logs = [path for partition in reader.partitions for path in self._logs_of(reader, partition, instant)]
+        if found.is_completed:
+            self.storage.delete(f"{reader.timeline_path}/{found.file_name}")
+        for path in logs:
+            self.storage.delete(path)
+        for state in (State.INFLIGHT, State.REQUESTED):
+            pending = Instant(instant, Action.DELTA_COMMIT, state)
+            self.storage.delete(f"{reader.timeline_path}/{pending.file_name}")
+
+    def drop(self) -> None:
+        keys = tuple(f"{key}=" for key in (PARTITIONS_KEY, BUILDING_KEY))
+        lines = settings_text(self.storage.read, self.storage.root).splitlines(keepends=True)
+        self.storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
+        _delete_tree(self.storage, METADATA_FOLDER)
+
+    def _checked(self, rows: RowChange) -> MetadataTableReader:
+        reader = MetadataTableReader.load(self.storage)
+        unkept = [partition for partition in reader.partitions if not _is_kept(partition, rows)]
+        if unkept or FILES not in reader.partitions:
+            raise UnsupportedTableError(
+                f"{self.storage.root}: the metadata table has {', '.join(unkept) or f'no partition {FILES}'}, which "
+                f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or let eventide drop the "
+                "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it anew"
+            )
+        if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in reader.partitions:
+            check_record_index(reader)
+        if reader.building:
+            raise BusyError(
+                f"{self.storage.root}: Hudi is building {', '.join(reader.building)} in the metadata table; try again when "
+                "it has ended"
+            )
+        for plan in reader.timeline.pending_plans:
+            if not reader.slices_by_completion_time:
+                raise BusyError(
+                    f"{self.storage.root}: a {plan.action} of the metadata table is pending at {plan.requested_time}; "
+                    "the next write of Hudi ends it"
+                )
+        return reader
+
+    def _logs_of(self, reader: MetadataTableReader, partition: str, instant: str) -> list[str]:
+        """The logs that hold records of that instant. Raises UnsupportedTableError where one holds others' too."""
+        found: list[str] = []
+        for entry in self.storage.list(f"{METADATA_FOLDER}/{partition}"):
+            name = LogFileName.parse(entry.path.rpartition("/")[2])
+            if name is None or (reader.slices_by_completion_time and name.instant != instant):
+                continue
+            instants = reader.block_instants(entry.path, entry.size)
+            if instants == {instant}:
+                found.append(entry.path)
+            elif instant in instants:
+                raise UnsupportedTableError(
+                    f"{entry.path} holds records of {instant} among others'; let eventide drop the metadata table "
+                    "(eventide.metadata.table=drop): the next write of Hudi builds it anew"
+                )
+        return found
+
+
+def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None) -> dict[str, dict[str, int]]:
+    listed: dict[str, dict[str, int]] = {}
+    for file_slice in reader.slices(FILES):
+        for key, versions in reader.records(file_slice, keys).items():
+            if key != ALL_PARTITIONS_KEY:
+                try:
+                    listed[partition_of(key)] = merged_files(versions)
+                except (KeyError, TypeError, AttributeError) as error:
+                    raise RecordDecodeError(
+                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); drop the "
+                        "metadata table, Hudi builds it anew"
+                    ) from error
+    return listed
+
+
+def _is_kept(partition: str, rows: RowChange) -> bool:
+    kind = SECONDARY_INDEX_PREFIX if partition.startswith(SECONDARY_INDEX_PREFIX) else partition
+    return kind in _KEPT[rows]
+
+
+def _delete_tree(storage: Storage, directory: str) -> None:
+    for entry in storage.list(directory):
+        if entry.is_directory and entry.link_target is None:  # a link goes, and what it leads to stays
+            _delete_tree(storage, entry.path)
+        else:
+            storage.delete(entry.path)
+    storage.delete(directory)

@@ -1,0 +1,241 @@
+"""What an action of the table adds to its metadata table: the logs with their records, and the delta commit.
+
+Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log for each file group with
+records (an HFILE block, and a DELETE block where keys go), the completed delta commit. The whole goes before the commit at C
+of the table: readers ignore it until then. Each name is fixed by C and what the table was, so that a second run makes the
+same ones; a log that isn't committed is replaced.
+
+    version 6      log `.<file id>_<base instant>.log.<last + 1>_<token>`
+    8 and later    log `.<file id>_<C>.log.1_<token>`
+
+The token is that of C alone, so that a writer who shares no lock and counts to the same number has another name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
+from eventide_adapters.format.base_file.parquet import read_footer
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_table.reader import METADATA_FOLDER, MetadataTableReader
+from eventide_adapters.format.metadata_table.record_index import record_index_changes
+from eventide_adapters.format.metadata_table.records import (
+    ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    Value,
+    all_partitions_value,
+    bloom_filter_key,
+    bloom_filter_value,
+    encode_value,
+    file_group_number,
+    files_key,
+    files_value,
+)
+from eventide_adapters.format.metadata_table.stats import ColumnStatistics
+from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.ports import FileChanges, Storage
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+
+_OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
+
+Records = list[tuple[str, Value | None]]
+"""Keys with values; None for a key that is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A log to write: its place, its number of records, and its bytes."""
+
+    file_slice: FileSlice
+    name: LogFileName
+    count: int
+    data: bytes
+
+    @property
+    def path(self) -> str:
+        return f"{self.file_slice.partition}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class HudiMetadataUpdate:
+    """Implements `ports.MetadataUpdate`. `logs` are None where its delta commit is there already.
+
+    `extra_metadata` of the delta commit: the schema of the last write, which each write repeats.
+    """
+
+    reader: MetadataTableReader
+    instant: str
+    logs: tuple[_Log, ...] | None
+    extra_metadata: Mapping[str, str]
+
+    @classmethod
+    def of(cls, reader: MetadataTableReader, instant: str, changes: FileChanges) -> HudiMetadataUpdate:
+        """Raises UnsupportedTableError for column statistics of an unknown form."""
+        known = reader.timeline.find(instant)
+        if known is not None and known.is_completed:
+            return cls(reader, instant, None, {})
+        records: dict[str, Records] = {FILES: _files_records(changes)}
+        if COLUMN_STATS in reader.partitions:
+            if changes.written is None:
+                records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added).records())
+            else:
+                statistics = WrittenStatistics(reader, changes, changes.written)
+                records[COLUMN_STATS] = list(statistics.column_stats())
+                if PARTITION_STATS in reader.partitions:
+                    records[PARTITION_STATS] = list(statistics.partition_stats())
+        if RECORD_INDEX in reader.partitions:
+            records[RECORD_INDEX] = list(record_index_changes(reader, instant, changes))
+        if BLOOM_FILTERS in reader.partitions:
+            records[BLOOM_FILTERS] = _bloom_filters(reader.storage, instant, changes)
+        logs: list[_Log] = []
+        for partition, found in records.items():
+            logs += _logs(reader, instant, partition, found)
+        return cls(reader, instant, tuple(logs), _extra_metadata(reader))
+
+    def write(self, completion_time: str) -> None:
+        if self.logs is None:
+            return
+        storage, timeline_path = self.reader.storage, self.reader.timeline_path
+        end = completion_time if self.reader.slices_by_completion_time else None
+        requested, inflight, completed = (
+            f"{timeline_path}/{Instant(self.instant, Action.DELTA_COMMIT, state, time).file_name}"
+            for state, time in ((State.REQUESTED, None), (State.INFLIGHT, None), (State.COMPLETED, end))
+        )
+        storage.put_if_absent(requested, b"")
+        storage.put_if_absent(inflight, self._commit([self._stat(log, 0) for log in self.logs], {}))
+        for log in self.logs:
+            storage.put(f"{METADATA_FOLDER}/{log.path}", log.data)
+        stats = [self._stat(log, len(log.data)) for log in self.logs]
+        storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
+
+    def _stat(self, log: _Log, size: int) -> WriteStat:
+        file_slice, name = log.file_slice, str(log.name)
+        base = file_slice.base_file
+        before = [str(known.name) for known in file_slice.log_files if str(known.name) != name]
+        by_time = self.reader.slices_by_completion_time
+        return WriteStat(
+            file_id=file_slice.file_id,
+            path=log.path,
+            partition=file_slice.partition,
+            prev_commit=self.instant if by_time else file_slice.base_instant,
+            num_writes=log.count,
+            num_update_writes=log.count,
+            total_write_bytes=size,
+            file_size_bytes=size,
+            log_version=log.name.version,
+            base_file="" if by_time or base is None else str(base.name),
+            log_files=(name,) if by_time else (*before, name),
+        )
+
+    def _commit(self, stats: Iterable[WriteStat], extra: Mapping[str, str]) -> bytes:
+        by_partition: dict[str, tuple[WriteStat, ...]] = {}
+        for stat in stats:
+            by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
+        return HudiMetadataCodec().encode_commit(CommitMetadata(by_partition, extra, _OPERATION), self.reader.version)
+
+
+def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
+    slices = reader.slices(partition)
+    if not slices:
+        raise UnsupportedTableError(
+            f"{METADATA_FOLDER}/{partition} has no files though the table names it; drop the metadata table, Hudi builds "
+            "it anew"
+        )
+    of_group: dict[int, Records] = {}
+    for key, value in records:
+        of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
+    logs: list[_Log] = []
+    for number in sorted(of_group):
+        data = _encoded(reader, slices[number], instant, of_group[number])
+        logs.append(_Log(slices[number], _log_name(reader, slices[number], instant), len(of_group[number]), data))
+    return logs
+
+
+def _encoded(reader: MetadataTableReader, file_slice: FileSlice, instant: str, records: Records) -> bytes:
+    schema = _schema(reader, file_slice)
+    style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
+    entries = sorted((key.encode(), encode_value(value, schema)) for key, value in records if value is not None)
+    deleted = [key for key, value in records if value is None]
+    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
+    blocks = b""
+    if entries:
+        blocks += encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, schema, style))
+    if deleted:
+        partition = file_slice.partition.rpartition("/")[2]
+        blocks += encode_delete_block(instant, partition, deleted, pa.nulls(len(deleted)))
+    return blocks
+
+
+def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
+    """The schema that Hudi last wrote with; a file group that never had a record has that of `files`."""
+    for candidate in (file_slice, *reader.slices(FILES)):
+        schema = reader.schema(candidate)
+        if schema is not None:
+            return schema
+    raise UnsupportedTableError(
+        f"{reader.storage.root}: no file of the metadata table says its schema; drop it, Hudi builds it anew"
+    )
+
+
+def _extra_metadata(reader: MetadataTableReader) -> dict[str, str]:
+    for write in reversed(reader.timeline.writes):
+        path = f"{reader.timeline_path}/{write.file_name}"
+        schema = HudiMetadataCodec().decode_commit(reader.storage.read(path), path).schema
+        if schema is not None:
+            return {"schema": schema}
+    return {}
+
+
+def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogFileName:
+    token = f"0-7-{int(instant[-9:])}"  # the time of day; Hudi reads its parts as 32-bit integers
+    if reader.slices_by_completion_time:
+        return LogFileName(file_slice.file_id, instant, 1, token)
+    last = max(file_slice.log_files, key=lambda log: log.name.version, default=None)
+    if last is None:
+        return LogFileName(file_slice.file_id, file_slice.base_instant, 1, token)
+    if last.name.write_token == token and reader.block_instants(last.path, last.size) == {instant}:
+        return last.name
+    return LogFileName(file_slice.file_id, file_slice.base_instant, last.name.version + 1, token)
+
+
+def _files_records(changes: FileChanges) -> Records:
+    partitions = sorted({*(file.partition for file in changes.added), *changes.removed})
+    records: Records = [
+        (
+            files_key(partition),
+            files_value(
+                {file.name: file.size for file in changes.added if file.partition == partition},
+                changes.removed.get(partition, ()),
+            ),
+        )
+        for partition in partitions
+    ]
+    with_files = sorted({files_key(file.partition) for file in changes.added})
+    return [*records, (ALL_PARTITIONS_KEY, all_partitions_value(with_files))] if with_files else records
+
+
+def _bloom_filters(storage: Storage, instant: str, changes: FileChanges) -> Records:
+    found: Records = []
+    for file in changes.added:
+        if BaseFileName.parse(file.name) is not None:
+            footer = read_footer(storage, file.path)
+            if FOOTER_KEY in footer:
+                value = bloom_filter_value(footer.get(TYPE_FOOTER_KEY, SIMPLE), instant, footer[FOOTER_KEY].encode())
+                found.append((bloom_filter_key(file.partition, file.name), value))
+    return found

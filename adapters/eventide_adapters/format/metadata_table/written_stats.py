@@ -1,0 +1,158 @@
+"""Column statistics of the files of a write, for `column_stats` and `partition_stats` of the metadata table.
+
+Hudi prunes files and partitions by them, and works a partition's range out anew from those of its files: a file that lacks
+them, a log too, would be a silent loss of rows at its next write.
+
+1. The columns are those that the table's index definition names, or else those that files of the last writes have
+   statistics for: each writer covers all of them.
+2. A value's wrapper is that of statistics of Hudi's for the column; where no file had a value yet, the one for its type.
+3. A partition's range becomes wider: a record that is not tight is merged with the ones before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from eventide_adapters.format.avro.schema import table_fields
+from eventide_adapters.format.metadata_table.column_ranges import (
+    ColumnRange,
+    column_names,
+    column_ranges,
+    log_ranges,
+    widened,
+)
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records import (
+    Value,
+    column_stats_key,
+    column_stats_value,
+    partition_stats_key,
+    partition_stats_value,
+)
+from eventide_adapters.format.metadata_table.stats import SourceFile, column_models, known_statistics, range_record
+from eventide_adapters.format.timeline.codec import read_json
+from eventide_core.errors import MissingFileError, UnsupportedTableError
+from eventide_core.ports import AddedFile, FileChanges, WrittenRows
+from eventide_core.table.file_name import BaseFileName
+
+_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+_EXAMPLES_MAX: Final = 64  # files whose statistics are looked up; each write covers all columns
+_NO_VALUE: Final = 1  # among the numbers of value types
+
+_PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
+    pa.bool_(): ("BooleanWrapper", 2),
+    pa.int32(): ("IntWrapper", 3),
+    pa.int64(): ("LongWrapper", 4),
+    pa.float32(): ("FloatWrapper", 5),
+    pa.float64(): ("DoubleWrapper", 6),
+    pa.string(): ("StringWrapper", 7),
+    pa.binary(): ("BytesWrapper", 8),
+}
+"""The wrapper of a type, and its number among Hudi's value types, which the second version of the index has."""
+
+_OF_SECOND_VERSION: Final[Mapping[Any, tuple[str, int]]] = {
+    pa.date32(): ("IntWrapper", 12),
+    pa.timestamp("us", "UTC"): ("LongWrapper", 16),
+}
+_DECIMAL: Final = 10
+
+
+@dataclass(slots=True)
+class WrittenStatistics:
+    """`partition_stats` is empty until `column_stats` has been asked for."""
+
+    reader: MetadataTableReader
+    changes: FileChanges
+    written: WrittenRows
+    _ranges: dict[tuple[str, str], ColumnRange] = field(default_factory=dict[tuple[str, str], ColumnRange])
+    _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
+
+    def column_stats(self) -> Iterator[tuple[str, Value]]:
+        """Keys and values. Raises UnsupportedTableError where the form of a column's statistics is not known."""
+        self._models = self._found_models()
+        for file in self.changes.added:
+            for column, found in self._ranges_of(file).items():
+                key = column_stats_key(column, file.partition, file.name)
+                yield key, column_stats_value(self._record(file.name, column, found))
+                known = self._ranges.get((file.partition, column))
+                self._ranges[file.partition, column] = found if known is None else widened(known, found)
+
+    def partition_stats(self) -> Iterator[tuple[str, Value]]:
+        for (partition, column), found in self._ranges.items():
+            record = self._record(partition, column, found) | {"isTightBound": False}
+            yield partition_stats_key(column, partition), partition_stats_value(record)
+
+    def _record(self, name: str, column: str, found: ColumnRange) -> Value:
+        model = self._models[column]
+        if found.least is not None and model["minValue"] is None:
+            model = model | _first_form(name, column, found, model)
+        return range_record(name, column, found, model)
+
+    def _ranges_of(self, file: AddedFile) -> Mapping[str, ColumnRange]:
+        storage = self.reader.storage
+        if BaseFileName.parse(file.name) is not None:
+            return column_ranges(storage, file.path, self._models)
+        blocks = self.written.slices[0].blocks
+        return log_ranges(storage, (file.path, file.size), self.written.shape, blocks, self._models)
+
+    def _found_models(self) -> Mapping[str, Value]:
+        wanted, has_value_types = self._definition()
+        names = [*wanted] or list(_all_columns(self.written))
+        examples = [SourceFile(partition, name) for partition, name in self.written.known_files[:_EXAMPLES_MAX]]
+        models = dict(column_models(known_statistics(self.reader, examples, names)))
+        if not models and not wanted:
+            raise UnsupportedTableError(
+                f"{self.reader.storage.root}: no file of the last writes has column statistics, so nothing says which "
+                "columns have; write to the table once with Hudi, or let eventide drop the metadata table "
+                "(eventide.metadata.table=drop)"
+            )
+        return {name: _empty_model(name, has_value_types=has_value_types) for name in wanted} | models
+
+    def _definition(self) -> tuple[list[str], bool]:
+        """The columns that the index is defined for, none where nothing says it, and whether it is of version 2."""
+        try:
+            definitions = read_json(self.reader.storage.read(_DEFINITIONS), _DEFINITIONS)
+        except MissingFileError:
+            return [], False
+        found = definitions.document("indexDefinitions").document("column_stats")
+        return list(found.texts("sourceFields")), found.text("version") == "V2"
+
+
+def _all_columns(written: WrittenRows) -> Iterator[str]:
+    """All columns, and the fields within structs, dotted."""
+    yield from column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))
+
+
+def _empty_model(column: str, *, has_value_types: bool) -> Value:
+    """The statistics of a column of which no file had a value."""
+    return {
+        "columnName": column,
+        "minValue": None,
+        "maxValue": None,
+        "isDeleted": False,
+        "isTightBound": False,
+        "valueType": {"typeOrdinal": _NO_VALUE, "additionalInfo": None} if has_value_types else None,
+    }
+
+
+def _first_form(name: str, column: str, found: ColumnRange, model: Value) -> Value:
+    """What the first values of a column make of its statistics."""
+    has_value_types = model.get("valueType") is not None
+    known = {**_PLAIN, **_OF_SECOND_VERSION} if has_value_types else _PLAIN
+    more = None
+    if isinstance(found.arrow, pa.Decimal128Type) and has_value_types:
+        wrapper, number, more = "BytesWrapper", _DECIMAL, f"{found.arrow.precision},{found.arrow.scale}"
+    elif found.arrow in known:
+        wrapper, number = known[found.arrow]
+    else:
+        raise UnsupportedTableError(
+            f"{name}: column {column} of type {found.arrow} has values, but no statistics of the last writes say of what "
+            "kind; write to the table once with Hudi, or let eventide drop the metadata table "
+            "(eventide.metadata.table=drop)"
+        )
+    form: Value = {"minValue": (f".{wrapper}", {})}
+    return form | ({"valueType": {"typeOrdinal": number, "additionalInfo": more}} if has_value_types else {})

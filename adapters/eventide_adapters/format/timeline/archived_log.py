@@ -1,0 +1,209 @@
+"""The archived timeline of version 6: log files of Avro blocks, whose records are HoodieArchivedMetaEntry.
+
+    commitTime   actionType   actionState (absent in old ones: completed)
+    hoodieCommitMetadata   hoodieReplaceCommitMetadata   and one such field for the metadata or plan of every other action
+
+Each state of an instant is a record. Nothing tells which instants a file holds, so a question reads every file once, all of
+it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when asked for.
+"""
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import fastavro
+from fastavro.types import Schema
+
+from eventide_adapters.format.avro.decode import avro_record_bounds
+from eventide_adapters.format.timeline.archived_log_writer import encode_archive_log
+from eventide_adapters.format.timeline.codec import commit_of
+from eventide_adapters.format.timeline.container import checked_schema, read_container
+from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_core.errors import (
+    BusyError,
+    CorruptLogBlockError,
+    CorruptTimelineError,
+    MissingFileError,
+    RecordDecodeError,
+    UnsupportedLogFormatError,
+)
+from eventide_core.ports import ArchivedAction, FileInfo, Storage
+from eventide_core.table.archived_timeline import archive_log_name, archive_log_number
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.read_ahead import ReadRange
+
+_PIECE_BYTES: Final = 8 * 1024 * 1024
+_MERGE_PLAN: Final = "mergeArchivePlan"
+_WRITES: Final = frozenset(str(action) for action in WRITE_ACTIONS)
+_TEXT: Final = {"type": ["null", "string"], "default": None}
+_NAME: Final = {"type": "record", "name": "HoodieArchivedMetaEntry", "namespace": "org.apache.hudi.avro.model"}
+_TIMES: Final[Schema] = fastavro.parse_schema(
+    _NAME | {"fields": [{"name": name} | _TEXT for name in ("commitTime", "actionType", "actionState")]}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A completed write, and where its record lies."""
+
+    instant: Instant
+    path: str
+    schema: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class LogArchivedTimeline:
+    """Implements `ports.ArchivedTimeline`. Version 6 does not order its instants by completion, nor record it."""
+
+    storage: Storage
+    folder: str
+    _entries: dict[str, _Entry] | None = None
+    _by_file: dict[tuple[str, int], tuple[_Entry, ...]] = field(
+        default_factory=dict[tuple[str, int], tuple[_Entry, ...]]
+    )
+
+    def refresh(self) -> None:
+        self._entries = None
+
+    def find(self, requested_time: str) -> Instant | None:
+        entry = self._loaded().get(requested_time)
+        return None if entry is None else entry.instant
+
+    def writes(self, begin: str, end: str) -> Iterator[Instant]:
+        entries = self._loaded()
+        return (entries[time].instant for time in sorted(entries, reverse=True) if begin <= time <= end)
+
+    def commit(self, requested_time: str) -> CommitMetadata | None:
+        entry = self._loaded().get(requested_time)
+        if entry is None:
+            return None
+        data = self.storage.read_range(entry.path, entry.start, entry.end - entry.start)
+        record = Document.of(_decode(data, entry.schema, None, entry.path), entry.path, "a record")
+        is_replace = entry.instant.action is Action.REPLACE_COMMIT
+        name = "hoodieReplaceCommitMetadata" if is_replace else "hoodieCommitMetadata"
+        if record.values.get(name) is None:
+            raise corrupt(entry.path, f"has no metadata of the {entry.instant.action} at {requested_time}")
+        return commit_of(record.document(name))
+
+    def append(self, actions: Sequence[ArchivedAction]) -> None:
+        self.refresh()
+        numbered = ((archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.folder))
+        logs = sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
+        # An archival that died before the instants left the active timeline has put all of them in the last log.
+        there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
+        new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
+        if not new:
+            return
+        path = f"{self.folder}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
+        if not self.storage.put_if_absent(path, encode_archive_log(new)):
+            raise BusyError(f"{path} was written by somebody else meanwhile; try again")
+        self.refresh()
+
+    def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
+        """The completed instants in one log, each with its action."""
+        records = _records(_in_pieces(self.storage, info.path), info.path, info.size)
+        return {(found.time, found.action) for found in records if found.is_completed}
+
+    def _loaded(self) -> dict[str, _Entry]:
+        if self._entries is None:
+            found: dict[str, _Entry] = {}
+            for info in self.storage.list(self.folder):
+                if archive_log_number(info.path.rpartition("/")[2]) is not None:
+                    key = (info.path, info.size)
+                    if key not in self._by_file:
+                        self._by_file[key] = self._read(info.path, info.size)
+                    # A merge of archive logs leaves, until it is done, an instant in two of them.
+                    found |= {entry.instant.requested_time: entry for entry in self._by_file[key]}
+            self._entries = found
+        return self._entries
+
+    def _read(self, path: str, size: int) -> tuple[_Entry, ...]:
+        try:
+            return tuple(_entries(_in_pieces(self.storage, path), path, size))
+        except CorruptTimelineError:
+            if self._is_half_merged(path):
+                return ()  # the logs being merged are there till it is whole
+            raise
+
+    def _is_half_merged(self, path: str) -> bool:
+        plan_path = f"{self.folder}/{_MERGE_PLAN}"
+        try:
+            plan = read_container(self.storage.read(plan_path), plan_path)
+        except MissingFileError:
+            return False
+        return plan.text("mergedArchiveFileName") == path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One record of a log: whose it is, and where it lies."""
+
+    time: str
+    action: str
+    is_completed: bool
+    schema: str
+    start: int
+    end: int
+
+
+def _entries(read: ReadRange, path: str, size: int) -> Iterator[_Entry]:
+    for found in _records(read, path, size):
+        if found.action in _WRITES and found.is_completed:
+            instant = Instant(found.time, Action(found.action), State.COMPLETED)
+            yield _Entry(instant, path, found.schema, found.start, found.end)
+
+
+def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
+    try:
+        for block in read_blocks(read, size, path, is_strict=True):
+            if block.block_type is not BlockType.AVRO_DATA:
+                continue
+            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block bears it anew
+            content = read(block.content_offset, block.content_length)
+            starts, ends = avro_record_bounds(content, path)
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+                record = Document.of(_decode(content[start:end], schema, _TIMES, path), path, "a record")
+                action, state = record.text("actionType"), record.text("actionState")
+                yield _Record(
+                    record.required_text("commitTime"),
+                    action or "",
+                    state in (None, "COMPLETED"),
+                    schema,
+                    block.content_offset + start,
+                    block.content_offset + end,
+                )
+    except (CorruptLogBlockError, RecordDecodeError, UnsupportedLogFormatError) as error:
+        raise corrupt(path, f"is no whole log of archived instants ({error})") from error
+
+
+def _decode(data: bytes, schema: str, reader: Schema | None, path: str) -> Any:
+    try:
+        return fastavro.schemaless_reader(io.BytesIO(data), _parsed(schema), reader)
+    except Exception as error:  # torn bytes make the decoder fail in any way there is
+        raise corrupt(path, f"has a record that does not fit its schema ({type(error).__name__}: {error})") from error
+
+
+@lru_cache(maxsize=16)
+def _parsed(schema: str) -> Schema:
+    """There are as many schemas as there were versions of Hudi."""
+    return checked_schema(schema)
+
+
+def _in_pieces(storage: Storage, path: str) -> ReadRange:
+    """Reads the file in large pieces, of which the last is kept: a block's parts lie side by side."""
+    piece, begin = b"", 0
+
+    def read(offset: int, length: int) -> bytes:
+        nonlocal piece, begin
+        if not begin <= offset <= offset + length <= begin + len(piece):
+            piece, begin = storage.read_range(path, offset, max(length, _PIECE_BYTES)), offset
+        return piece[offset - begin : offset - begin + length]
+
+    return read

@@ -1,0 +1,131 @@
+"""Adds to the archived timeline of version 6: one log file a call, with one Avro block of HoodieArchivedMetaEntry an action.
+
+Each state of an action is an entry, as in Hudi's archives. What the schema of an entry has no field for is left out: of a
+log's write stat its version and its slice's files, of a plan what eventide adds.
+"""
+
+import io
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any, Final
+
+import fastavro
+from fastavro.types import Schema
+
+from eventide_adapters.format.timeline.codec import read_json
+from eventide_adapters.format.timeline.container import MAGIC, read_container
+from eventide_core.ports import ArchivedAction, ArchivedFile
+from eventide_core.table.instant import COMPLETED_ACTION, Action, State, instant_time
+from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+
+_TEXT: Final = (resources.files("eventide_adapters.format") / "schemas" / "archived_entry.avsc").read_text()
+_FIELDS: Final[list[dict[str, Any]]] = json.loads(_TEXT)["fields"]
+_SCHEMA: Final[Schema] = fastavro.parse_schema(json.loads(_TEXT))
+_CONTENT_VERSION: Final = 3
+_NOTHING: Final[Mapping[str, Any]] = {"partitionToWriteStats": {}, "extraMetadata": {}, "operationType": "UNKNOWN"}
+_FIELD_OF: Final[Mapping[tuple[Action, bool], str]] = {
+    (Action.COMMIT, True): "hoodieCommitMetadata",
+    (Action.COMMIT, False): "hoodieCommitMetadata",
+    (Action.DELTA_COMMIT, True): "hoodieCommitMetadata",
+    (Action.DELTA_COMMIT, False): "hoodieCommitMetadata",
+    (Action.REPLACE_COMMIT, True): "hoodieReplaceCommitMetadata",
+    (Action.COMPACTION, False): "hoodieCompactionPlan",
+    (Action.LOG_COMPACTION, False): "hoodieCompactionPlan",
+    (Action.CLEAN, True): "hoodieCleanMetadata",
+    (Action.CLEAN, False): "hoodieCleanerPlan",
+    (Action.ROLLBACK, True): "hoodieRollbackMetadata",
+}
+
+
+def encode_archive_log(actions: Sequence[ArchivedAction]) -> bytes:
+    """The bytes of a log file with these actions."""
+    header = {HeaderKey.SCHEMA: json.dumps(json.loads(_TEXT))}
+    return b"".join(encode_block(BlockType.AVRO_DATA, header, _content(action)) for action in actions)
+
+
+def _content(action: ArchivedAction) -> bytes:
+    requested = next((file.data for file in action.files if file.instant.state is State.REQUESTED), b"")
+    body = io.BytesIO()
+    body.write(struct.pack(">ii", _CONTENT_VERSION, len(action.files)))
+    for file in action.files:
+        record = io.BytesIO()
+        fastavro.schemaless_writer(record, _SCHEMA, _entry(file, requested))
+        body.write(struct.pack(">i", record.tell()))
+        body.write(record.getvalue())
+    return body.getvalue()
+
+
+def _entry(file: ArchivedFile, requested: bytes) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "commitTime": file.instant.requested_time,
+        "actionType": str(file.instant.action),
+        "actionState": str(file.instant.state).upper(),
+        "stateTransitionTime": instant_time(file.modified_ms),
+    }
+    name = _FIELD_OF.get((file.instant.action, file.instant.is_completed))
+    if name is not None:
+        # The inflight file of a plan is empty: its content is the requested one's.
+        is_plan = file.instant.action in (*COMPLETED_ACTION, Action.CLEAN)
+        data = requested if is_plan and not file.instant.is_completed else file.data
+        types = next(field["type"] for field in _FIELDS if field["name"] == name)
+        entry[name] = _fitted(_values(data, file.instant.file_name), types)
+    return entry
+
+
+def _values(data: bytes, path: str) -> Mapping[str, Any]:
+    if not data:
+        return _NOTHING
+    return (read_container(data, path) if data.startswith(MAGIC) else read_json(data, path)).values
+
+
+def _named_types(schema: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """The records that a schema defines, by short name."""
+    match schema:
+        case list():
+            for branch in schema:
+                _named_types(branch, named)
+        case {"type": "record", "name": str(name), "fields": fields}:
+            named[name.rpartition(".")[2]] = schema
+            for field in fields:
+                _named_types(field["type"], named)
+        case {"type": "array", "items": inner} | {"type": "map", "values": inner}:
+            _named_types(inner, named)
+        case _:
+            pass
+    return named
+
+
+_NAMED: Final = _named_types(json.loads(_TEXT), {})
+
+
+def _fitted(value: Any, schema: Any) -> Any:
+    """The value as the schema has it: unknown fields left out, absent ones by their defaults."""
+    match schema:
+        case list():
+            return None if value is None else _fitted(value, next(branch for branch in schema if branch != "null"))
+        case {"type": "record", "fields": fields}:
+            given = value if isinstance(value, dict) else {}
+            return {
+                field["name"]: _absent(field) if found is None else _fitted(found, field["type"])
+                for field in fields
+                for found in (given.get(field["name"]),)
+            }
+        case {"type": "array", "items": items}:
+            return [_fitted(item, items) for item in value]
+        case {"type": "map", "values": values}:
+            return {key: _fitted(item, values) for key, item in value.items()}
+        case str() if schema.rpartition(".")[2] in _NAMED:
+            return _fitted(value, _NAMED[schema.rpartition(".")[2]])
+        case _:
+            return value
+
+
+def _absent(field: Mapping[str, Any]) -> Any:
+    """What stands for an absent field."""
+    kind = field["type"]
+    if "default" in field or (isinstance(kind, list) and "null" in kind):
+        return field.get("default")
+    empty: dict[Any, Any] = {"string": "", "array": [], "map": {}, "boolean": False, "int": 0, "long": 0}
+    return empty.get(kind["type"] if isinstance(kind, dict) else kind)

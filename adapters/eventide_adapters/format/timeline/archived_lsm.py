@@ -1,0 +1,213 @@
+"""The archived timeline of version 8 and later: a log-structured merge tree of Parquet files.
+
+    _version_    the number N of the last manifest, as text
+    manifest_N   JSON: {"files": [{"fileName", "fileLen"}]}, the files that count
+    a file       one row an instant: instantTime, completionTime, action, metadata (a completed commit as on the active
+                 timeline), plan, version
+
+1. A question about an instant reads the files whose names' range holds it, and of these the columns that say times and
+   actions; they are kept, as a file never changes.
+2. Metadata are read one row group at a time, and the last group is kept: who asks for one commit asks for its neighbours.
+3. Texts come as dictionaries, so that one that many rows point to takes its room once; one that is too long is refused.
+"""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
+from eventide_adapters.format.timeline.archived_lsm_writer import append_actions
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
+from eventide_adapters.format.timeline.document import corrupt
+from eventide_core.errors import EventideError, MissingFileError
+from eventide_core.ports import ArchivedAction, Storage
+from eventide_core.table.archived_timeline import VERSION_NAME, HistoryFileName, manifest_name, manifest_version
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
+
+_TIMES: Final = ("instantTime", "completionTime", "action")
+_METADATA: Final = "metadata"
+_TIME_LENGTH_MAX: Final = 64  # Hudi's are of 17 digits, its actions of 15 letters
+_WRITES: Final[Mapping[str, Action]] = {str(action): action for action in WRITE_ACTIONS}
+_CODEC: Final = HudiMetadataCodec()
+
+
+@dataclass(frozen=True, slots=True)
+class _Writes:
+    """The writes in one file, and the row group that each is in."""
+
+    instants: tuple[Instant, ...]
+    row_groups: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class LsmArchivedTimeline:
+    """Implements `ports.ArchivedTimeline`."""
+
+    storage: Storage
+    folder: str
+    _files: tuple[HistoryFileName, ...] | None = None
+    _writes: dict[str, _Writes] = field(default_factory=dict[str, _Writes])
+    _last_group: tuple[str, int] | None = None
+    _last_metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def refresh(self) -> None:
+        self._files = None
+
+    def find(self, requested_time: str) -> Instant | None:
+        return next(self.writes(requested_time, requested_time), None)
+
+    def writes(self, begin: str, end: str) -> Iterator[Instant]:
+        files = [file for file in self._manifest() if file.may_hold(begin, end)]
+        waiting: dict[str, Instant] = {}
+        for number, file in enumerate(files, 1):
+            below = files[number].last if number < len(files) else ""
+            # An archival that died and was repeated leaves an instant in two files.
+            waiting |= {i.requested_time: i for i in self._of(file).instants if begin <= i.requested_time <= end}
+            ready = [time for time in waiting if time > below]
+            yield from (waiting.pop(time) for time in sorted(ready, reverse=True))
+
+    def commit(self, requested_time: str) -> CommitMetadata | None:
+        for file in self._manifest():
+            if file.may_hold(requested_time, requested_time):
+                group = self._of(file).row_groups.get(requested_time)
+                if group is not None:
+                    path = f"{self.folder}/{file.name}"
+                    return _CODEC.decode_commit(self._metadata(path, group)[requested_time].as_py() or b"", path)
+        return None
+
+    def append(self, actions: Sequence[ArchivedAction]) -> None:
+        self.refresh()
+        files = self._manifest()
+        times = [action.completed.requested_time for action in actions]
+        there = {
+            (row["instantTime"], row["action"])
+            for file in files
+            if times and file.may_hold(min(times), max(times))
+            for row in self._instants(f"{self.folder}/{file.name}")
+        }
+        new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
+        if new:
+            # In the order of a manifest of Hudi: the oldest first.
+            append_actions(self.storage, self.folder, new, [file.name for file in reversed(files)], self._version())
+            self.refresh()
+
+    def _instants(self, path: str) -> list[dict[str, Any]]:
+        with _open(self.storage, path) as file:
+            return [row for group in range(file.metadata.num_row_groups) for row in _times(file, group, path)]
+
+    def _manifest(self) -> tuple[HistoryFileName, ...]:
+        """The files that count, by their last instants, the newest first."""
+        if self._files is None:
+            version = self._version()
+            names = () if version is None else self._file_names(f"{self.folder}/{manifest_name(version)}")
+            self._files = tuple(sorted(names, reverse=True))
+        return self._files
+
+    def _version(self) -> int | None:
+        """The number of the last manifest; None where nothing has been archived."""
+        path = f"{self.folder}/{VERSION_NAME}"
+        try:
+            text = self.storage.read(path).decode(errors="replace").strip()
+        except MissingFileError:
+            text = ""
+        if not text:
+            # It is being written anew: the last manifest there is counts, as for Hudi.
+            names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.folder))
+            return max((number for name in names if (number := manifest_version(name)) is not None), default=None)
+        if not (text.isascii() and text.isdecimal()):
+            raise corrupt(path, f"says {text[:80]!r}, which is no number of a manifest")
+        return int(text)
+
+    def _file_names(self, path: str) -> Iterator[HistoryFileName]:
+        try:
+            manifest = read_json(self.storage.read(path), path)
+        except MissingFileError:
+            raise corrupt(path, f"is missing, and {VERSION_NAME} names it") from None
+        for entry in manifest.documents("files"):
+            name = HistoryFileName.parse(entry.required_text("fileName"))
+            if name is None:
+                raise entry.wrong("fileName", "the name of a file of archived instants")
+            yield name
+
+    def _of(self, file: HistoryFileName) -> _Writes:
+        known = self._writes.get(file.name)
+        if known is None:
+            known = self._writes[file.name] = self._read_writes(f"{self.folder}/{file.name}")
+        return known
+
+    def _read_writes(self, path: str) -> _Writes:
+        instants: list[Instant] = []
+        row_groups: dict[str, int] = {}
+        with _open(self.storage, path) as file:
+            for group in range(file.metadata.num_row_groups):
+                for row in _times(file, group, path):
+                    instant = _write(row, path)
+                    if instant is not None:
+                        instants.append(instant)
+                        row_groups[instant.requested_time] = group
+        return _Writes(tuple(instants), row_groups)
+
+    def _metadata(self, path: str, group: int) -> Mapping[str, Any]:
+        if self._last_group != (path, group):
+            with _open(self.storage, path) as file:
+                metadata = _read(file, group, (_METADATA,), path).column(_METADATA)
+                rows = enumerate(_times(file, group, path))
+                self._last_metadata = {
+                    row["instantTime"]: metadata[number] for number, row in rows if row["action"] in _WRITES
+                }
+            self._last_group = (path, group)
+        return self._last_metadata
+
+
+@contextmanager
+def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+    """The file, and what Arrow says against it as CorruptTimelineError. Raises ResourceLimitError."""
+    place = f"timeline file {path}"
+    try:
+        with storage.open_input(path) as stream, within_memory(place):
+            size = stream.seek(0, io.SEEK_END)
+            file = pq.ParquetFile(stream, read_dictionary=[*_TIMES, _METADATA])
+            check_parquet(file.metadata, size, place, rows_a_byte_max=INSTANTS_A_BYTE_MAX)
+            yield file
+    except MissingFileError:
+        raise corrupt(path, "is missing, and the manifest names it") from None
+    except (EventideError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise corrupt(path, f"cannot be read as Parquet: {error}") from error
+
+
+def _times(file: pq.ParquetFile, group: int, path: str) -> list[dict[str, Any]]:
+    """The times and actions in a row group."""
+    table = _read(file, group, _TIMES, path)
+    for name in _TIMES:
+        chunks: list[Any] = table.column(name).chunks
+        longest = max((len(text or "") for chunk in chunks for text in chunk.dictionary.to_pylist()), default=0)
+        if longest > _TIME_LENGTH_MAX:
+            raise corrupt(path, f"has a {name} of {longest} characters")
+    return table.to_pylist()
+
+
+def _read(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str) -> pa.Table:
+    found: Mapping[str, pa.DataType] = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
+    for name in columns:
+        wanted = pa.dictionary(pa.int32(), pa.binary() if name == _METADATA else pa.string())
+        if found.get(name) != wanted:
+            raise corrupt(path, f"has a column {name} of type {found.get(name)}, where {wanted.value_type} should be")
+    return file.read_row_group(group, columns=list(columns))
+
+
+def _write(row: Mapping[str, Any], path: str) -> Instant | None:
+    """The completed write that a row says; None for a clean, a rollback and the like."""
+    action = _WRITES.get(row["action"])
+    if action is None:
+        return None
+    if row["instantTime"] is None or row["completionTime"] is None:
+        raise corrupt(path, f"has a {action} without a requested or a completion time")
+    return Instant(row["instantTime"], action, State.COMPLETED, row["completionTime"])

@@ -1,0 +1,143 @@
+"""A clean's plan and metadata <-> Hudi's HoodieCleanerPlan and HoodieCleanMetadata, Avro object containers.
+
+The plan names absolute paths, the metadata bare names. As in `rollback_avro`, only the name of a path that is read is
+believed, and only if it is that of a base or log file.
+"""
+
+import json
+from importlib import resources
+from typing import Any
+
+from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
+from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_adapters.format.timeline.rollback import absolute_path
+from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
+from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.file_name import path_in
+from eventide_core.table.instant import Action, Instant, State
+
+_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
+_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))
+_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "clean_metadata.avsc").read_bytes()))
+_SAVEPOINTS_KEY = "savepointed_timestamps"
+_VERSION = 2  # of Hudi's plans and metadata: paths of plans stand in `filePathsToBeDeletedPerPartition`
+
+
+def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
+    """The bytes of `<instant>.clean.requested`; `root` is the table's URI."""
+    earliest = plan.earliest_to_retain
+    record: dict[str, Any] = {
+        "earliestInstantToRetain": None
+        if earliest is None
+        else {
+            "timestamp": earliest.requested_time,
+            "action": str(earliest.action),
+            "state": str(earliest.state).upper(),
+        },
+        "lastCompletedCommitTimestamp": plan.last_completed,
+        "policy": str(plan.policy),
+        "filesToBeDeletedPerPartition": {},
+        "version": _VERSION,
+        "filePathsToBeDeletedPerPartition": {
+            partition: [
+                {"filePath": absolute_path(root, path_in(partition, name)), "isBootstrapBaseFile": False}
+                for name in names
+            ]
+            for partition, names in plan.deleted.items()
+        },
+        "partitionsToBeDeleted": [],
+        "extraMetadata": _extra(plan.savepoints),
+    }
+    return write_container(_PLAN, record)
+
+
+def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
+    """The plan of the clean requested at `instant`. Raises CorruptTimelineError, UnsafePathError."""
+    if not data:
+        raise corrupt(path, "is empty, though it should hold a plan")
+    document = read_container(data, path)
+    earliest = document.document("earliestInstantToRetain")
+    files = document.document("filePathsToBeDeletedPerPartition")
+    return CleanPlan(
+        instant,
+        _policy(document),
+        _instant(earliest) if earliest.values else None,
+        document.text("lastCompletedCommitTimestamp") or "",
+        {
+            checked_partition(partition, path): data_file_names(
+                (file.required_text("filePath") for file in files.documents(partition)), path
+            )
+            for partition in files.values
+        },
+        _savepoints(document),
+    )
+
+
+def encode_clean(metadata: CleanMetadata) -> bytes:
+    """The bytes of a completed clean."""
+    record = {
+        "startCleanTime": metadata.instant,
+        "timeTakenInMillis": 0,
+        "totalFilesDeleted": sum(len(names) for names in metadata.deleted.values()),
+        "earliestCommitToRetain": metadata.earliest_to_retain,
+        "lastCompletedCommitTimestamp": metadata.last_completed,
+        "partitionMetadata": {
+            partition: _partition(metadata, partition, names) for partition, names in metadata.deleted.items()
+        },
+        "version": _VERSION,
+        "bootstrapPartitionMetadata": {},
+        "extraMetadata": _extra(metadata.savepoints),
+    }
+    return write_container(_METADATA, record)
+
+
+def decode_clean(data: bytes, path: str) -> CleanMetadata:
+    """What a completed clean says. Raises CorruptTimelineError."""
+    if not data:
+        raise corrupt(path, "is empty, though its instant has completed")
+    document = read_container(data, path)
+    partitions = document.document("partitionMetadata")
+    by_partition = {partition: partitions.document(partition) for partition in partitions.values}
+    policies = {_policy(found) for found in by_partition.values()}
+    return CleanMetadata(
+        document.required_text("startCleanTime"),
+        next(iter(policies), CleaningPolicy.COMMITS),
+        document.text("earliestCommitToRetain") or "",
+        document.text("lastCompletedCommitTimestamp") or "",
+        {partition: found.texts("deletePathPatterns") for partition, found in by_partition.items()},
+        _savepoints(document),
+    )
+
+
+def _extra(savepoints: tuple[str, ...]) -> dict[str, str]:
+    return {_SAVEPOINTS_KEY: ",".join(savepoints)} if savepoints else {}
+
+
+def _savepoints(document: Document) -> tuple[str, ...]:
+    text = document.document("extraMetadata").text(_SAVEPOINTS_KEY)
+    return tuple(text.split(",")) if text else ()
+
+
+def _partition(metadata: CleanMetadata, partition: str, names: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "partitionPath": partition,
+        "policy": str(metadata.policy),
+        "deletePathPatterns": list(names),
+        "successDeleteFiles": list(names),
+        "failedDeleteFiles": [],
+        "isPartitionDeleted": False,
+    }
+
+
+def _policy(document: Document) -> CleaningPolicy:
+    text = document.required_text("policy")
+    if text not in [str(policy) for policy in CleaningPolicy]:
+        raise document.wrong("policy", "a cleaning policy")
+    return CleaningPolicy(text)
+
+
+def _instant(document: Document) -> Instant:
+    """Hudi writes the action and state as they stood; only the time matters to anyone."""
+    action = document.required_text("action")
+    known = Action(action) if action in [str(found) for found in Action] else Action.COMMIT
+    return Instant(document.required_text("timestamp"), known, State.COMPLETED)

@@ -1,0 +1,167 @@
+"""The files of Hudi's timeline <-> values: completed commits here, compaction plans in `compaction_plan`.
+
+    version 6     a completed commit is JSON
+    8 and later   it is an Avro object container of HoodieCommitMetadata or HoodieReplaceCommitMetadata
+
+A reader tells them apart by the bytes, never by the version, as an upgraded table has both. Their write stats are in
+`write_stats`.
+"""
+
+import json
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from eventide_adapters.format.timeline.clean import decode_clean, decode_clean_plan, encode_clean, encode_clean_plan
+from eventide_adapters.format.timeline.compaction_plan import decode_plan, encode_plan
+from eventide_adapters.format.timeline.container import (
+    MAGIC,
+    ContainerSchema,
+    check_size,
+    read_container,
+    write_container,
+)
+from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_adapters.format.timeline.rollback import (
+    decode_rollback,
+    decode_rollback_plan,
+    encode_rollback,
+    encode_rollback_plan,
+)
+from eventide_adapters.format.timeline.savepoint import (
+    decode_restore_plan,
+    decode_savepoint,
+    encode_restore,
+    encode_restore_plan,
+    encode_savepoint,
+)
+from eventide_adapters.format.timeline.write_stats import avro_stat, json_stat, stats_of
+from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
+from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
+_COMMIT: dict[str, Any] = json.loads((_SCHEMAS / "commit_metadata.avsc").read_bytes())
+_REPLACED: dict[str, Any] = json.loads((_SCHEMAS / "replaced_file_ids.avsc").read_bytes())
+_COMMIT_SCHEMA = ContainerSchema.of(_COMMIT)
+_REPLACE_COMMIT_SCHEMA = ContainerSchema.of(
+    _COMMIT | {"name": "HoodieReplaceCommitMetadata", "fields": [*_COMMIT["fields"], _REPLACED]}
+)
+
+_FIRST_AVRO_VERSION = 8
+
+
+class HudiMetadataCodec:
+    """Implements `ports.MetadataCodec`. Holds nothing, so it may be shared and pickled."""
+
+    def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
+        """The metadata of a completed commit, delta commit or replacecommit.
+
+        Raises CorruptTimelineError for an empty or torn file, UnsupportedTableError for too large a one.
+        """
+        if not data:
+            raise corrupt(path, "is empty, though its instant has completed")
+        document = read_container(data, path) if data.startswith(MAGIC) else read_json(data, path)
+        return commit_of(document)
+
+    def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes:
+        """The bytes of a completed commit, as Hudi writes them for a table of that version."""
+        if table_version < _FIRST_AVRO_VERSION:
+            return json.dumps(_record(metadata, json_stat)).encode()
+        record = _record(metadata, avro_stat) | {"version": 1}
+        schema = _REPLACE_COMMIT_SCHEMA if metadata.replaced_file_ids else _COMMIT_SCHEMA
+        return write_container(schema, record)
+
+    def decode_plan(self, data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan:
+        """The plan in `<instant>.compaction.requested`; see `compaction_plan`."""
+        return decode_plan(data, path, instant)
+
+    def encode_plan(self, plan: CompactionPlan) -> bytes:
+        return encode_plan(plan)
+
+    def decode_rollback_plan(self, data: bytes, path: str, instant: str) -> RollbackPlan:
+        """The plan in `<instant>.rollback.requested`; see `rollback_avro`, as for the rest."""
+        return decode_rollback_plan(data, path, instant)
+
+    def encode_rollback_plan(self, plan: RollbackPlan, root: str) -> bytes:
+        return encode_rollback_plan(plan, root)
+
+    def decode_rollback(self, data: bytes, path: str) -> RollbackMetadata:
+        return decode_rollback(data, path)
+
+    def encode_rollback(self, metadata: RollbackMetadata, root: str) -> bytes:
+        return encode_rollback(metadata, root)
+
+    def decode_clean_plan(self, data: bytes, path: str, instant: str) -> CleanPlan:
+        """The plan in `<instant>.clean.requested`; see `clean_avro`."""
+        return decode_clean_plan(data, path, instant)
+
+    def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes:
+        return encode_clean_plan(plan, root)
+
+    def decode_clean(self, data: bytes, path: str) -> CleanMetadata:
+        return decode_clean(data, path)
+
+    def encode_clean(self, metadata: CleanMetadata) -> bytes:
+        return encode_clean(metadata)
+
+    def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata:
+        """What a completed savepoint keeps; see `savepoint_avro`, as for restores."""
+        return decode_savepoint(data, path)
+
+    def encode_savepoint(self, metadata: SavepointMetadata) -> bytes:
+        return encode_savepoint(metadata)
+
+    def decode_restore_plan(self, data: bytes, path: str, instant: str) -> RestorePlan:
+        return decode_restore_plan(data, path, instant)
+
+    def encode_restore_plan(self, plan: RestorePlan) -> bytes:
+        return encode_restore_plan(plan)
+
+    def encode_restore(self, metadata: RestoreMetadata, root: str) -> bytes:
+        return encode_restore(metadata, root)
+
+
+def read_json(data: bytes, path: str) -> Document:
+    check_size(len(data), path)
+    try:
+        # RecursionError: brackets within brackets, without end.
+        return Document.of(json.loads(data), path, "a JSON object")
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise corrupt(path, "is neither an Avro container nor JSON") from error
+        raise corrupt(path, f"is no whole JSON document ({error})") from error
+
+
+def commit_of(document: Document) -> CommitMetadata:
+    """The values of a HoodieCommitMetadata or HoodieReplaceCommitMetadata, however it was written."""
+    by_partition = document.document("partitionToWriteStats")
+    replaced = document.document("partitionToReplaceFileIds")
+    extra = document.document("extraMetadata")
+    texts = {key: extra.text(key) for key in extra.values}
+    return CommitMetadata(
+        write_stats={partition: tuple(stats_of(by_partition, partition)) for partition in by_partition.values},
+        extra_metadata={key: text for key, text in texts.items() if text is not None},
+        operation_type=document.text("operationType") or "UNKNOWN",
+        is_compacted=document.boolean("compacted"),
+        replaced_file_ids={partition: replaced.texts(partition) for partition in replaced.values},
+    )
+
+
+def _record(metadata: CommitMetadata, encode: Callable[[WriteStat], dict[str, Any]]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [encode(stat) for stat in stats] for partition, stats in metadata.write_stats.items()
+        },
+        "compacted": metadata.is_compacted,
+        "extraMetadata": dict(metadata.extra_metadata),
+        "operationType": metadata.operation_type,
+    }
+    if metadata.replaced_file_ids:
+        record["partitionToReplaceFileIds"] = {
+            partition: list(file_ids) for partition, file_ids in metadata.replaced_file_ids.items()
+        }
+    return record

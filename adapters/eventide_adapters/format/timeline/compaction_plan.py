@@ -1,0 +1,269 @@
+"""A compaction plan <-> Hudi's HoodieCompactionPlan, an Avro object container in every table version.
+
+What Hudi's own fields say is what an engine that knows nothing of left-overs may safely execute:
+
+    deltaFilePaths      copy, hardlink, symlink: all logs of the slice; prefix: the merged ones
+    symlinkOperations   the left-overs {symlink: new name, target: old name}; absent with prefix. Hudi's schema
+                        has no such field (it is RFC-74's): a reader of Hudi drops it
+    extraMetadata       `eventide.*`: everything else, with one JSON list under `eventide.operations`
+
+Decoding trusts no name (see `stored_names`), and what is said twice must be said alike.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from importlib import resources
+from typing import Any, TypeVar
+
+from eventide_adapters.format.timeline.container import (
+    TIMELINE_FILE_BYTES_MAX,
+    ContainerSchema,
+    read_container,
+    write_container,
+)
+from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_adapters.format.timeline.stored_names import file_group, merged_paths, own_name
+from eventide_core.errors import RefusedError, UnsupportedTableError
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.plans import (
+    CompactionPlan,
+    Cut,
+    FallbackReason,
+    ForeignPlan,
+    LeftOver,
+    LinkMode,
+    PlannedLog,
+    PlannedOperation,
+)
+
+FORMAT = "1"
+_SCHEMA = ContainerSchema.of(
+    json.loads((resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes())
+)
+PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # the commit of a plan takes up to twice as much on version 6
+_PLAN_VERSION = 2  # Hudi's: paths are bare file names
+_MEGABYTE = 1024 * 1024
+_NO_BASE_WRITE_MB = 120  # Hudi counts a new base as one of `hoodie.parquet.max.file.size`
+_CUT_KEY = "eventide.cut_ms"
+_FIELD_KEY = "eventide.event.time.field"
+_CUT_MS = re.compile(r"-?[0-9]{1,18}")
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def encode_plan(plan: CompactionPlan) -> bytes:
+    """The bytes of `<instant>.compaction.requested`.
+
+    Raises RefusedError for a plan whose commit might be too large to read.
+    """
+    record = {
+        "operations": [_encode_operation(plan, operation) for operation in plan.operations],
+        "extraMetadata": {
+            "eventide.format": FORMAT,
+            **({} if plan.cut_ms is None else {_CUT_KEY: str(plan.cut_ms)}),
+            "eventide.cut": str(plan.cut),
+            "eventide.link.mode": str(plan.link_mode),
+            "eventide.link.reason": plan.link_reason,
+            **({} if plan.event_time_field is None else {_FIELD_KEY: plan.event_time_field}),
+            "eventide.schema": plan.schema,
+            "eventide.operations": json.dumps([_encode_details(operation) for operation in plan.operations]),
+        },
+        "version": _PLAN_VERSION,
+        "strategy": None,
+        "preserveHoodieMetadata": True,
+        "missingSchedulePartitions": list(plan.partitions_with_logs),
+    }
+    data = write_container(_SCHEMA, record)
+    if len(data) > PLAN_BYTES_MAX:
+        raise RefusedError(
+            f"a plan of {len(plan.operations)} file slices would take {len(data)} bytes, {PLAN_BYTES_MAX} are the most; "
+            "bound it by a strategy, such as EventTimeBasedCompactionStrategy,BoundedIOCompactionStrategy"
+        )
+    return data
+
+
+def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan:
+    """The plan scheduled at `instant`; a ForeignPlan where it lacks `eventide.format`.
+
+    Raises CorruptTimelineError for torn or contradicting bytes, UnsafePathError for a name that is no file of
+    its file group, UnsupportedTableError for a plan of a later eventide.
+    """
+    if not data:
+        raise corrupt(path, "is empty, though it should hold a plan")
+    document = read_container(data, path)
+    extra = document.document("extraMetadata")
+    operations = tuple(document.documents("operations"))
+    written = extra.text("eventide.format")
+    if written is None:
+        groups = tuple(map(file_group, operations))
+        return ForeignPlan(instant, groups, tuple(path for op in operations for path in merged_paths(op)))
+    if written != FORMAT:
+        raise UnsupportedTableError(
+            f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; "
+            "run it with the eventide that scheduled it"
+        )
+    details = _details(extra)
+    if len(details) != len(operations):
+        raise corrupt(path, f"has {len(operations)} operations and details of {len(details)}")
+    link_mode = _member(extra, "eventide.link.mode", LinkMode)
+    return CompactionPlan(
+        instant=instant,
+        cut_ms=_cut_ms(extra),
+        cut=_member(extra, "eventide.cut", Cut),
+        link_mode=link_mode,
+        link_reason=extra.required_text("eventide.link.reason"),
+        event_time_field=extra.text(_FIELD_KEY),
+        operations=tuple(
+            _decode_operation(operation, detail, link_mode, instant)
+            for operation, detail in zip(operations, details, strict=True)
+        ),
+        schema=extra.required_text("eventide.schema"),
+        partitions_with_logs=tuple(document.texts("missingSchedulePartitions")),
+    )
+
+
+def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[str, Any]:
+    has_links = plan.link_mode is not LinkMode.PREFIX
+    for left in operation.remaining:
+        assert (left.linked_name is not None) == has_links, f"{left} in a plan with link mode {plan.link_mode}"
+    logs = operation.compacted + (tuple(left.log for left in operation.remaining) if has_links else ())
+    for log in logs:
+        assert log.path == operation.path_of(log.name), f"{log.path} lies outside {operation.partition!r}"
+    base_name = None if operation.base_path is None else operation.base_path.rpartition("/")[2]
+    return {
+        "baseInstantTime": operation.base_instant,
+        "deltaFilePaths": [log.name for log in logs],
+        "dataFilePath": base_name,
+        "fileId": operation.file_id,
+        "partitionPath": operation.partition,
+        "metrics": _metrics(operation, logs),
+        "bootstrapFilePath": None,
+        "symlinkOperations": _symlinks(operation) if has_links else None,
+    }
+
+
+def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
+    return [{"symlink": left.linked_name, "target": left.log.name} for left in operation.remaining]
+
+
+def _metrics(operation: PlannedOperation, logs: tuple[PlannedLog, ...]) -> Mapping[str, float]:
+    # Hudi's executor fails when one of the five is missing.
+    log_bytes = sum(log.size for log in logs)
+    read = (operation.base_size + log_bytes) // _MEGABYTE
+    write = _NO_BASE_WRITE_MB if operation.base_path is None else operation.base_size // _MEGABYTE
+    return {
+        "TOTAL_LOG_FILES": float(len(logs)),
+        "TOTAL_IO_MB": float(read + write),
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+        "TOTAL_IO_WRITE_MB": float(write),
+    }
+
+
+def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
+    return {
+        "base_size": operation.base_size,
+        "compacted": [_encode_log(log) for log in operation.compacted],
+        "remaining": [_encode_left_over(left) for left in operation.remaining],
+        "new_base": operation.new_base_name,
+        "carried": operation.carried_name,
+        "fallback": operation.fallback,
+        "reason": operation.reason,
+    }
+
+
+def _encode_left_over(left: LeftOver) -> dict[str, Any]:
+    early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
+    deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
+    return _encode_log(left.log) | {"linked": left.linked_name} | early | deletes
+
+
+def _encode_log(log: PlannedLog) -> dict[str, Any]:
+    named = {"name": log.name, "size": log.size}
+    times = log.event_times
+    if times is None:
+        return named
+    return named | {"min_ms": times.min_ms, "max_ms": times.max_ms, "unknown_records": times.unknown_records}
+
+
+def _details(extra: Document) -> tuple[Document, ...]:
+    try:
+        details = json.loads(extra.required_text("eventide.operations"))
+    except (ValueError, RecursionError) as error:
+        raise corrupt(extra.path, f"has eventide.operations that are no JSON ({error})") from error
+    return tuple(Document({"operations": details}, extra.path).documents("operations"))
+
+
+def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode, instant: str) -> PlannedOperation:
+    partition, file_id = file_group(operation)
+
+    def path_of(name: str) -> str:
+        return path_in(partition, name)
+
+    def log_name(name: str) -> str:
+        return own_name(name, LogFileName.parse, file_id, operation.path)
+
+    def new_name(name: str, parse: Callable[[str], BaseFileName | LogFileName | None]) -> str:
+        return own_name(name, parse, file_id, operation.path, instant)
+
+    def log(document: Document) -> PlannedLog:
+        times = None
+        if document.integer("unknown_records") is not None:
+            times = EventTimeRange(
+                document.integer("min_ms"), document.integer("max_ms"), document.count("unknown_records")
+            )
+        return PlannedLog(path_of(log_name(document.required_text("name"))), document.count("size"), times)
+
+    def left_over(document: Document) -> LeftOver:
+        linked = document.text("linked")
+        name = None if linked is None else new_name(linked, LogFileName.parse)
+        deletes = None if document.integer("deletes") is None else document.count("deletes")
+        return LeftOver(log(document), name, document.integer("merged_before_ms"), deletes)
+
+    base_name, carried = operation.text("dataFilePath"), detail.text("carried")
+    if base_name is not None:
+        own_name(base_name, BaseFileName.parse, file_id, operation.path)
+    decoded = PlannedOperation(
+        partition=partition,
+        file_id=file_id,
+        base_instant=operation.required_text("baseInstantTime"),
+        base_path=None if base_name is None else path_of(base_name),
+        base_size=detail.count("base_size"),
+        compacted=tuple(map(log, detail.documents("compacted"))),
+        remaining=tuple(map(left_over, detail.documents("remaining"))),
+        new_base_name=new_name(detail.required_text("new_base"), BaseFileName.parse),
+        carried_name=None if carried is None else new_name(carried, LogFileName.parse),
+        fallback=None if detail.text("fallback") is None else _member(detail, "fallback", FallbackReason),
+        reason=detail.required_text("reason"),
+    )
+    _check_agreement(operation, decoded, link_mode)
+    return decoded
+
+
+def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: LinkMode) -> None:
+    has_links = link_mode is not LinkMode.PREFIX
+    listed = [log.name for log in decoded.compacted]
+    if has_links:
+        listed += [left.log.name for left in decoded.remaining]
+    links = _symlinks(decoded) if has_links else []
+    if any((left.linked_name is None) is has_links for left in decoded.remaining):
+        raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")
+    if operation.items("deltaFilePaths") != listed or operation.items("symlinkOperations") != links:
+        raise corrupt(operation.path, f"says two things of the logs of {decoded.file_id}")
+
+
+def _member(document: Document, key: str, kind: type[E]) -> E:
+    text = document.required_text(key)
+    if text not in {str(member) for member in kind}:
+        raise document.wrong(key, f"one of {', '.join(kind)}")
+    return kind(text)
+
+
+def _cut_ms(extra: Document) -> int | None:
+    text = extra.text(_CUT_KEY)
+    if text is not None and not _CUT_MS.fullmatch(text):
+        raise extra.wrong(_CUT_KEY, "a number of milliseconds")
+    return None if text is None else int(text)

@@ -1,0 +1,187 @@
+"""Avro object containers of the timeline: one record each, by the schema embedded in them.
+
+    container := "Obj" 01  metadata: map of bytes  sync: 16 bytes  block...
+    block     := long count  long size  data  sync
+
+The bytes may be anyone's, so nothing in them can make reading cost much more than they are: the container holds exactly
+one record, what is compressed is inflated up to a multiple of its size, and a schema that could say much with few bytes
+(recursive types, values that take no bytes) is refused, as Hudi has none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+import fastavro
+from fastavro.types import Schema
+
+from eventide_adapters.format.avro.reading_limits import inflated_bytes_max
+from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_core.errors import ResourceLimitError, UnsupportedTableError
+from eventide_core.ports import WHOLE_FILE_BYTES_MAX
+
+MAGIC = b"Obj\x01"
+TIMELINE_FILE_BYTES_MAX = WHOLE_FILE_BYTES_MAX
+_SCHEMA_DEPTH_MAX = 32  # Hudi's schemas nest 7 deep
+_SCHEMA_REMEMBERED_MAX = 64 * 1024  # Hudi's take 3 to 12 kilobytes, and are the same in every file of a timeline
+_SYNC_LENGTH = 16
+_METADATA_SCHEMA: Schema = {"type": "map", "values": "bytes"}
+_COMPLEX = ("array", "map", "record", "fixed", "enum")
+
+
+def check_size(size: int, path: str) -> None:
+    """Raises ResourceLimitError where a timeline file is larger than eventide reads."""
+    if size > TIMELINE_FILE_BYTES_MAX:
+        raise ResourceLimitError(
+            f"timeline file {path} has more than {TIMELINE_FILE_BYTES_MAX} bytes, "
+            "the most that eventide reads; write in smaller commits"
+        )
+
+
+def read_container(data: bytes, path: str) -> Document:
+    """The one record of a container. Raises CorruptTimelineError; ResourceLimitError above the cap."""
+    check_size(len(data), path)
+    stream = io.BytesIO(data[len(MAGIC) :])
+    try:
+        header = _read(stream, _METADATA_SCHEMA)
+        schema, codec = checked_schema(header["avro.schema"]), header.get("avro.codec", b"null")
+        sync = stream.read(_SYNC_LENGTH)
+        count, size = _read(stream, "long"), _read(stream, "long")
+        if count != 1 or size < 0:
+            raise ValueError(f"a first block of {count} records in {size} bytes, where one record should be")
+        block = stream.read(size)
+        if len(block) != size or len(sync) != _SYNC_LENGTH or stream.read() != sync:
+            raise ValueError("its block does not end where it says")
+        content = io.BytesIO(_inflate(block, codec, path))
+        record = _read(content, schema)
+        if content.read(1):
+            raise ValueError("bytes after its record")
+    except (UnsupportedTableError, ResourceLimitError):
+        raise
+    except Exception as error:  # torn bytes make the decoder fail in any way there is
+        raise corrupt(path, f"is no whole Avro container ({type(error).__name__}: {error})") from error
+    return Document.of(record, path, "a record")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSchema:
+    """The schema of containers that eventide writes, what they all begin with, and the mark that ends their blocks."""
+
+    schema: Schema
+    header: bytes
+    mark: bytes
+
+    @classmethod
+    def of(cls, definition: dict[str, Any]) -> ContainerSchema:
+        schema = fastavro.parse_schema(definition)
+        # Avro would draw the mark. There is one block, and a write that is repeated is the same one.
+        mark = hashlib.md5(repr(schema).encode(), usedforsecurity=False).digest()
+        stream = io.BytesIO()
+        fastavro.writer(stream, schema, [], sync_marker=mark)
+        return cls(schema, stream.getvalue(), mark)
+
+
+def write_container(schema: ContainerSchema, record: dict[str, Any]) -> bytes:
+    """The container of one record, uncompressed as Hudi writes it. The same record makes the same bytes."""
+    content, stream = io.BytesIO(), io.BytesIO()
+    fastavro.schemaless_writer(content, schema.schema, record)
+    stream.write(schema.header)
+    for number in (1, content.tell()):
+        fastavro.schemaless_writer(stream, "long", number)
+    stream.write(content.getbuffer())
+    stream.write(schema.mark)
+    return stream.getvalue()
+
+
+def _read(stream: BinaryIO, schema: Schema) -> Any:
+    return fastavro.schemaless_reader(stream, schema, None)
+
+
+def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
+    match codec:
+        case b"null":
+            return block
+        case b"deflate":
+            inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+            limit = min(TIMELINE_FILE_BYTES_MAX, inflated_bytes_max(len(block)))
+            content = inflater.decompress(block, limit + 1)
+            if len(content) > limit:
+                raise ResourceLimitError(
+                    f"timeline file {path} inflates from {len(block)} bytes to more than {limit}, the most that eventide "
+                    "reads of it; restore it from a copy, or roll its instant back with the engine that wrote it"
+                )
+            if not inflater.eof:
+                raise ValueError("its compressed block is cut off")
+            return content
+        case _:
+            name = codec.decode(errors="replace")
+            raise UnsupportedTableError(f"timeline file {path}: Avro codec {name!r}; eventide reads null and deflate")
+
+
+def checked_schema(text: str | bytes) -> Schema:
+    """The schema to read records by. Raises ValueError, or what fastavro raises, for one that Hudi never has."""
+    return _checked(text) if len(text) > _SCHEMA_REMEMBERED_MAX else _remembered(text)
+
+
+def _checked(text: str | bytes) -> Schema:
+    schema = json.loads(text)
+    _width_min(schema, {}, 0)
+    return fastavro.parse_schema(schema)
+
+
+_remembered = lru_cache(maxsize=32)(_checked)
+
+
+def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:
+    """The fewest bytes that a value takes: at least one, or types that name others twice would say 2**n with n of them.
+
+    `named` holds the widths of the named types by short name, None while one is open: meeting that is recursion. Raises
+    ValueError for what Hudi never has.
+    """
+    if depth > _SCHEMA_DEPTH_MAX:
+        raise ValueError("its schema nests too deep")
+    width: int | None
+    match schema:
+        case list():
+            for branch in schema:
+                if branch != "null":
+                    _width_min(branch, named, depth + 1)
+            return 1
+        case {"type": "array", "items": inner} | {"type": "map", "values": inner}:
+            _width_min(inner, named, depth + 1)
+            return 1
+        case {"type": "record", "name": str(name), "fields": [_, *_] as fields}:
+            _define(named, name, None)
+            width = sum(_width_min(field["type"], named, depth + 1) for field in fields)
+            named[_short(name)] = width
+            return width
+        case {"type": "fixed", "name": str(name), "size": int(size)} if size > 0:
+            return _define(named, name, size)
+        case {"type": "enum", "name": str(name)}:
+            return _define(named, name, 1)
+        case {"type": inner} if not isinstance(inner, str) or inner not in _COMPLEX:
+            return _width_min(inner, named, depth + 1)
+        case "boolean" | "int" | "long" | "float" | "double" | "string" | "bytes":
+            return 1
+        case str() if (width := named.get(_short(schema))) is not None:
+            return width
+        case _:
+            raise ValueError(f"its schema has {str(schema)[:80]!r}, of which Hudi has none")
+
+
+def _define(named: dict[str, int | None], name: str, width: int | None) -> int:
+    # One short name in two namespaces would make it unclear which one a reference means.
+    if _short(name) in named:
+        raise ValueError(f"its schema defines {name[:80]!r} twice")
+    named[_short(name)] = width
+    return width or 0
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]

@@ -1,0 +1,154 @@
+"""A rollback's plan and metadata <-> Hudi's HoodieRollbackPlan and HoodieRollbackMetadata, Avro object containers.
+
+    version 6      paths are URIs (`file:/lake/trips/part=a/x.parquet`)
+    8 and later    paths without a scheme (`/lake/trips/part=a/x.parquet`)
+
+Hudi takes either where it executes a plan. Of a path that is read only the name is believed, and only if it is
+that of a base or log file: the partition is said beside it.
+"""
+
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
+from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names, name_in, own_name
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, is_instant_time
+from eventide_core.table.rollback_metadata import (
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    RollbackTarget,
+    RolledBackPartition,
+)
+
+_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
+_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_plan.avsc").read_bytes()))
+_METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "rollback_metadata.avsc").read_bytes()))
+_VERSION = 1
+
+
+def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
+    """The bytes of `<instant>.rollback.requested`; `root` is the table's URI."""
+    record = {
+        "instantToRollback": target_record(plan.target),
+        "RollbackRequests": [
+            {
+                "partitionPath": request.partition,
+                "fileId": request.file_id,
+                "latestBaseInstant": request.base_instant,
+                "filesToBeDeleted": [absolute_path(root, request.path_of(name)) for name in request.deleted],
+                "logBlocksToBeDeleted": dict(request.log_blocks),
+            }
+            for request in plan.requests
+        ],
+        "version": _VERSION,
+    }
+    return write_container(_PLAN, record)
+
+
+def decode_rollback_plan(data: bytes, path: str, instant: str) -> RollbackPlan:
+    """The plan of the rollback requested at `instant`. Raises CorruptTimelineError, UnsafePathError."""
+    if not data:
+        raise corrupt(path, "is empty, though it should hold a plan")
+    document = read_container(data, path)
+    return RollbackPlan(
+        instant,
+        decode_target(document.document("instantToRollback")),
+        tuple(_decode_request(request, path) for request in document.documents("RollbackRequests")),
+    )
+
+
+def encode_rollback(metadata: RollbackMetadata, root: str) -> bytes:
+    """The bytes of a completed rollback."""
+    return write_container(_METADATA, rollback_record(metadata, root))
+
+
+def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
+    """A HoodieRollbackMetadata, which a completed restore holds one of for each instant."""
+    return {
+        "startRollbackTime": metadata.instant,
+        "timeTakenInMillis": 0,
+        "totalFilesDeleted": sum(len(found.deleted) for found in metadata.partitions.values()),
+        "commitsRollback": [target.instant for target in metadata.targets],
+        "partitionMetadata": {
+            partition: _partition_record(partition, found, root) for partition, found in metadata.partitions.items()
+        },
+        "version": _VERSION,
+        "instantsRollback": [target_record(target) for target in metadata.targets],
+    }
+
+
+def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
+    """What a completed rollback says. Raises CorruptTimelineError."""
+    if not data:
+        raise corrupt(path, "is empty, though its instant has completed")
+    document = read_container(data, path)
+    partitions = document.document("partitionMetadata")
+    return RollbackMetadata(
+        document.required_text("startRollbackTime"),
+        tuple(decode_target(target) for target in document.documents("instantsRollback")),
+        {partition: _decode_partition(partitions.document(partition)) for partition in partitions.values},
+    )
+
+
+def absolute_path(root: str, path: str) -> str:
+    """A path of the table as Hudi's plans and metadata say it: a local one without its scheme."""
+    whole = f"{root.rstrip('/')}/{path}"
+    return whole.removeprefix("file://")
+
+
+def target_record(target: RollbackTarget) -> dict[str, str]:
+    """A HoodieInstantInfo."""
+    return {"commitTime": target.instant, "action": str(target.action)}
+
+
+def decode_target(document: Document) -> RollbackTarget:
+    action = document.required_text("action")
+    if action not in [str(known) for known in Action]:
+        raise document.wrong("action", "an action of a timeline")
+    instant = document.required_text("commitTime")
+    if not is_instant_time(instant):
+        raise document.wrong("commitTime", "the time of an instant")
+    return RollbackTarget(instant, Action(action))
+
+
+def _decode_request(request: Document, path: str) -> RollbackRequest:
+    blocks = request.document("logBlocksToBeDeleted")
+    file_id, base_instant = request.text("fileId") or "", request.text("latestBaseInstant") or ""
+    if blocks.values:
+        # The log that takes the blocks back gets a name of these two.
+        own_name(str(LogFileName(file_id, base_instant, 1)), LogFileName.parse, file_id, path, base_instant)
+    return RollbackRequest(
+        partition=checked_partition(request.text("partitionPath") or "", path),
+        file_id=file_id,
+        base_instant=base_instant,
+        deleted=data_file_names(request.texts("filesToBeDeleted"), path),
+        log_blocks={name: blocks.count(key) for key in blocks.values for name in data_file_names((key,), path)},
+    )
+
+
+def _partition_record(partition: str, found: RolledBackPartition, root: str) -> dict[str, Any]:
+    folder = f"{partition}/" if partition else ""
+    return {
+        "partitionPath": partition,
+        "successDeleteFiles": [absolute_path(root, folder + name) for name in found.deleted],
+        "failedDeleteFiles": [],
+        "rollbackLogFiles": {absolute_path(root, folder + name): size for name, size in found.rollback_logs.items()},
+        "logFilesFromFailedCommit": dict(found.failed_logs),
+    }
+
+
+def _decode_partition(document: Document) -> RolledBackPartition:
+    return RolledBackPartition(
+        deleted=tuple(map(name_in, document.texts("successDeleteFiles"))),
+        rollback_logs=_sizes(document.document("rollbackLogFiles")),
+        failed_logs=_sizes(document.document("logFilesFromFailedCommit")),
+    )
+
+
+def _sizes(document: Document) -> Mapping[str, int]:
+    return {name_in(path): document.count(path) for path in document.values}

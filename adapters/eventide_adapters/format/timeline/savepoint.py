@@ -1,0 +1,86 @@
+"""A savepoint's metadata, and a restore's plan and metadata <-> Hudi's records of them, Avro object containers."""
+
+import json
+from importlib import resources
+
+from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
+from eventide_adapters.format.timeline.document import corrupt
+from eventide_adapters.format.timeline.rollback import decode_target, rollback_record, target_record
+from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
+from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+_SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
+_SAVEPOINT = ContainerSchema.of(json.loads((_SCHEMAS / "savepoint_metadata.avsc").read_bytes()))
+_PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "restore_plan.avsc").read_bytes()))
+_RESTORE = ContainerSchema.of(json.loads((_SCHEMAS / "restore_metadata.avsc").read_bytes()))
+_VERSION = 1
+_PLAN_VERSION = 2  # Hudi's: the plan says which savepoint it is for
+
+
+def encode_savepoint(metadata: SavepointMetadata) -> bytes:
+    """The bytes of a completed savepoint."""
+    record = {
+        "savepointedBy": metadata.saved_by,
+        "savepointedAt": metadata.saved_at_ms,
+        "comments": metadata.comments,
+        "partitionMetadata": {
+            partition: {"partitionPath": partition, "savepointDataFile": list(names)}
+            for partition, names in metadata.files.items()
+        },
+        "version": _VERSION,
+    }
+    return write_container(_SAVEPOINT, record)
+
+
+def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
+    """What a savepoint keeps. Raises CorruptTimelineError, UnsafePathError."""
+    if not data:
+        raise corrupt(path, "is empty, though its instant has completed")
+    document = read_container(data, path)
+    partitions = document.document("partitionMetadata")
+    return SavepointMetadata(
+        document.text("savepointedBy") or "",
+        document.count("savepointedAt"),
+        document.text("comments") or "",
+        {
+            checked_partition(partition, path): data_file_names(
+                partitions.document(partition).texts("savepointDataFile"), path
+            )
+            for partition in partitions.values
+        },
+    )
+
+
+def encode_restore_plan(plan: RestorePlan) -> bytes:
+    """The bytes of `<instant>.restore.requested`."""
+    record = {
+        "instantsToRollback": [target_record(target) for target in plan.targets],
+        "version": _PLAN_VERSION,
+        "savepointToRestoreTimestamp": plan.savepoint,
+    }
+    return write_container(_PLAN, record)
+
+
+def decode_restore_plan(data: bytes, path: str, instant: str) -> RestorePlan:
+    """The plan of the restore requested at `instant`. Raises CorruptTimelineError."""
+    if not data:
+        raise corrupt(path, "is empty, though it should hold a plan")
+    document = read_container(data, path)
+    targets = tuple(decode_target(target) for target in document.documents("instantsToRollback"))
+    return RestorePlan(instant, document.text("savepointToRestoreTimestamp"), targets)
+
+
+def encode_restore(metadata: RestoreMetadata, root: str) -> bytes:
+    """The bytes of a completed restore; `root` is the table's URI."""
+    record = {
+        "startRestoreTime": metadata.instant,
+        "timeTakenInMillis": 0,
+        "instantsToRollback": [target.instant for found in metadata.rollbacks for target in found.targets],
+        "hoodieRestoreMetadata": {
+            target.instant: [rollback_record(found, root)] for found in metadata.rollbacks for target in found.targets
+        },
+        "version": _VERSION,
+        "restoreInstantInfo": [target_record(target) for found in metadata.rollbacks for target in found.targets],
+    }
+    return write_container(_RESTORE, record)

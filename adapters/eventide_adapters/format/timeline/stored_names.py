@@ -1,0 +1,79 @@
+"""The names in plans and metadata on the timeline, which nobody trusts: they are checked before anything is done by them.
+
+Of a path its last part is the name, and all that is believed; the partition is said beside it. A name is that of a base or
+log file, in a compaction plan of its operation's own file group; a partition lies below the table's root, not in `.hoodie`;
+what is to be undone bears the time of an instant.
+"""
+
+from collections.abc import Callable, Iterable
+
+from eventide_adapters.format.timeline.document import Document
+from eventide_core.errors import UnsafePathError
+from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file, path_in
+from eventide_core.table.table_path import why_no_partition, why_unsafe
+
+_NAME_BYTES_MAX = 255  # of HDFS and of disks; Hudi's names have some hundred
+
+
+def checked_partition(partition: str, place: str) -> str:
+    """The partition itself, if it is one of the table. Raises UnsafePathError."""
+    reason = why_no_partition(partition)
+    if reason is not None:
+        raise UnsafePathError(
+            f"timeline file {place}: partition {partition[:200]!r} {reason}: it leads outside the table, or to no data of "
+            "it; do nothing by this file, find out who wrote it"
+        )
+    return partition
+
+
+def name_in(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def data_file_names(paths: Iterable[str], place: str) -> tuple[str, ...]:
+    """The names in these paths. Raises UnsafePathError for one that is no base or log file."""
+    names = tuple(map(name_in, paths))
+    for name in names:
+        if not is_data_file(name) or not _can_be(name):
+            raise UnsafePathError(f"timeline file {place} names {name[:80]!r}, which is no base or log file")
+    return names
+
+
+def file_group(operation: Document) -> tuple[str, str]:
+    """The partition and file id of an operation. Raises UnsafePathError for a partition outside the table."""
+    partition = checked_partition(operation.text("partitionPath") or "", operation.path)
+    return partition, operation.required_text("fileId")
+
+
+def merged_paths(operation: Document) -> tuple[str, ...]:
+    partition, file_id = file_group(operation)
+    base = operation.text("dataFilePath")
+    # Earlier versions of Hudi's plans hold paths; of these the name is what counts.
+    names = [name_in(path) for path in (*operation.texts("deltaFilePaths"), *((base,) if base else ()))]
+    for name in names:
+        parse = LogFileName.parse if name.startswith(".") else BaseFileName.parse
+        own_name(name, parse, file_id, operation.path)
+    return tuple(path_in(partition, name) for name in names)
+
+
+def own_name(
+    name: str,
+    parse: Callable[[str], BaseFileName | LogFileName | None],
+    file_id: str,
+    path: str,
+    instant: str | None = None,
+) -> str:
+    """The name, if it is a file of this file group, and of this instant where one is given."""
+    parsed = parse(name)
+    if parsed is None or parsed.file_id != file_id or instant not in (None, parsed.instant) or not _can_be(name):
+        of_instant = "" if instant is None else f" and instant {instant}"
+        raise UnsafePathError(
+            f"timeline file {path}: {name[:200]!r} is no file of file id {file_id[:80]!r}{of_instant}; "
+            "do not run this plan, roll it back"
+        )
+    return name
+
+
+def _can_be(name: str) -> bool:
+    """Whether a storage can have a file of that name."""
+    return why_unsafe(name) is None and len(name.encode(errors="replace")) <= _NAME_BYTES_MAX

@@ -1,0 +1,154 @@
+"""Where the records of a write go in a table in which a key is one, whatever its partition: Hudi's global indexes.
+
+A key lives in a slice that shows a row for it; what logs have deleted doesn't count, for a key that has moved leaves its old
+row behind in a base file. A record whose key lives
+
+    in its own partition              goes there
+    in another one, it is a delete,   goes there, and bears that partition
+    or keys don't move
+    in another one, keys move         stays in its partition, as a new record, and its key is deleted there; where the row
+                                      there is later by its ordering value, the record goes there, where it loses
+    nowhere                           is new
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
+from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH, key_parts, keyed_schema
+from eventide_core.ports import Storage
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.write_shape import WriteShape
+
+PLACE: Final = "_eventide_place"
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """Where keys live: of each home the row of the records whose key it is, its slice, and the ordering value there."""
+
+    rows: Numbers
+    partitions: pa.Array[Any]
+    file_ids: pa.Array[Any]
+    orderings: pa.Array[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HomeLookup:
+    """Which of a task's keys live in its slice. Picklable."""
+
+    storage: Storage
+
+    def __call__(self, task: LookupTask, /) -> tuple[Numbers, pa.Array[Any]]:
+        """The positions among the task's keys of those that do, and their ordering values."""
+        fields = task.shape.ordering_fields
+        positions: list[Numbers] = [np.zeros(0, np.int64)]
+        orderings: list[pa.Array[Any]] = []
+        held = KeyLookup(self.storage)(task)
+        wanted: Any = task.keys.take(_indices(held))
+        columns = [RECORD_KEY, *fields]
+        reader = ArrowSliceReader(self.storage)
+        for batch in reader.read(task.file_slice, task.shape, columns) if len(held) else ():
+            found: Any = pc.index_in(batch.column(RECORD_KEY), value_set=wanted)
+            living = batch.filter(found.is_valid())
+            positions.append(held[found.drop_null().to_numpy()])
+            orderings.append(orderings_of(living, fields))
+        return np.concatenate(positions), pa.concat_arrays(orderings) if orderings else pa.nulls(0)
+
+
+def homes_of(
+    found: Sequence[tuple[Numbers, pa.Array[Any]]], slices: Sequence[tuple[str, str]], key_codes: Numbers
+) -> Homes:
+    """What lookups in `slices` (partition, file id) have found, by rows.
+
+    They looked for keys that are each there once; `key_codes` say which one each row of the records has.
+    """
+    by_key = np.argsort(key_codes, kind="stable")
+    begins, ends = (
+        np.searchsorted(key_codes[by_key], np.arange(key_codes.max(initial=-1) + 1), side) for side in ("left", "right")
+    )
+    keys = np.concatenate([np.zeros(0, np.int64), *(positions for positions, _ in found)])
+    slice_numbers = np.repeat(np.arange(len(slices)), [len(positions) for positions, _ in found])
+    counts = ends[keys] - begins[keys]
+    rows = np.concatenate(
+        [np.zeros(0, np.int64), *(by_key[b:e] for b, e in zip(begins[keys], ends[keys], strict=True))]
+    )
+    of_home = np.repeat(np.arange(len(keys)), counts)
+    orderings = [values for _, values in found if len(values)]
+    numbers = _indices(slice_numbers[of_home])
+    return Homes(
+        rows,
+        pa.array([partition for partition, _ in slices], pa.string()).take(numbers),
+        pa.array([file_id for _, file_id in slices], pa.string()).take(numbers),
+        (pa.concat_arrays(orderings) if orderings else pa.nulls(0)).take(_indices(of_home)),
+    )
+
+
+def settled(keyed: pa.Table, homes: Homes, shape: WriteShape, *, moves: bool) -> pa.Table:
+    """The records with their places in a column PLACE, the deletes of keys that move among them."""
+    at_home = keyed.take(_indices(homes.rows))
+    is_own = pc.equal(at_home.column(PARTITION_PATH).combine_chunks(), homes.partitions).to_numpy(zero_copy_only=False)
+    is_delete = at_home.column(IS_DELETE).to_numpy()
+    leaves = ~is_own & ~is_delete & _wins(at_home, homes, shape) if moves else np.zeros(len(homes.rows), np.bool_)
+    stays = ~leaves
+
+    is_new = np.ones(len(keyed), np.bool_)
+    is_new[homes.rows[stays]] = False
+    is_new[homes.rows[leaves]] = True
+    is_new[homes.rows[is_own]] = False
+    new = keyed.filter(pa.array(is_new))
+    parts = [
+        _with_places(at_home, homes, stays),
+        _deletes(_with_places(at_home, homes, leaves), shape),
+        new.append_column(PLACE, pa.repeat("", len(new))),
+    ]
+    return pa.concat_tables(parts)
+
+
+def _indices(numbers: Numbers) -> Any:
+    return pa.array(numbers, pa.int64())
+
+
+def _wins(rows: pa.Table, homes: Homes, shape: WriteShape) -> npt.NDArray[np.bool_]:
+    """Whether each record beats the row at its key's home."""
+    if shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING or not len(homes.rows):
+        return np.ones(len(homes.rows), np.bool_)
+    mine = orderings_of(rows.combine_chunks().to_batches()[0], shape.records.ordering_fields)
+    own, there = common_ranks(mine, homes.orderings)
+    return own >= there
+
+
+def _with_places(rows: pa.Table, homes: Homes, chosen: npt.NDArray[np.bool_]) -> pa.Table:
+    mask = pa.array(chosen)
+    found = rows.filter(mask)
+    number = found.schema.get_field_index(PARTITION_PATH)
+    found = found.set_column(number, found.schema.field(number), homes.partitions.filter(mask))
+    return found.append_column(PLACE, homes.file_ids.filter(mask))
+
+
+def _deletes(rows: pa.Table, shape: WriteShape) -> pa.Table:
+    """The records as deletes in natural order, which take away whatever is there."""
+    kept = {RECORD_KEY, PARTITION_PATH, PLACE, *key_parts(shape)}
+    schema = keyed_schema(shape).append(pa.field(PLACE, pa.string()))
+    columns: list[Any] = [
+        rows.column(field.name)
+        if field.name in kept
+        else pa.repeat(True, len(rows))
+        if field.name == IS_DELETE
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,91 @@
+"""How the columns of records to be written fit a table's schema, and what the schema becomes.
+
+A column that the table has     is brought to the table's type where every value of its type fits, or where all of the
+                                values at hand do; or else the table's type is widened: int to long, float to double,
+                                int to double.
+A column that it does not have  is added at the end, and may be null, as Hudi does it.
+A column that is missing        is null in these records, where the table's may be.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa
+
+from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
+from eventide_adapters.format.avro.schema import META_FIELDS, arrow_schema
+from eventide_core.errors import InvalidRecordError
+
+_WIDER: Final = {
+    ("int", pa.int64()): "long",
+    ("int", pa.uint32()): "long",
+    ("int", pa.float32()): "double",
+    ("int", pa.float64()): "double",
+    ("float", pa.float64()): "double",
+}
+
+
+def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> str:
+    """The table's Avro schema after records with these columns: the same text where nothing changes. None: it has none.
+
+    Raises InvalidRecordError for a missing column that is never null.
+    """
+    if schema is None:
+        own = [column.with_nullable(True) for column in incoming if column.name not in META_FIELDS]
+        return avro_schema_of(table_name, pa.schema(own))
+    parsed, table = json.loads(schema), arrow_schema(schema)
+    changed = False
+    for field in parsed["fields"]:
+        place = incoming.get_field_index(field["name"])
+        if place < 0:
+            if not table.field(field["name"]).nullable:
+                raise InvalidRecordError(
+                    f"records without the column {field['name']!r}, which is never null in the table; they have "
+                    f"{', '.join(incoming.names)}"
+                )
+            continue
+        wider = _widened(field["type"], incoming.field(place).type)
+        if wider is not None:
+            field["type"] = wider
+            changed = True
+    record = f"{parsed['namespace']}.{parsed['name']}" if parsed.get("namespace") else str(parsed["name"])
+    for column in incoming:
+        if column.name not in table.names and column.name not in META_FIELDS:
+            parsed["fields"].append(avro_field_of(column.with_nullable(True), record))
+            changed = True
+    return json.dumps(parsed, separators=(",", ":")) if changed else schema
+
+
+def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.Table:
+    """The records with the columns and types of `schema`, missing ones null.
+
+    Raises InvalidRecordError, naming row and column, for a value that does not fit, and a null where none may be.
+    """
+    columns: list[Any] = []
+    for field in schema:
+        if field.name not in records.column_names:
+            columns.append(pa.nulls(len(records), field.type))
+            continue
+        column: Any = records.column(field.name)
+        if column.type != field.type:
+            try:
+                column = column.cast(field.type)
+            except (pa.ArrowException, ValueError) as error:
+                raise InvalidRecordError(
+                    f"column {field.name!r} of type {column.type} does not fit the table's {field.type}: {error}"
+                ) from error
+        if column.null_count and not field.nullable:
+            row = column.is_null().index(True).as_py()
+            raise InvalidRecordError(f"row {first_row + row}: column {field.name!r} is null, but never in the table")
+        columns.append(column)
+    return pa.table(columns, schema=schema)
+
+
+def _widened(avro: Any, incoming: Any) -> Any | None:
+    """The type that holds both; None where the table's type stays."""
+    if isinstance(avro, list):
+        branches = [_WIDER.get((branch, incoming), branch) if isinstance(branch, str) else branch for branch in avro]
+        return branches if branches != avro else None
+    return _WIDER.get((avro, incoming)) if isinstance(avro, str) else None

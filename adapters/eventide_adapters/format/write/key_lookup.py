@@ -1,0 +1,83 @@
+"""Which keys a file slice holds: how writes find the file group of a key without a bucket index.
+
+1. The base file's keys alone are read; with a bloom filter first its footer, and nothing more where that excludes all.
+2. The keys of records in logs count as well: a table may have keys that no base file holds. A delete's key doesn't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.base_file.parquet import (
+    MAX_KEY_FOOTER,
+    MIN_KEY_FOOTER,
+    java_order,
+    read_base,
+    read_footer,
+)
+from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_core.ports import Storage
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import SliceRead
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTask:
+    """A slice, and the keys that are looked for in it."""
+
+    file_slice: SliceRead
+    shape: RecordShape
+    keys: pa.Array[Any]
+    by_bloom: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """Looks keys up in a slice. Picklable."""
+
+    storage: Storage
+
+    def __call__(self, task: LookupTask, /) -> npt.NDArray[np.int64]:
+        """The positions among the task's keys of those that the slice holds, rising."""
+        found = np.zeros(len(task.keys), np.bool_)
+        for keys in self._keys(task):
+            found |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(found)
+
+    def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> Iterator[pa.Array[Any]]:
+        """The slice's keys in portions, each without doubles."""
+        for keys in self._keys(LookupTask(file_slice, shape, pa.array([], pa.string()), by_bloom=False)):
+            yield pc.unique(keys)
+
+    def _keys(self, task: LookupTask) -> Iterator[pa.Array[Any]]:
+        path = task.file_slice.base_path
+        if path is not None and not (task.by_bloom and self._is_excluded(path, task.keys)):
+            for batch in read_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY])):
+                yield batch.column(0)
+        logs = task.file_slice.log_paths
+        for block in iter_log_records(
+            self.storage, logs, task.shape, task.file_slice.blocks, [RECORD_KEY], is_strict=True
+        ):
+            if isinstance(block, DataBlock):
+                yield block.records.column(RECORD_KEY)
+
+    def _is_excluded(self, path: str, keys: pa.Array[Any]) -> bool:
+        """Whether the footer excludes every key, by its range of keys and its filter; one without either excludes none."""
+        footer = read_footer(self.storage, path)
+        least, greatest, text = (footer.get(key) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
+        texts: list[Any] = keys.to_pylist()
+        if least is not None and greatest is not None:
+            low, high = java_order(least), java_order(greatest)
+            texts = [key for key in texts if low <= java_order(key) <= high]
+        if not texts or text is None:
+            return not texts
+        return not BloomFilter(footer.get(TYPE_FOOTER_KEY, SIMPLE), text, path).may_contain(pa.array(texts)).any()

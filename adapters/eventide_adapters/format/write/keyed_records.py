@@ -1,0 +1,144 @@
+"""The records of one write with their keys and partition paths, checked; and one version of each key where it should be.
+
+A keyed table has the columns `_hoodie_record_key`, `_hoodie_partition_path`, KEY_PART_n (the texts of the key fields, where
+there are several), IS_DELETE, and those of the table, which are null in a delete but for its ordering value (null: a
+delete in natural order).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, arrow_schema
+from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
+from eventide_adapters.format.write.incoming_schema import conform
+from eventide_adapters.format.write.record_keys import partition_paths, record_keys
+from eventide_core.errors import InvalidRecordError
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.write_shape import WriteShape
+
+PARTITION_PATH: Final = "_hoodie_partition_path"
+IS_DELETE: Final = "_eventide_is_delete"
+_KEY_PART: Final = "_eventide_key_part_"
+
+
+def keyed_schema(shape: WriteShape) -> pa.Schema:
+    """The columns of a keyed table."""
+    own: list[pa.Field[Any]] = [field.with_nullable(True) for field in arrow_schema(shape.records.schema)]
+    parts: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in key_parts(shape)]
+    texts: list[pa.Field[Any]] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
+    return pa.schema([*texts, *parts, pa.field(IS_DELETE, pa.bool_()), *own])
+
+
+def key_parts(shape: WriteShape) -> tuple[str, ...]:
+    """The columns that hold the texts of the key fields: the key itself where it is one bare value."""
+    if not shape.keys.names_key_fields or len(shape.keys.key_fields) == 1:
+        return ()
+    return tuple(f"{_KEY_PART}{number}" for number in range(len(shape.keys.key_fields)))
+
+
+def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
+    """Records to be written; those marked by `_hoodie_is_deleted` are deletes.
+
+    Raises InvalidRecordError for a missing column of key or partition, and for a null where none may be: a key, an ordering
+    value where that decides, a column that is never null.
+    """
+    _check_placed(records, shape, "records")
+    schema = arrow_schema(shape.records.schema)
+    rows = conform(records, schema, first_row=first_row)
+    is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
+    for ordering in () if is_by_commit else shape.records.ordering_fields:
+        row = rows.column(ordering).is_null().index(True).as_py()
+        if row >= 0:
+            raise InvalidRecordError(
+                f"row {first_row + row}: ordering field {ordering!r} is null, and no reader could order such a record"
+            )
+    return _keyed(rows, _is_delete(rows, shape), shape, first_row)
+
+
+def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
+    """Keys to be deleted: the columns of key and partition, and perhaps the ordering column."""
+    schema = arrow_schema(shape.records.schema)
+    _check_placed(keys, shape, "deletes")
+    names = {*shape.keys.fields, *shape.records.ordering_fields}
+    given = keys.select([name for name in keys.column_names if name in names])
+    rows = conform(given, pa.schema([field.with_nullable(True) for field in schema]), first_row=first_row)
+    return _keyed(rows, pa.repeat(True, len(rows)), shape, first_row)
+
+
+def _check_placed(rows: pa.Table, shape: WriteShape, what: str) -> None:
+    needed = [name for name in shape.keys.fields if name not in rows.column_names]
+    if needed:
+        raise InvalidRecordError(
+            f"{what} without the column {needed[0]!r}: {', '.join(shape.keys.fields)} say which record is meant, and where "
+            f"it belongs; they have {', '.join(rows.column_names)}"
+        )
+
+
+def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
+    """One version of each key in each partition, or (global keys) in the table.
+
+    The one with the greatest ordering value, the last on a tie; in COMMIT_TIME_ORDERING the last one. A delete in natural
+    order comes last: it deletes whatever is there.
+    """
+    place = _place_codes(keyed, shape)
+    if len(np.unique(place)) == len(place):
+        return keyed
+    by: list[Any] = [np.arange(len(place))]
+    fields = shape.records.ordering_fields
+    if fields and shape.records.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
+        values = orderings_of(keyed.combine_chunks().to_batches()[0], fields)
+        by.append(ranks(values))
+        by.append(values.is_null().to_numpy(zero_copy_only=False))
+    order = np.lexsort((*by, place))
+    is_last = np.append(place[order][1:] != place[order][:-1], True)
+    return keyed.take(np.sort(order[is_last]))
+
+
+def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
+    """Raises InvalidRecordError where a key is twice in a partition."""
+    place = _place_codes(keyed, shape)
+    _, first, counts = np.unique(place, return_index=True, return_counts=True)
+    if len(counts) and int(counts.max()) > 1:
+        key = keyed.column(RECORD_KEY)[int(first[counts.argmax()])].as_py()
+        raise InvalidRecordError(f"record key {key!r} is twice in one write; merge its versions first")
+
+
+def _is_delete(rows: pa.Table, shape: WriteShape) -> Any:
+    """Which records are deletes by a mark of their own: Hudi's column, or the marker that the table has."""
+    found: Any = pa.repeat(pa.scalar(value=False), len(rows))
+    marker = shape.records.delete_marker
+    if IS_DELETED in rows.column_names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
+        found = _known_true(rows.column(IS_DELETED))
+    if marker is not None:
+        texts: Any = rows.column(marker.field).cast(pa.string())
+        found = pc.or_(found, _known_true(pc.equal(texts, pa.scalar(marker.value))))
+    return found
+
+
+def _known_true(column: Any) -> Any:
+    return pc.fill_null(column, False)
+
+
+def _keyed(rows: pa.Table, is_delete: Any, shape: WriteShape, first_row: int) -> pa.Table:
+    try:
+        key, parts = record_keys(rows, shape.keys)
+    except InvalidRecordError as error:
+        raise InvalidRecordError(f"{error} (rows are counted from {first_row})" if first_row else str(error)) from None
+    named = parts if key_parts(shape) else ()
+    columns = [key, partition_paths(rows, shape.keys), *named, is_delete, *rows.columns]
+    return pa.table(columns, schema=keyed_schema(shape))
+
+
+def _place_codes(keyed: pa.Table, shape: WriteShape) -> Any:
+    """A number for each row, the same for the same key in the same partition, or (global keys) for the same key."""
+    key = keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    if shape.has_global_keys:
+        return key.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    partition = keyed.column(PARTITION_PATH).combine_chunks().dictionary_encode()
+    keys, partitions = (column.indices.to_numpy(zero_copy_only=False).astype(np.int64) for column in (key, partition))
+    return keys * max(len(partition.dictionary), 1) + partitions

@@ -1,0 +1,270 @@
+"""Writes what one file group gets of a write: a base file, or log files.
+
+1. The marker by which Hudi finds the file when it rolls the write back; then the file, under its planned name.
+2. A base file holds the records, behind those of the one that it fills up, if any. Log files hold data blocks of bounded
+   size, and the deletes behind the last of them; a file that has reached its size ends, and the next version begins.
+3. A name that is taken was written by an attempt before: what is there counts. Nobody else makes such a name, for it
+   holds the instant of the write, in its token at least.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import META_FIELDS, RECORD_KEY, arrow_schema, table_fields
+from eventide_adapters.format.base_file.bloom_filter import BloomFilterBuilder, BloomParameters
+from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.log_file.event_time_blocks import by_event_time
+from eventide_adapters.format.log_file.ordering_values import ordering_of_fields, orderings_of
+from eventide_adapters.format.log_file.writer import encode_data_block, encode_parquet_block
+from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
+from eventide_core.errors import StorageError, UnsupportedTableError
+from eventide_core.ports import Storage
+from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_group_write import FileGroupWrite, FileKind
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.write_shape import LogBlockFormat, WriteShape
+
+_FILE_NAME: Final = "_hoodie_file_name"
+_NO_EVENT_TIMES: Final = EventTimeRange(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """One task: a file group, and the rows of a keyed table that it gets."""
+
+    group: FileGroupWrite
+    shape: WriteShape
+    rows: pa.Table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A slice travels as its own rows, not as the table that it was cut from."""
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, self.rows.schema) as stream:
+            stream.write_table(self.rows)
+        return _group_rows, (self.group, self.shape, sink.getvalue())
+
+
+def _group_rows(group: FileGroupWrite, shape: WriteShape, data: bytes) -> GroupRows:
+    with pa.ipc.open_stream(data) as stream:
+        return GroupRows(group, shape, stream.read_all())
+
+
+@dataclass(frozen=True, slots=True)
+class RowWriter:
+    """Writes the files of one group. Picklable, re-runnable: the same task makes the same names."""
+
+    storage: Storage
+
+    def __call__(self, task: GroupRows, /) -> tuple[WriteStat, ...]:
+        """A write stat for each file. Raises UnsupportedTableError for a value that the format cannot hold."""
+        is_delete = task.rows.column(IS_DELETE)
+        upserts, deletes = task.rows.filter(pc.invert(is_delete)), task.rows.filter(is_delete)
+        match task.group.kind:
+            case FileKind.BASE:
+                return (self._write_base(task.group, task.shape, upserts),)
+            case FileKind.LOG:
+                return tuple(self._write_logs(task.group, task.shape, upserts, deletes))
+
+    def _write_base(self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table) -> WriteStat:
+        name = group.base_name
+        path = group.path_of(name)
+        self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
+        layout = BloomParameters.for_entries(shape.layout.bloom_entries, shape.layout.bloom_false_positives)
+        bloom = BloomFilterBuilder(layout)
+        output, before = self.storage.open_output(path), 0
+        try:
+            with BaseFileWriter(output, shape.records.schema, codec=shape.layout.codec, bloom=bloom) as writer:
+                for batch in self._rows_before(group, shape, name):
+                    writer.write(pa.Table.from_batches([batch]))
+                    before += len(batch)
+                writer.write(_with_meta_columns(upserts, shape, group, name, 0))
+                writer.close({})
+            output.commit()
+        finally:
+            output.abort()
+        size = _size_of(self.storage, path)
+        old = group.filled_up
+        return WriteStat(
+            file_id=group.file_id,
+            path=path,
+            partition=group.partition,
+            prev_commit="null" if old is None else old.name.instant,
+            prev_base_file=None if old is None else str(old.name),
+            num_writes=before + len(upserts),
+            num_inserts=len(upserts),
+            total_write_bytes=size,
+            file_size_bytes=size,
+        )
+
+    def _rows_before(self, group: FileGroupWrite, shape: WriteShape, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows of the base file that is filled up, as the new one has them."""
+        if group.filled_up is None:
+            return
+        for batch in read_base(self.storage, group.filled_up.path, table_fields(shape.records.schema)):
+            number = batch.schema.get_field_index(_FILE_NAME)
+            yield batch.set_column(number, batch.schema.field(number), pa.repeat(name, len(batch)))
+
+    def _write_logs(
+        self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table
+    ) -> Iterator[WriteStat]:
+        names: list[str] = []
+        for log in _log_files(group, shape, upserts, deletes):
+            name = group.log_name(len(names))
+            names.append(name)
+            path = group.path_of(name)
+            self.storage.put_if_absent(group.marker_path(name, shape.table_version), b"")
+            output = self.storage.open_output(path)
+            try:
+                for block in log.blocks:
+                    output.write(block)
+                output.commit()
+            finally:
+                output.abort()
+            size = _size_of(self.storage, path)
+            is_v6 = shape.table_version < 8
+            is_told = shape.stat_field is not None and log.event_times.unknown_records == 0
+            told = log.event_times if is_told else _NO_EVENT_TIMES
+            yield WriteStat(
+                file_id=group.file_id,
+                path=path,
+                partition=group.partition,
+                prev_commit=group.slice_instant,
+                num_writes=log.upserts,
+                num_deletes=log.deletes,
+                num_update_writes=log.upserts,
+                total_write_bytes=size,
+                file_size_bytes=size,
+                min_event_time_ms=told.min_ms,
+                max_event_time_ms=told.max_ms,
+                log_version=group.first_log_version + len(names) - 1,
+                base_file=(group.base_file or "") if is_v6 else "",
+                # Version 6 names every log of the slice up to this one.
+                log_files=(*group.earlier_logs, *names) if is_v6 else (name,),
+            )
+
+
+@dataclass(slots=True)
+class _LogFile:
+    """The blocks of one log file, and what they hold."""
+
+    blocks: list[bytes] = field(default_factory=list[bytes])
+    size: int = 0
+    upserts: int = 0
+    deletes: int = 0
+    event_times: EventTimeRange = _NO_EVENT_TIMES
+
+    def add(self, block: bytes, event_times: EventTimeRange, *, upserts: int = 0, deletes: int = 0) -> None:
+        self.blocks.append(block)
+        self.size += len(block)
+        self.upserts += upserts
+        self.deletes += deletes
+        self.event_times = self.event_times.union(event_times)
+
+
+def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table) -> Iterator[_LogFile]:
+    log = _LogFile()
+    first_row = 0
+    for rows in _in_blocks(upserts, shape):
+        if log.size >= shape.layout.log_file_bytes_max:
+            yield log
+            log = _LogFile()
+        records = _with_meta_columns(rows, shape, group, group.file_id, first_row)
+        event_times = _event_times(records, shape)
+        log.add(_data_block(group.instant, shape, records, event_times), event_times, upserts=len(rows))
+        first_row += len(rows)
+    if len(deletes):
+        keys: list[Any] = deletes.column(RECORD_KEY).to_pylist()
+        orderings = _delete_orderings(deletes, shape.records.ordering_fields)
+        block = encode_delete_block(group.instant, group.partition, keys, orderings)
+        log.add(block, _delete_event_times(orderings, shape.records), deletes=len(keys))
+    yield log
+
+
+def _delete_orderings(deletes: pa.Table, fields: Sequence[str]) -> Any:
+    """Null, a delete in natural order, where one of the fields is."""
+    values: Any = orderings_of(deletes.combine_chunks().to_batches()[0], fields)
+    if len(fields) < 2:
+        return values
+    is_natural = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in values.flatten()])
+    return pa.StructArray.from_arrays(values.flatten(), list(fields), mask=pa.array(is_natural))
+
+
+def _data_block(instant: str, shape: WriteShape, records: pa.Table, event_times: EventTimeRange) -> bytes:
+    name, schema = shape.records.event_time_field, shape.records.schema
+    in_header = (name, event_times) if name is not None and shape.layout.notes_event_times else None
+    match shape.layout.log_block_format:
+        case LogBlockFormat.AVRO:
+            return encode_data_block(instant, schema, records, in_header)
+        case LogBlockFormat.PARQUET:
+            return encode_parquet_block(instant, schema, records, in_header, codec=shape.layout.codec)
+
+
+def _in_blocks(upserts: pa.Table, shape: WriteShape) -> Iterator[pa.Table]:
+    if len(upserts) == 0:
+        return
+    step = max(1, int(len(upserts) * shape.layout.log_block_bytes_max / max(upserts.nbytes, 1)))
+    for rows in by_event_time(upserts, shape.records.event_time_field, shape.layout.log_block_span_ms):
+        for begin in range(0, len(rows), step):
+            yield rows.slice(begin, step)
+
+
+def _with_meta_columns(
+    rows: pa.Table, shape: WriteShape, group: FileGroupWrite, file_name: str, first_row: int
+) -> pa.Table:
+    """The records with Hudi's meta columns in front, and the table's columns as its schema has them."""
+    count = len(rows)
+    numbers: Any = pa.array(range(first_row, first_row + count), pa.int64()).cast(pa.string())
+    prefix: Any = f"{group.instant}_{group.number}"
+    meta: list[Any] = [
+        pa.repeat(group.instant, count),
+        pc.binary_join_element_wise(prefix, numbers, "_"),
+        rows.column(RECORD_KEY),
+        rows.column(PARTITION_PATH),
+        pa.repeat(file_name, count),
+    ]
+    own = arrow_schema(shape.records.schema)
+    columns = [rows.column(field.name) for field in own]
+    fields = [pa.field(name, pa.string()) for name in META_FIELDS]
+    return pa.table([*meta, *columns], schema=pa.schema([*fields, *own]))
+
+
+def _event_times(rows: pa.Table, shape: WriteShape) -> EventTimeRange:
+    name = shape.records.event_time_field
+    column: Any = pa.nulls(len(rows)) if name is None else rows.column(name).combine_chunks()
+    return _range(column)
+
+
+def _delete_event_times(orderings: Any, shape: RecordShape) -> EventTimeRange:
+    """As whoever reads the block finds them: a delete has the event time that its ordering value is, or none."""
+    name = shape.event_time_field
+    if name is None or name not in shape.ordering_fields:
+        return EventTimeRange(None, None, len(orderings))
+    return _range(ordering_of_fields(orderings, shape.ordering_fields, name))
+
+
+def _range(column: Any) -> EventTimeRange:
+    try:
+        times = event_times_ms(column)
+    except UnsupportedTableError:
+        # Only a compaction by event time would need them, and says so.
+        return EventTimeRange(None, None, len(column))
+    ends: Any = pc.min_max(times).as_py()
+    return EventTimeRange(ends["min"], ends["max"], times.null_count)
+
+
+def _size_of(storage: Storage, path: str) -> int:
+    info = storage.stat(path)
+    if info is None:
+        raise StorageError(f"{path} is gone after it was written; the write was not committed")
+    return info.size

@@ -1,0 +1,149 @@
+"""What a completed compaction writes on the timeline."""
+
+from collections.abc import Mapping, Sequence
+
+from eventide_core.action.freshness import Freshness
+from eventide_core.ports import AddedFile, MergeResult
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.compaction_extra_metadata import Publication, PublishedCut
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.internal_schema import LATEST_SCHEMA_KEY
+from eventide_core.table.plans import CompactionPlan, LeftOver, PlannedOperation
+
+
+def commit_metadata(
+    plan: CompactionPlan, results: Sequence[MergeResult], fresh: Freshness, internal_schema: str | None = None
+) -> CommitMetadata:
+    """The commit of a compaction: a write stat for each base file, and for each left-over's link.
+
+    Readers build the incremental view from write stats alone, so a link that is not among them would be lost to it. The
+    `internal_schema` goes on from commit to commit: Hudi takes the last one's, or else none.
+    """
+    by_base = {result.new_base_path: result for result in results}
+    stats: dict[str, list[WriteStat]] = {}
+    for op in plan.operations:
+        result = by_base[op.path_of(op.new_base_name)]
+        stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result)))
+    published = Publication.write(
+        plan.instant,
+        link_mode=plan.link_mode,
+        cut=_published_cut(plan, fresh),
+        links={
+            op.path_of(left.linked_name): left.log.name
+            for op in plan.operations
+            for left in op.remaining
+            if left.linked_name is not None
+        },
+        fallbacks={str(reason): count for reason, count in plan.fallbacks.items()},
+        waiting={path: since for op in plan.operations for path, since in _waiting(op, by_base).items()},
+        deletes={
+            op.path_of(left.linked_name): left.delete_count
+            for op in plan.operations
+            for left in op.remaining
+            if left.linked_name is not None and left.delete_count
+        },
+    )
+    extra = {"schema": plan.schema, **published.texts}
+    if plan.event_time_field is not None:
+        extra[EVENT_TIMES_KEY] = plan.event_time_field
+    if internal_schema is not None:
+        extra[LATEST_SCHEMA_KEY] = internal_schema
+    by_partition = {partition: tuple(found) for partition, found in stats.items()}
+    return CommitMetadata(by_partition, extra, "COMPACT", is_compacted=True)
+
+
+def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:
+    """The base files, left-overs and carried tombstones that the commit adds, as the metadata table has to know them."""
+    by_base = {result.new_base_path: result for result in results}
+    added: list[AddedFile] = []
+    for op in plan.operations:
+        result = by_base[op.path_of(op.new_base_name)]
+        old_base = (op.base_path.rpartition("/")[2],) if op.base_path else ()
+        sources = (*old_base, *(log.name for log in op.read_logs))
+        added.append(AddedFile(op.partition, op.new_base_name, result.base_size, sources))
+        if op.carried_name is not None and result.carried_size is not None:
+            added.append(AddedFile(op.partition, op.carried_name, result.carried_size))
+        added += [
+            AddedFile(op.partition, left.linked_name, left.log.size, (left.log.name,))
+            for left in op.remaining
+            if left.linked_name is not None
+        ]
+    return tuple(added)
+
+
+def _waiting(op: PlannedOperation, results: Mapping[str, MergeResult]) -> dict[str, int | None]:
+    result = results[op.path_of(op.new_base_name)]
+    since = result.waiting_from_ms
+    found = {
+        op.path_of(left.linked_name): since[left.log.path]
+        for left in op.remaining
+        if left.linked_name is not None and left.log.path in since
+    }
+    if op.carried_name is not None and result.carried_size is not None:
+        found[op.path_of(op.carried_name)] = None
+    return found
+
+
+def _published_cut(plan: CompactionPlan, fresh: Freshness) -> PublishedCut | None:
+    """The cut and what belongs to it; None where the plan promises none."""
+    if plan.cut_ms is None or plan.event_time_field is None:
+        return None
+    watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
+    return PublishedCut(plan.cut_ms, watermark_ms, fresh.late_records, plan.event_time_field)
+
+
+def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
+    return WriteStat(
+        file_id=op.file_id,
+        path=result.new_base_path,
+        partition=op.partition,
+        prev_commit=op.base_instant,
+        num_writes=result.num_writes,
+        num_deletes=result.num_deletes,
+        num_update_writes=result.num_updates,
+        num_inserts=result.num_inserts,
+        total_write_bytes=result.base_size,
+        file_size_bytes=result.base_size,
+        total_log_records=result.log_records,
+        total_log_files_compacted=len(op.compacted),
+        total_log_size_compacted=sum(log.size for log in op.compacted),
+        total_updated_records_compacted=result.num_updates + result.num_deletes,
+        total_log_blocks=result.log_blocks,
+        prev_base_file=op.base_path.rpartition("/")[2] if op.base_path else None,
+    )
+
+
+def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, ...]:
+    stats: list[WriteStat] = []
+    if op.carried_name is not None and result.carried_size is not None:
+        carried = _link_stat(op, op.carried_name, result.carried_size)
+        stats.append(carried._replace(num_deletes=result.carried_tombstones))
+    for left in op.remaining:
+        if left.linked_name is not None:
+            told = _told(left)
+            stat = _link_stat(op, left.linked_name, left.log.size)
+            stats.append(stat._replace(min_event_time_ms=told.min_ms, max_event_time_ms=told.max_ms))
+    return tuple(stats)
+
+
+def _told(left: LeftOver) -> EventTimeRange:
+    """The range that the left-over's stat tells, so that the next process need not ask its file; see EVENT_TIMES_KEY."""
+    known = left.log.event_times
+    return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
+
+
+def _link_stat(op: PlannedOperation, name: str, size: int) -> WriteStat:
+    parsed = LogFileName.parse(name)
+    assert parsed is not None  # the planner made the name
+    return WriteStat(
+        file_id=op.file_id,
+        path=op.path_of(name),
+        partition=op.partition,
+        prev_commit=op.base_instant,
+        total_write_bytes=size,
+        file_size_bytes=size,
+        log_version=parsed.version,
+        base_file=op.new_base_name,
+        log_files=(),
+    )

@@ -1,0 +1,32 @@
+"""Whether the slices that a plan took are still what they were."""
+
+from eventide_core.service.state.table import TableState
+from eventide_core.table.file_slice import FileSlice, LogFile
+from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
+
+
+def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
+    """Whether the slice that the plan took is still what it was: same base, and the same logs below the new slice."""
+    found = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
+    if found is None:
+        return False
+    present = {(log.path, log.size) for log in found.log_files if not _is_in_new_slice(state, plan.instant, log)}
+    expected = {(log.path, log.size) for log in op.compacted}
+    if plan.link_mode is not LinkMode.PREFIX:
+        expected |= {(left.log.path, left.log.size) for left in op.remaining}
+        return present == expected
+    above = {(log.path, log.size) for log in found.log_files}
+    return present == expected and all((left.log.path, left.log.size) in above for left in op.remaining)
+
+
+def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:
+    base = file_slice.base_file
+    return file_slice.base_instant == op.base_instant and (base.path if base else None) == op.base_path
+
+
+def _is_in_new_slice(state: TableState, instant: str, log: LogFile) -> bool:
+    """Whether the log belongs, or will belong, to the slice that begins at the plan's instant."""
+    if not state.config.slices_by_completion_time:
+        return log.name.instant == instant
+    completion = state.timeline.completion_time(log.name.instant)
+    return completion is not None and completion >= instant

@@ -1,0 +1,305 @@
+"""Run a scheduled compaction to its end. Re-runnable at any point: the same instant makes the same names.
+
+The steps of the protocol, and what a crash after each leaves:
+
+2. Wait out the clock skew, look again. What changed in an old slice: plan again in place (nothing else was made yet).
+3. `<instant>.compaction.inflight`: a pending plan.
+4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
+   (version 6) visible and idempotent: readers merge a pending slice with the one below it.
+6. and 7. Inside the lock: merged logs and left-overs unchanged, the outcome claimed, which fixes the completion time; the
+   metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
+8. Markers removed. A crash before that leaves an empty folder under `.hoodie/.temp`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eventide_core import config as keys
+from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
+from eventide_core.action.freshness import NO_CUT, Freshness
+from eventide_core.config import Options, ParquetCodec
+from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
+from eventide_core.ports import (
+    Clock,
+    Engine,
+    FileChanges,
+    MergeResult,
+    MergeTask,
+    Progress,
+    RecordMerger,
+    RowChange,
+    TableLock,
+)
+from eventide_core.service.compaction.commit import added_files, commit_metadata
+from eventide_core.service.compaction.planned_slices import is_as_planned
+from eventide_core.service.compaction.schedule import CompactionScheduler
+from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.rollback.compaction_files import (
+    made_files,
+    marker_path,
+    remove_markers,
+    remove_orphaned_inflight,
+)
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
+from eventide_core.table.timeline import Timeline
+
+CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
+PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
+PENDING_WRITE_POLL_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """A completed compaction. Counts in records and files, sizes in bytes.
+
+    `sync_error` is why the catalog could not be told of it, where it was to be: the commit stands, the next sync tells it.
+    """
+
+    instant: str
+    freshness: Freshness
+    metrics: Mapping[str, int]
+    sync_error: EventideError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRunner:
+    files: TableFiles
+    scheduler: CompactionScheduler
+    freshness: FreshnessReader
+    metadata: MetadataTableUpkeep
+    merger: RecordMerger
+    engine: Engine
+    lock: TableLock
+    clock: Clock
+    options: Options
+
+    def execute(self, instant: str, progress: Progress) -> CompactionResult:
+        """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
+
+        Raises InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known of the
+        commit.
+        """
+        config = self.files.config()
+        found = self._pending(self.files.timeline(config), instant)
+        if found is not None:
+            plan = self._start(require_ours(self.files.plan(config, instant)), found)
+            if plan is not None:
+                self._run(plan, progress)
+        return self._completed(instant)
+
+    def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
+        """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
+        found = timeline.find(instant)
+        if found is not None and found.is_completed and found.action is Action.COMMIT:
+            return None
+        if found is None or found.action is not Action.COMPACTION:
+            raise InstantNotFoundError(
+                f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
+            )
+        return found
+
+    def _run(self, plan: CompactionPlan, progress: Progress) -> None:
+        """Steps 4 to 8."""
+        tasks = self._tasks(plan)
+        progress.start("compacting", len(tasks))
+        try:
+            sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
+            results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
+        except EventideError as failure:
+            if self._sweep_after_rollback(plan):
+                raise PlanMismatchError(
+                    f"the plan at {plan.instant} was rolled back while it ran; nothing of it is left: plan again"
+                ) from failure
+            raise
+        try:
+            self._complete(plan, results)
+        except StorageError as failure:
+            self._settle(plan.instant, failure)
+        except (InstantNotFoundError, PlanMismatchError):
+            self._sweep_after_rollback(plan)
+            raise
+
+    def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
+        """Whether another process rolled the plan back. Then what this one made since goes, too: nobody else removes it."""
+        if not is_rolled_back(self.files.storage, plan.instant):
+            return False
+        for path in made_files(plan):
+            self.files.storage.delete(path)
+        remove_markers(self.files.storage, plan)
+        remove_orphaned_inflight(self.files, plan.instant)
+        return True
+
+    def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan | None:
+        """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
+        if found.state is State.REQUESTED:
+            self.clock.sleep(self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT))
+        self._wait_for_writes(plan)
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            pending = self._pending(state.timeline, plan.instant)
+            if pending is None:
+                return None
+            plan = require_ours(self.files.plan(state.config, plan.instant))
+            self.metadata.check(state.config, RowChange.NONE)
+            self._check_pending(state, plan)
+            check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
+            changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
+            if changed:
+                if pending.state is State.INFLIGHT:
+                    names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
+                    raise PlanMismatchError(
+                        f"the plan at {plan.instant} no longer fits the table: {names} changed since; roll it back"
+                    )
+                plan = self.scheduler.replan_in_full(state, plan)
+                requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
+                lease.check()
+                self.files.storage.put(
+                    f"{state.config.timeline_path}/{requested.file_name}", self.files.codec.encode_plan(plan)
+                )
+            inflight = Instant(plan.instant, Action.COMPACTION, State.INFLIGHT)
+            lease.check()
+            self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
+        return plan
+
+    def _wait_for_writes(self, plan: CompactionPlan) -> None:
+        """Waits, as long as configured, until no write is pending that would end up on the wrong side of the plan."""
+        waited = 0
+        limit = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        while True:
+            config = self.files.config()
+            try:
+                check_pending_writes(self.files.timeline(config), _pending_bound(plan, config.version))
+            except BusyError:
+                if waited >= limit:
+                    raise
+                self.clock.sleep(PENDING_WRITE_POLL_MS)
+                waited += PENDING_WRITE_POLL_MS
+            else:
+                return
+
+    def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
+        check_undoing(state.timeline)
+        for other in state.timeline.pending_plans:
+            if other.requested_time != plan.instant:
+                raise BusyError(
+                    f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
+                    "run it or roll it back first"
+                )
+        if plan.link_mode is LinkMode.PREFIX and (state.timeline.start or "") > plan.instant:
+            raise PlanMismatchError(
+                f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
+                "its base for uncommitted; roll the plan back and plan again"
+            )
+
+    def _tasks(self, plan: CompactionPlan) -> tuple[MergeTask, ...]:
+        state = TableState.load(self.files)
+        # The plan's, for that is what the commit says; a write since then may have changed the table's.
+        shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
+        blocks = state.blocks()
+        codec = self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
+        return tuple(
+            MergeTask(
+                partition=op.partition,
+                file_id=op.file_id,
+                instant=plan.instant,
+                base_path=op.base_path,
+                merged=tuple((log.path, log.size) for log in op.compacted),
+                left_overs=tuple(
+                    (left.log.path, left.log.size, op.path_of(left.linked_name) if left.linked_name else None)
+                    for left in op.remaining
+                ),
+                early=op.merged_before_ms,
+                link_mode=plan.link_mode,
+                carried_path=op.path_of(op.carried_name) if op.carried_name else None,
+                new_base_path=op.path_of(op.new_base_name),
+                marker_path=marker_path(plan.instant, op),
+                shape=shape,
+                blocks=blocks,
+                codec=codec,
+            )
+            for op in plan.operations
+        )
+
+    def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> None:
+        """Steps 6 to 8."""
+        storage = self.files.storage
+        self.freshness.after(TableState.load(self.files), plan)  # warms the facts before the lock is held
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            if self._pending(state.timeline, plan.instant) is None:
+                remove_markers(storage, plan)  # this process's own: another one was faster
+                return
+            self._check_pending(state, plan)
+            if state.config.slices_by_completion_time:
+                # On version 6 a write that began after step 2 has seen the plan and appends to the new slice.
+                check_pending_writes(state.timeline, plan.instant)
+            for op in plan.operations:
+                if not is_as_planned(state, plan, op):
+                    raise PlanMismatchError(
+                        f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
+                    )
+            fresh = self.freshness.after(state, plan)
+            changes = FileChanges(RowChange.NONE, added_files(plan, results))
+            metadata = self.metadata.prepare(state.config, plan.instant, changes)
+            lease.check()
+            outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
+            if outcome.completion_time is None:
+                raise PlanMismatchError(
+                    f"the plan at {plan.instant} is being rolled back; run rollback again to end it"
+                )
+            completed = Instant(
+                plan.instant,
+                Action.COMMIT,
+                State.COMPLETED,
+                outcome.completion_time if state.config.slices_by_completion_time else None,
+            )
+            metadata_of_commit = commit_metadata(plan, results, fresh, state.internal_schema)
+            data = self.files.codec.encode_commit(metadata_of_commit, state.config.version)
+            metadata.write(lease, outcome.completion_time)
+            lease.check()
+            storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
+            metadata.settle(lease)
+        remove_markers(storage, plan)
+
+    def _settle(self, instant: str, failure: StorageError) -> None:
+        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
+
+        A reply may have been lost, or the lock not have been given back after the commit.
+        """
+        found = self.files.timeline(self.files.config()).find(instant)
+        if found is None or not found.is_completed:
+            raise StorageError(
+                f"the compaction at {instant} is not committed: {failure}; run it again with --execute {instant}"
+            ) from failure
+
+    def _completed(self, instant: str) -> CompactionResult:
+        state = TableState.load(self.files)
+        found = state.find_write(instant)
+        if found is None or not found.is_completed:
+            raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
+        stats = state.commit(found).stats
+        bases = [stat for stat in stats if stat.log_version is None]
+        links = [stat for stat in stats if stat.log_version is not None]
+        metrics = {
+            "operations": len(bases),
+            "records_written": sum(stat.num_writes for stat in bases),
+            "records_deleted": sum(stat.num_deletes for stat in bases),
+            "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
+            "log_files_linked": len(links),
+            "carried_tombstones": sum(stat.num_deletes for stat in links),
+            "bytes_written": sum(stat.file_size_bytes for stat in bases),
+            "bytes_linked": sum(stat.file_size_bytes for stat in links),
+        }
+        fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
+        return CompactionResult(instant, fresh, metrics)
+
+
+def _pending_bound(plan: CompactionPlan, table_version: int) -> str:
+    """Pending writes requested before this time stand in the plan's way: on version 6 any."""
+    return plan.instant if table_version >= 8 else "9"

@@ -1,0 +1,98 @@
+"""What the completed compactions on the active timeline say of themselves: freshness over time, and what it took."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide_core.ports import Clock, Storage
+from eventide_core.service.state.table import TableState
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
+
+
+@dataclass(frozen=True, slots=True)
+class PastCompaction:
+    """A compaction that eventide made. Times in epoch milliseconds.
+
+    `cut_ms`, `watermark_ms` and `late_records` are what it published, None where it published no cut. `duration_ms` is
+    from the plan being begun to the commit, as the timeline's files were written; None where they don't tell.
+    `fallbacks` are slices compacted in full, by reason; `linked_bytes` the left-over files it made, by path, and
+    `carried_bytes` the log files with the `carried_tombstones`.
+    """
+
+    instant: str
+    completed_ms: int
+    duration_ms: int | None
+    link_mode: str
+    cut_ms: int | None
+    watermark_ms: int | None
+    late_records: int | None
+    slices: int
+    fallbacks: Mapping[str, int]
+    linked_bytes: Mapping[str, int]
+    carried_tombstones: int
+    carried_bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBytes:
+    """What partial compactions made that slices in use still have, and cleaning can't free: left-overs, tombstones."""
+
+    linked: int
+    carried: int
+
+
+def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tuple[PastCompaction, ...]:
+    """The compactions of eventide on the active timeline, by completion. Raises CorruptTimelineError."""
+    ours = state.publications
+    if not ours:
+        return ()
+    written_ms = {e.path.rpartition("/")[2]: e.modified_ms for e in storage.list(state.config.timeline_path)}
+    # As an instant says when it completed by the wall of whoever wrote it, unless the table has it in UTC.
+    ahead_ms = 0 if state.config.has_utc_instants else clock.local_offset_ms()
+    found = (
+        _past(instant, ours[instant.requested_time], state.commits[instant.requested_time], written_ms, ahead_ms)
+        for instant in state.timeline.writes
+        if instant.requested_time in ours
+    )
+    return tuple(sorted(found, key=lambda past: (past.completed_ms, past.instant)))
+
+
+def kept_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> KeptBytes:
+    """The bytes of left-over files, linked or copied, and of carried tombstones in the latest slices."""
+    linked = {path: size for past in history for path, size in past.linked_bytes.items()}
+    carried = {path: size for past in history for path, size in past.carried_bytes.items()}
+    logs = [log.path for found in state.view.latest_slices() for log in found.log_files]
+    return KeptBytes(sum(linked.get(path, 0) for path in logs), sum(carried.get(path, 0) for path in logs))
+
+
+def _past(
+    instant: Instant, said: Publication, commit: CommitMetadata, written_ms: Mapping[str, int], ahead_ms: int
+) -> PastCompaction:
+    links = said.links
+    return PastCompaction(
+        instant=instant.requested_time,
+        completed_ms=instant_epoch_ms(instant.completion_time or instant.requested_time) - ahead_ms,
+        duration_ms=_duration_ms(instant, written_ms),
+        link_mode=said.link_mode,
+        cut_ms=said.cut_ms,
+        watermark_ms=said.watermark_ms,
+        late_records=said.late_records,
+        slices=sum(stat.log_version is None for stat in commit.stats),
+        fallbacks=said.fallbacks,
+        linked_bytes={stat.path: stat.file_size_bytes for stat in commit.stats if stat.path in links},
+        carried_tombstones=sum(stat.num_deletes for stat in commit.stats if stat.log_version is not None),
+        carried_bytes={
+            stat.path: stat.file_size_bytes
+            for stat in commit.stats
+            if stat.log_version is not None and stat.path not in links
+        },
+    )
+
+
+def _duration_ms(instant: Instant, written_ms: Mapping[str, int]) -> int | None:
+    begun = written_ms.get(Instant(instant.requested_time, Action.COMPACTION, State.INFLIGHT).file_name)
+    ended = written_ms.get(instant.file_name)
+    if begun is None or ended is None or ended < begun:  # gone, or copied from elsewhere in another order
+        return None
+    return ended - begun

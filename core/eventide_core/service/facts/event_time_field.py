@@ -1,0 +1,45 @@
+"""Which field of a table holds the event time."""
+
+from eventide_core.config import EVENT_TIME_FIELD, Options
+from eventide_core.errors import ConfigError, RefusedError
+from eventide_core.service.state.table import TableState
+from eventide_core.table.schema import is_nullable
+
+
+def event_time_field_of(state: TableState, options: Options) -> str:
+    """The field that holds the event time: the published cut's, else the option's, else what the table says (one that
+    eventide created does, others do not), else the table's (first) ordering field.
+
+    Raises RefusedError for an option that names another field than the published cut is in, ConfigError where none is
+    known.
+    """
+    asked, published = options.text(EVENT_TIME_FIELD), state.cut_field
+    if published is not None and asked not in (None, published):
+        raise RefusedError(
+            f"option {EVENT_TIME_FIELD}={asked!r}: the published cut is in terms of {published!r}, and the two cannot be "
+            "compared; drop the option, or roll back or restore the table to before that compaction first"
+        )
+    name = published or asked or state.config.event_time_field or state.config.first_ordering_field
+    if name is None:
+        raise ConfigError(
+            f"the table has no ordering field, so it does not tell its event-time field: give {EVENT_TIME_FIELD}"
+        )
+    return name
+
+
+def write_event_time_field(state: TableState, schema: str, options: Options) -> str | None:
+    """The field whose event times a write notes down; None where none is known.
+
+    Raises ConfigError for an option that names no field of the schema.
+    """
+    asked = options.text(EVENT_TIME_FIELD)
+    if asked is not None:
+        is_nullable(schema, asked, EVENT_TIME_FIELD)
+    return asked or state.config.event_time_field or state.config.first_ordering_field
+
+
+def are_stats_proof(schema: str, field: str, options: Options) -> bool:
+    """Whether write stats tell the event times of every record: the field is the one the user says writers track, and
+    is never null. Raises ConfigError where the table has no such field.
+    """
+    return not is_nullable(schema, field, EVENT_TIME_FIELD) and options.text(EVENT_TIME_FIELD) == field

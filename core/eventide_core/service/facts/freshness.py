@@ -1,0 +1,128 @@
+"""How fresh the read-optimized table is now, and will be when a compaction commits."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eventide_core.action.freshness import NO_CUT, Freshness, freshness
+from eventide_core.action.slice_selection import LogFacts
+from eventide_core.config import Options
+from eventide_core.ports import Engine, LogContent
+from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.state.table import TableState
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+
+_NONE: Final[Mapping[str, int]] = {}
+_WORTH_TASKS: Final = 8  # fewer logs are read one after another
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessReader:
+    content: LogContent
+    facts: LogFactsReader
+    engine: Engine
+    options: Options
+
+    def now(self, state: TableState) -> Freshness:
+        """The freshness of the whole table."""
+        return self._of(state, state.cut_ms, _live_logs(state))
+
+    def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
+        """The freshness of each partition that has records. The logs are asked for together, as for the whole table."""
+        cut_ms = state.cut_ms
+        paths: dict[str, list[str]] = {found.partition: [] for found in state.view.latest_slices()}
+        for found in state.view.latest_slices():
+            paths[found.partition] += [log.path for log in found.log_files]
+        facts = self._facts(state, _live_logs(state))
+        late = self._late_records(state, cut_ms, facts)
+        return {
+            partition: freshness(
+                cut_ms,
+                [facts[path].waiting for path in paths[partition] if path in facts],
+                sum(late.get(path, 0) for path in paths[partition]),
+            )
+            for partition in sorted(paths)
+        }
+
+    def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
+        """The freshness that holds once the plan's compaction has committed over this state."""
+        cut_ms = state.cut_ms if plan.cut_ms is None else plan.cut_ms
+        if cut_ms is None:
+            return NO_CUT
+        retired = {log.path for op in plan.operations for log in op.compacted}
+        early = {path: before_ms for op in plan.operations for path, before_ms in op.merged_before_ms.items()}
+        return self._of(state, cut_ms, [log for log in _live_logs(state) if log.path not in retired], early)
+
+    def _of(
+        self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile], early: Mapping[str, int] = _NONE
+    ) -> Freshness:
+        """`early`: up to where a log's records are about to be merged, by path."""
+        facts = {
+            path: replace(fact, waiting=fact.waiting.since(early[path])) if path in early else fact
+            for path, fact in self._facts(state, logs).items()
+        }
+        late = self._late_records(state, cut_ms, facts)
+        return freshness(cut_ms, (fact.waiting for fact in facts.values()), sum(late.values()))
+
+    def _facts(self, state: TableState, logs: Iterable[LogFile]) -> dict[str, LogFacts]:
+        """The facts of those logs that count, by path."""
+        wanted = tuple(logs)
+        if not wanted:
+            return {}
+        shape = self._shape(state)
+        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
+        blocks = state.blocks()
+        told = self.facts.read(state, shape, wanted, are_stats_proof=proof)
+        # On version 6 the log of a write that was rolled back stays, beside the block that takes it back; and that alone
+        # tells it from a committed one, once both are archived.
+        taken_back = {instant for fact in told.values() for instant in fact.taken_back}
+        return {
+            path: fact
+            for path, fact in told.items()
+            if any(blocks.accepts(instant) for instant in fact.instants - taken_back)
+        }
+
+    def _late_records(self, state: TableState, cut_ms: int | None, facts: Mapping[str, LogFacts]) -> dict[str, int]:
+        """How many records before the cut each late log holds, by path; they are read to be counted."""
+        if cut_ms is None:
+            return {}
+        late = [fact for fact in facts.values() if _has_records_before(fact.waiting, cut_ms)]
+        if not late:
+            return {}
+        count = _CountWaiting(self.content, self._shape(state), cut_ms, state.blocks())
+        counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
+        return dict(zip((fact.log.path for fact in late), counts, strict=True))
+
+    def _shape(self, state: TableState) -> RecordShape:
+        return state.shape(event_time_field_of(state, self.options))
+
+
+@dataclass(frozen=True, slots=True)
+class _CountWaiting:
+    """Picklable: how many records before the cut a log holds that are in no base file yet."""
+
+    content: LogContent
+    shape: RecordShape
+    cut_ms: int
+    blocks: BlockFilter
+
+    def __call__(self, fact: LogFacts) -> int:
+        since_ms = fact.waiting.min_ms
+        found = self.content.count_before(fact.log, self.shape, self.cut_ms, self.blocks)
+        if since_ms is None or since_ms == fact.event_times.min_ms:
+            return found
+        # An exact cut has merged what lies before.
+        return found - self.content.count_before(fact.log, self.shape, since_ms, self.blocks)
+
+
+def _live_logs(state: TableState) -> list[LogFile]:
+    return [log for s in state.view.latest_slices() for log in s.log_files]
+
+
+def _has_records_before(waiting: EventTimeRange, cut_ms: int) -> bool:
+    return waiting.min_ms is not None and waiting.min_ms < cut_ms

@@ -1,0 +1,182 @@
+"""What is known of each log file's content: from the timeline where it tells, else by asking the content once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from eventide_core.action.slice_selection import LogFacts
+from eventide_core.errors import EventideError
+from eventide_core.ports import Engine, LogContent, LogSummary
+from eventide_core.service.facts.log_stats import told_by_stats
+from eventide_core.service.facts.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
+from eventide_core.service.state.table import TableState
+from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+
+T = TypeVar("T")
+
+_PORTIONS_MAX: Final = 1000  # tasks in which logs are asked: enough for many threads or executors, few to schedule
+
+
+@dataclass(slots=True)
+class LogFactsReader:
+    """Answers for the logs of one table; a log file never changes under its name, so each is asked at most once.
+
+    What the timeline tells of it (service/facts/log_stats.py) is not asked of the log. What of it is in a base already is
+    asked of the timeline each time: a commit may have merged it since.
+    """
+
+    content: LogContent
+    engine: Engine
+    _known: dict[tuple[str, int, str | None], LogFacts] = field(
+        default_factory=dict[tuple[str, int, str | None], LogFacts]
+    )
+    _checked: set[tuple[tuple[str, int], ...]] = field(default_factory=set[tuple[tuple[str, int], ...]])
+
+    def read(
+        self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
+    ) -> dict[str, LogFacts]:
+        """The facts of each log, by path. `are_stats_proof`: what a write stat of Hudi says holds for every record."""
+        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=False)[0]
+
+    def read_each(
+        self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
+    ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
+        """The same; and of the logs that cannot be read, what was raised for them, by path."""
+        return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=True)
+
+    def _read(
+        self,
+        state: TableState,
+        shape: RecordShape,
+        logs: Iterable[LogFile],
+        *,
+        are_stats_proof: bool,
+        tells_errors: bool,
+    ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
+        wanted = tuple(logs)
+        self._forget_gone(state)
+        unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
+        if unknown:
+            told = told_by_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
+            self._known.update({(path, told[path].log.size, shape.event_time_field): told[path] for path in told})
+            unknown = [log for log in unknown if log.path not in told]
+        problems: dict[str, EventideError] = {}
+        for log, summary in zip(unknown, self._summarize(unknown, shape, tells_errors), strict=True):
+            if isinstance(summary, EventideError):
+                problems[log.path] = summary
+                continue
+            self._known[log.path, log.size, shape.event_time_field] = LogFacts(
+                log,
+                summary.event_times,
+                summary.instants,
+                summary.delete_count,
+                summary.taken_back,
+                summary.has_torn_block,
+                summary.has_merged_block,
+                waiting=summary.event_times,
+            )
+        readable = (log for log in wanted if log.path not in problems)
+        known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
+        in_base = _in_base(state, known)
+        return {fact.log.path: _still_waiting(fact, in_base) for fact in known}, problems
+
+    def _forget_gone(self, state: TableState) -> None:
+        """Lets the facts of logs go that are no longer there: a service asks for as long as it lives."""
+        if len(self._known) > 2 * len(state.listing):
+            there = {file.path for file in state.listing}
+            self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
+
+    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
+        """Raises what a merge would raise for the blocks of these slices' logs; those of the question before are known.
+
+        All logs of a slice go together, for a rollback block in one takes back blocks of another.
+        """
+        named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
+        asked = dict(named)
+        unchecked = tuple(logs for names, logs in asked.items() if names not in self._checked)
+        self.engine.map(_CheckBlocks(self.content, blocks), _portions(unchecked))
+        self._checked = set(asked)
+
+    def _summarize(
+        self, logs: Sequence[LogFile], shape: RecordShape, tells_errors: bool
+    ) -> list[LogSummary | EventideError]:
+        portions = self.engine.map(_Summarize(self.content, shape, tells_errors), _portions(logs))
+        return [summary for portion in portions for summary in portion]
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckBlocks:
+    """A picklable call of LogContent.check_blocks."""
+
+    content: LogContent
+    blocks: BlockFilter
+
+    def __call__(self, slices: Sequence[tuple[LogFile, ...]]) -> None:
+        for logs in slices:
+            self.content.check_blocks(logs, self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summarize:
+    """A picklable call of LogContent.summarize. `tells_errors` instead of raising them."""
+
+    content: LogContent
+    shape: RecordShape
+    tells_errors: bool
+
+    def __call__(self, logs: Sequence[LogFile]) -> list[LogSummary | EventideError]:
+        return [self._summary(log) for log in logs]
+
+    def _summary(self, log: LogFile) -> LogSummary | EventideError:
+        try:
+            return self.content.summarize(log, self.shape)
+        except EventideError as error:
+            if not self.tells_errors:
+                raise
+            return error
+
+
+def _portions(items: Sequence[T]) -> list[Sequence[T]]:
+    """The items in their order, some in each portion: many small questions are not worth a task each."""
+    size = -(-len(items) // _PORTIONS_MAX)
+    return [items[start : start + size] for start in range(0, len(items), size)] if items else []
+
+
+def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | None]:
+    """The logs that are in their base in part or in whole, by path; see Publication.waiting.
+
+    The compaction that gave a log its name tells. The archive is asked for one that has left the active timeline only where
+    a left-over of it has something before the cut: no other was merged early. What a pending compaction has made, which on
+    version 6 is in the slice already, waits with the log that it is of.
+    """
+    pending = {fact.log.path: None for fact in facts if is_left_over_of_pending(state, fact.log.name)}
+    active = state.publications
+    told = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
+    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log)]
+    cut_ms = state.cut_ms if doubtful else None
+    if cut_ms is not None:
+        archived = {fact.log.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
+        for time in sorted(archived):
+            commit = state.archive.commit(time)
+            said = None if commit is None else Publication.of(time, commit)
+            told += [] if said is None else [said]
+    return {path: since for said in told for path, since in said.waiting.items()} | pending
+
+
+def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
+    """Whether an archived compaction of eventide gave the log its name, as far as names tell."""
+    time = log.name.instant
+    if time not in state.compactions or not state.timeline.is_archived(time):
+        return False
+    return state.config.slices_by_completion_time or log.name.version == LEFT_OVER_VERSION
+
+
+def _still_waiting(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:
+    if fact.log.path not in in_base:
+        return fact
+    since = in_base[fact.log.path]
+    return replace(fact, waiting=EventTimeRange(None, None) if since is None else fact.event_times.since(since))

@@ -1,0 +1,80 @@
+"""Which files of a table something needs that is no file slice, and which nothing needs any more."""
+
+from collections.abc import Mapping
+
+from eventide_core.service.state.outcome import is_rolled_back
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+LEFT_OVER_VERSION = 0  # of the logs that a compaction of eventide makes on version 6, where Hudi begins at 1
+
+
+def savepoints_of(files: TableFiles, state: TableState) -> Mapping[str, SavepointMetadata]:
+    """What each savepoint keeps, by the requested time of its commit. Raises CorruptTimelineError."""
+    return {
+        instant.requested_time: files.savepoint(state.config, instant)
+        for instant in state.timeline.completed
+        if instant.action is Action.SAVEPOINT
+    }
+
+
+def needed_paths(files: TableFiles, state: TableState) -> frozenset[str]:
+    """The files that savepoints keep and that pending compactions merge."""
+    needed = {path for savepoint in savepoints_of(files, state).values() for path in savepoint.paths}
+    for pending in state.timeline.pending_plans:
+        if pending.action is Action.COMPACTION:
+            needed.update(merged_paths(files, state, pending))
+    return frozenset(needed)
+
+
+def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> tuple[str, ...]:
+    """The files that a compaction's plan says it found. Raises InstantNotFoundError where there is no plan."""
+    plan = files.plan(state.config, compaction.requested_time)
+    if not isinstance(plan, CompactionPlan):
+        return plan.paths
+    logs = [log.path for op in plan.operations for log in (*op.compacted, *(left.log for left in op.remaining))]
+    return (*logs, *(op.base_path for op in plan.operations if op.base_path is not None))
+
+
+def links_of(state: TableState) -> Mapping[str, str]:
+    """The links among the data files, and where each leads, one hop."""
+    return {file.path: file.link_target for file in state.listing if file.link_target is not None}
+
+
+def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
+    """Whether a pending compaction made the log: on version 6 it is in the slice already, and goes if that is undone."""
+    found = state.timeline.find(log.instant)
+    is_left_over = not state.config.slices_by_completion_time and log.version == LEFT_OVER_VERSION
+    return is_left_over and found is not None and not found.is_completed
+
+
+def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
+    """The left-overs of compactions that were rolled back, which Hudi's own rollback leaves behind.
+
+    Of an instant before the active timeline only eventide's own note tells: it may have been archived and forgotten.
+    """
+    start = state.timeline.start
+    gone = {
+        instant
+        for instant in state.compactions
+        if state.timeline.find(instant) is None
+        and ((start is not None and instant > start) or is_rolled_back(files.storage, instant))
+        and not _is_planned(files, state, instant)
+    }
+    found: list[str] = []
+    for file in state.listing:
+        log = file.parsed
+        if not isinstance(log, LogFileName) or log.instant not in gone:
+            continue
+        if state.config.slices_by_completion_time or log.version == LEFT_OVER_VERSION:
+            found.append(file.path)
+    return tuple(found)
+
+
+def _is_planned(files: TableFiles, state: TableState, instant: str) -> bool:
+    """Whether the compaction is on the timeline after all: a listing that is behind must not make its files nobody's."""
+    return files.storage.stat(f"{state.config.timeline_path}/{instant}.compaction.requested") is not None

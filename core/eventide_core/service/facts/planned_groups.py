@@ -1,0 +1,29 @@
+"""Which file groups the pending plans take."""
+
+from collections.abc import Mapping, Sequence
+
+from eventide_core.errors import BusyError
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_system_view import FileGroup
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+
+def planned_groups(files: TableFiles, config: TableConfig, timeline: Timeline) -> Mapping[FileGroup, str]:
+    """The file groups of the pending compactions, and by which instant each is taken. Raises what `groups_of_plan` does."""
+    return {
+        group: pending.requested_time
+        for pending in timeline.pending_plans
+        for group in groups_of_plan(files, config, pending)
+    }
+
+
+def groups_of_plan(files: TableFiles, config: TableConfig, pending: Instant) -> Sequence[FileGroup]:
+    """Raises BusyError for a pending plan that does not say which file groups it takes."""
+    if pending.action is not Action.COMPACTION:
+        raise BusyError(
+            f"a {pending.action} is pending at {pending.requested_time}, and may take any file group; try again when it "
+            "has ended"
+        )
+    return files.plan(config, pending.requested_time).file_groups

@@ -1,0 +1,86 @@
+"""What the planner asks of a table besides what its logs hold."""
+
+from collections.abc import Iterable, Sequence
+
+from eventide_core import config as keys
+from eventide_core.action.link_choice import LinkChoiceFacts
+from eventide_core.config import LinkChoice, Options
+from eventide_core.ports import Capability, Clock, Storage
+from eventide_core.service.state.table import TableState
+from eventide_core.table.bucket import bucket_of_file_id
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.instant import instant_time, next_instant_time
+from eventide_core.table.plans import LinkMode
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+
+def link_choice_facts(
+    state: TableState, storage: Storage, options: Options, choice: LinkChoice, now: str
+) -> LinkChoiceFacts:
+    """What the choice of a link mode looks at; `now` is an unused instant."""
+    retained = options.first_integer(keys.COMMITS_RETAINED_KEYS, keys.COMMITS_RETAINED_DEFAULT)
+    writes = state.timeline.writes
+    earliest = writes[-retained].requested_time if 0 < retained < len(writes) else None
+    used = {time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time}
+    used.update(state.compactions)
+    is_exclusive = options.flag(keys.EXCLUSIVE)
+    # Trying a storage out makes a link and removes it: not where the answer cannot count.
+    may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
+    capabilities = storage.capabilities if may_link else Capability.NONE
+    return LinkChoiceFacts(
+        choice=choice,
+        is_exclusive=is_exclusive,
+        has_symlinks=Capability.SYMLINK in capabilities,
+        has_server_copies=Capability.SERVER_COPY in capabilities,
+        timeline=state.timeline,
+        slices_by_completion_time=state.config.slices_by_completion_time,
+        now=now,
+        earliest_retained=earliest,
+        used_times=frozenset(used),
+        schema_since=schema_since(state),
+    )
+
+
+def schema_since(state: TableState) -> str:
+    """The earliest instant on the timeline from which on every write that says a schema says the latest."""
+    latest, since = state.schema, ""
+    for instant in reversed(state.timeline.writes):
+        if state.commit(instant).schema not in (None, latest):
+            return since
+        since = instant.requested_time
+    return ""
+
+
+def is_base_file_index(slices: Sequence[FileSlice], options: Options) -> bool:
+    """Whether writers find a key in base files only. Not told by the table itself: an option, else the file ids."""
+    index = options.text(keys.INDEX_TYPE)
+    if index is not None:
+        return index.upper() != "BUCKET"
+    return not all(bucket_of_file_id(s.file_id) is not None for s in slices)
+
+
+def backdated_compactions(state: TableState) -> frozenset[str]:
+    """The requested times of the active compactions whose instant lies below their left-overs."""
+    return frozenset(time for time, said in state.publications.items() if said.link_mode is LinkMode.PREFIX)
+
+
+def unused_instant(state: TableState, clock: Clock) -> str:
+    """An instant above every time of the timeline, and not before now, in the time zone that the table's instants are in.
+
+    Above those of event-time compactions that were rolled back, too: they are never used again.
+    """
+    return instant_beyond(state.timeline, state.compactions, state.config, clock)
+
+
+def instant_beyond(timeline: Timeline, compactions: Iterable[str], config: TableConfig, clock: Clock) -> str:
+    """The same by the timeline and `compactions`, the instants that event-time compactions have ever used."""
+    times = (time for i in timeline.instants for time in (i.requested_time, i.completion_time) if time)
+    last = max((*times, *compactions), default="")
+    now = local_instant_time(config, clock.now_ms(), clock)
+    return now if now > last else next_instant_time(last)
+
+
+def local_instant_time(config: TableConfig, epoch_ms: int, clock: Clock) -> str:
+    """A moment as an instant time, in the time zone that the table's instants are in."""
+    return instant_time(epoch_ms if config.has_utc_instants else epoch_ms + clock.local_offset_ms())

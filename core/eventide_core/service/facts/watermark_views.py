@@ -1,0 +1,123 @@
+"""The read-optimized table as a compaction left it: which ones there were, and which can still be read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+from eventide_core.action.watermark_view import PublishedView, views_that_answer
+from eventide_core.errors import CleanedHistoryError, WatermarkNotFoundError
+from eventide_core.service.facts.history import check_history_when
+from eventide_core.service.state.table import TableState
+from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.instant import Instant
+
+_NAMED = 10  # how many watermarks an error names
+
+
+def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
+    """The view that answers T.
+
+    Raises WatermarkNotFoundError where none was published, CleanedHistoryError where its files are gone.
+    """
+    active = published_views(state)
+    answering = views_that_answer(active, threshold_ms)
+    if all(view.cut_ms >= threshold_ms for view in active):  # only then may an archived one hold less that is newer
+        answering = views_that_answer((*active, *_archived_views(state, threshold_ms)), threshold_ms)
+    for view in answering:
+        if _is_readable(state, view):
+            return view
+    known = [view for view in active if _is_readable(state, view)]
+    told = ", ".join(f"{view.watermark_ms} (at {view.compaction.requested_time})" for view in known[-_NAMED:]) or "none"
+    if not answering:
+        raise WatermarkNotFoundError(
+            f"no compaction has published a watermark of {threshold_ms} or later; watermarks that can be read: {told}"
+        )
+    gone = answering[-1]
+    raise CleanedHistoryError(
+        f"the view as of watermark {threshold_ms} was that of the compaction at {gone.compaction.requested_time} (cut "
+        f"{gone.cut_ms}), and files of it have been cleaned; watermarks that can be read: {told}; a tag keeps a view"
+    )
+
+
+def readable_views(state: TableState) -> tuple[PublishedView, ...]:
+    """The views of the active timeline's compactions whose files are all there, by completion."""
+    return tuple(view for view in published_views(state) if _is_readable(state, view))
+
+
+def published_views(state: TableState) -> tuple[PublishedView, ...]:
+    """The views of the active timeline's compactions, by completion."""
+    said = state.publications
+    return _views((i, said[i.requested_time]) for i in state.timeline.writes if i.requested_time in said)
+
+
+def base_files_of(state: TableState, view: PublishedView) -> tuple[FileSlice, ...]:
+    """The base files that a read-optimized query saw when the compaction had completed, one a file group."""
+    is_shown = _had_completed(state, view.compaction)
+    bases = (file for file in state.listing if (name := BaseFileName.parse(file.name)) and is_shown(name.instant))
+    return state.view_of(bases, is_shown).latest_base_files()
+
+
+def last_write_of(state: TableState, view: PublishedView) -> str:
+    """The last requested of the writes that had completed when the compaction had: a savepoint of it keeps the view.
+
+    The compaction itself, unless its base files are back-dated, or a write went on beside it.
+    """
+    is_shown = _had_completed(state, view.compaction)
+    return max((i.requested_time for i in state.timeline.writes if is_shown(i.requested_time)), default="")
+
+
+def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView, ...]:
+    """The views of archived compactions with that cut or a later one; of earlier ones no more than has to be read."""
+
+    def said() -> Iterator[tuple[Instant, Publication]]:
+        for time in sorted(filter(state.timeline.is_archived, state.compactions), reverse=True):
+            found = state.archive.find(time)
+            published = None if found is None else Publication.of(time, state.commit(found))
+            if found is None or published is None or published.cut_ms is None:
+                continue
+            yield found, published
+            if published.cut_ms < threshold_ms:
+                return
+
+    return _views(said())
+
+
+def _views(said: Iterable[tuple[Instant, Publication]]) -> tuple[PublishedView, ...]:
+    found: list[PublishedView] = []
+    for instant, published in said:
+        cut_ms, watermark_ms = published.cut_ms, published.watermark_ms
+        if cut_ms is not None and watermark_ms is not None:
+            found.append(PublishedView(instant, cut_ms, watermark_ms))
+    return tuple(sorted(found, key=lambda view: view.completed))
+
+
+def _is_readable(state: TableState, view: PublishedView) -> bool:
+    if state.timeline.has_savepoint(last_write_of(state, view)):
+        return True
+    try:
+        check_history_when(state, _had_completed(state, view.compaction), view.compaction.requested_time)
+    except CleanedHistoryError:
+        return False
+    return True
+
+
+def _had_completed(state: TableState, compaction: Instant) -> Callable[[str], bool]:
+    """Whether the write of a requested time had completed when the compaction did.
+
+    Version 6 records requested times alone; there no write requested before a compaction is pending when it is planned.
+    """
+    until = compaction.completion_time
+    if until is None:
+        return lambda time: time <= compaction.requested_time
+
+    @cache
+    def had_completed(time: str) -> bool:
+        completion = state.timeline.completion_time(time)
+        if completion is None and state.timeline.is_archived(time):
+            archived = state.archive.find(time)
+            # What is older than the archive itself ended long before.
+            completion = "" if archived is None else archived.completion_time or time
+        return completion is not None and completion <= until
+
+    return had_completed

@@ -1,0 +1,127 @@
+"""Archive a table's old instants, so that the active timeline stays short.
+
+Order of writes, all inside the table lock, and what a crash after each leaves:
+
+1. The archived timeline gets the instants, whole: nobody finds one of them in neither place.
+2. Oldest first: an instant's requested and inflight files, then its completed file. A crash leaves instants in both places,
+   of which the active one counts; the next archival finds that they are archived, and removes them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide_core import config as keys
+from eventide_core.action.archive_planner import ArchiveFacts, ArchiveTerms, instants_to_archive
+from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+from eventide_core.ports import ArchivedAction, ArchivedFile, FileInfo, TableLock
+from eventide_core.service.facts.needed_files import stray_left_overs
+from eventide_core.service.maintenance.clean import Cleaner
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.timeline import Timeline
+
+MIN_COMMITS_DEFAULT = 20  # Hudi's defaults of these options
+MAX_COMMITS_DEFAULT = 30
+MAX_DELTA_COMMITS_DEFAULT = 5
+_METADATA_TIMELINE = ".hoodie/metadata/.hoodie"
+_STEPS = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+
+
+@dataclass(frozen=True, slots=True)
+class Archiver:
+    files: TableFiles
+    cleaner: Cleaner
+    lock: TableLock
+    options: Options
+
+    def archive(self) -> tuple[str, ...]:
+        """Archives what may go; the requested times of those instants, oldest first.
+
+        Raises ConfigError for options that contradict each other, BusyError while a rollback or restore is under way.
+        """
+        terms = self._terms()
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            check_undoing(state.timeline)
+            chosen = instants_to_archive(self._facts(state), terms)
+            if not chosen:
+                return ()
+            found = self._found(state)
+            lease.check()
+            state.archive.append([self._action(i, found) for i in chosen])
+            for instant in chosen:
+                for step in _STEPS:
+                    for _, path in found.get((instant.requested_time, step, _family(instant)), ()):
+                        lease.check()
+                        self.files.storage.delete(path.path)
+        return tuple(instant.requested_time for instant in chosen)
+
+    def _terms(self) -> ArchiveTerms:
+        least = self.options.integer(keys.ARCHIVE_MIN_COMMITS, MIN_COMMITS_DEFAULT)
+        most = self.options.integer(keys.ARCHIVE_MAX_COMMITS, MAX_COMMITS_DEFAULT)
+        if not 0 < least < most:
+            raise ConfigError(
+                f"options {keys.ARCHIVE_MIN_COMMITS}={least} and {keys.ARCHIVE_MAX_COMMITS}={most}: the first must be 1 or "
+                "more, and less than the second"
+            )
+        return ArchiveTerms(
+            min_commits=least,
+            max_commits=most,
+            is_beyond_savepoint=self.options.flag(keys.ARCHIVE_BEYOND_SAVEPOINT),
+            max_delta_commits=max(1, self.options.integer(keys.MAX_DELTA_COMMITS, MAX_DELTA_COMMITS_DEFAULT)),
+        )
+
+    def _facts(self, state: TableState) -> ArchiveFacts:
+        bounds = {*self._retained_by_cleaning(state), *self._metadata_table_bound(state)}
+        bounds |= {time for group, time in state.replaced_at.items() if group in state.view.slices}
+        strays = (LogFileName.parse(path.rpartition("/")[2]) for path in stray_left_overs(self.files, state))
+        bounds |= {name.instant for name in strays if name is not None}
+        compactions = [time for time, metadata in state.commits.items() if metadata.is_compacted]
+        return ArchiveFacts(state.timeline, bounds, compactions)
+
+    def _retained_by_cleaning(self, state: TableState) -> list[str]:
+        """The earliest write that the last clean retained, and the one that the next would."""
+        found: list[str] = []
+        cleans = [i for i in state.timeline.completed if i.action is Action.CLEAN]
+        if cleans:
+            earliest = self.files.clean(state.config, cleans[-1]).earliest_to_retain
+            found += [earliest] if earliest else []
+        found += self.cleaner.earliest_retained(state)
+        return found
+
+    def _metadata_table_bound(self, state: TableState) -> list[str]:
+        """Readers of Hudi's metadata table need the instants since its last compaction to tell which of its logs count."""
+        if not state.config.metadata_partitions:
+            return []
+        folder = f"{_METADATA_TIMELINE}/timeline" if state.config.slices_by_completion_time else _METADATA_TIMELINE
+        names = (entry.path.rpartition("/")[2] for entry in self.files.storage.list(folder))
+        compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
+        return [compactions[-1].requested_time if compactions else ""]
+
+    def _found(self, state: TableState) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
+        """The timeline's files by requested time and state; a savepoint's apart from its commit's."""
+        found: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
+        for entry in self.files.storage.list(state.config.timeline_path):
+            instant = Instant.parse(entry.path.rpartition("/")[2])
+            if instant is not None:
+                key = (instant.requested_time, instant.state, _family(instant))
+                found.setdefault(key, []).append((instant, entry))
+        return found
+
+    def _action(
+        self, completed: Instant, found: Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]
+    ) -> ArchivedAction:
+        states = tuple(
+            ArchivedFile(instant, self.files.storage.read(entry.path), entry.modified_ms)
+            for step in _STEPS
+            for instant, entry in found.get((completed.requested_time, step, _family(completed)), ())
+        )
+        return ArchivedAction(completed, states)
+
+
+def _family(instant: Instant) -> bool:
+    return instant.action is Action.SAVEPOINT

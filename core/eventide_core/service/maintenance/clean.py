@@ -1,0 +1,243 @@
+"""Clean a table: remove what no retained slice, pending plan, savepoint or link needs.
+
+Order of writes, and what a crash after each leaves:
+
+1. Inside the table lock: writes that failed are rolled back, a clean that was begun is ended, whoever began it.
+2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and nobody heeds
+   them. `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the timeline.
+3. `<c>.clean.inflight`, and the files go. Names are never used twice, so this needs no lock; a second run finds less to do.
+4. Inside the lock: what changed is written to Hudi's metadata table, then the completed file. From version 8 on its
+   completion time is `c` plus one millisecond, so that a second run takes the same name.
+
+A clean that another engine has planned may name what only a link of eventide's needs: such files stay when it is ended.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from eventide_core import config as keys
+from eventide_core.action.clean_planner import (
+    CleanDecision,
+    CleanFacts,
+    CleanTerms,
+    decide_clean,
+    earliest_to_retain,
+    linked_targets,
+)
+from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.config import Options
+from eventide_core.errors import BusyError, ConfigError
+from eventide_core.ports import Clock, FileChanges, Lease, RowChange, TableLock
+from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, stray_left_overs
+from eventide_core.service.facts.planning import local_instant_time, unused_instant
+from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.markers_and_heartbeats import instants_with_leavings, remove_leavings
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.file_name import LogFileName, path_in
+from eventide_core.table.instant import Action, Instant, State, next_instant_time
+
+FILE_VERSIONS_RETAINED_DEFAULT = 3  # Hudi's defaults of these options
+HOURS_RETAINED_DEFAULT = 24
+_HOUR_MS = 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult:
+    """`instant` is None where there was nothing to remove. Paths relative to the table's root, sorted.
+
+    `kept_targets` are files that would have gone, but that a link leads to.
+    """
+
+    instant: str | None
+    deleted: tuple[str, ...]
+    kept_targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    files: TableFiles
+    metadata: MetadataTableUpkeep
+    rollback: Rollback
+    lock: TableLock
+    clock: Clock
+    options: Options
+
+    def plan(self, retain_commits: int | None = None) -> CleanResult:
+        """A dry run: what `clean` would remove now. Writes nothing. `retain_commits` goes before policy and options."""
+        decision = self._decide(TableState.load(self.files), self._terms(retain_commits))
+        return CleanResult(None, decision.deleted, decision.kept_targets)
+
+    def clean(self, retain_commits: int | None = None) -> CleanResult:
+        """Cleans; what was removed, by a clean that had been begun too.
+
+        Raises BusyError while a restore is under way, and what the metadata table's upkeep refuses.
+        """
+        terms = self._terms(retain_commits)
+        deleted: list[str] = []
+        with self.lock.acquire() as lease:
+            self.rollback.undo_failed_writes(lease)
+            begun = self._begun()
+        for pending in begun:
+            deleted += self._end(pending)
+        with self.lock.acquire() as lease:
+            # Listed first: of what begins after this nothing is removed.
+            left = instants_with_leavings(self.files.storage)
+            state = TableState.load(self.files)
+            check_undoing(state.timeline)
+            self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
+            decision = self._decide(state, terms)
+            plan = self._begin(state, decision, terms, lease) if decision.deleted else None
+        if plan is not None:
+            deleted += self._end(Instant(plan.instant, Action.CLEAN, State.REQUESTED))
+        return CleanResult(None if plan is None else plan.instant, tuple(sorted(deleted)), decision.kept_targets)
+
+    def earliest_retained(self, state: TableState) -> list[str]:
+        """The requested time of the earliest write whose slices a clean now would keep; nothing where it goes by versions.
+
+        Where there are too few writes to give one up, that is the first.
+        """
+        terms = self._terms(None)
+        if terms.policy is CleaningPolicy.FILE_VERSIONS:
+            return []
+        earliest = earliest_to_retain(state.timeline, terms)
+        writes = state.timeline.writes
+        if earliest is None and terms.policy is CleaningPolicy.HOURS:
+            earliest = writes[-1] if writes else None
+        return [found.requested_time for found in (earliest or next(iter(writes), None),) if found is not None]
+
+    def _begun(self) -> tuple[Instant, ...]:
+        timeline = self.files.timeline(self.files.config())
+        return tuple(i for i in timeline.pending if i.action is Action.CLEAN)
+
+    def _remove_orphans(self, ended: Collection[str]) -> None:
+        """Marks of actions that have ended, or died before they began, and with them whoever would have removed these."""
+        liveness = Liveness(self.files.storage, self.clock, self.options)
+        for instant in ended:
+            if not liveness.is_known_alive(instant):
+                remove_leavings(self.files.storage, instant)
+
+    def _decide(self, state: TableState, terms: CleanTerms) -> CleanDecision:
+        facts = CleanFacts(
+            timeline=state.timeline,
+            slices=state.view.slices,
+            replaced_at=state.replaced_at,
+            needed=needed_paths(self.files, state),
+            links=links_of(state),
+            strays=stray_left_overs(self.files, state),
+        )
+        return decide_clean(facts, terms)
+
+    def _terms(self, retain_commits: int | None) -> CleanTerms:
+        policy = CleaningPolicy.COMMITS
+        named = self.options.first(keys.CLEANING_POLICIES)
+        if retain_commits is None and named is not None:
+            name = (self.options.text(named) or "").upper()
+            if name not in list(CleaningPolicy):
+                raise ConfigError(f"option {named}={name!r} is not one of {', '.join(CleaningPolicy)}")
+            policy = CleaningPolicy(name)
+        commits = retain_commits
+        if commits is None:
+            commits = self._count(keys.COMMITS_RETAINED_KEYS, keys.COMMITS_RETAINED_DEFAULT)
+        hours = self._count(keys.HOURS_RETAINED_KEYS, HOURS_RETAINED_DEFAULT)
+        return CleanTerms(
+            policy=policy,
+            commits=commits,
+            file_versions=self._count(keys.FILE_VERSIONS_RETAINED_KEYS, FILE_VERSIONS_RETAINED_DEFAULT),
+            retained_since=local_instant_time(self.files.config(), self.clock.now_ms() - hours * _HOUR_MS, self.clock),
+        )
+
+    def _count(self, names: tuple[str, ...], default: int) -> int:
+        """The first of these options that is given. At least one: a table that retains nothing has no data."""
+        named = self.options.first(names)
+        count = default if named is None else self.options.integer(named, default)
+        if count < 1:
+            raise ConfigError(f"option {named}={count} retains nothing; give 1 or more")
+        return count
+
+    def _begin(self, state: TableState, decision: CleanDecision, terms: CleanTerms, lease: Lease) -> CleanPlan:
+        """Step 2."""
+        self.metadata.check(state.config, RowChange.NONE)
+        partitions = {file.path: file.partition for file in state.listing}
+        deleted: dict[str, list[str]] = {}
+        for path in decision.deleted:
+            deleted.setdefault(partitions[path], []).append(path.rpartition("/")[2])
+        writes = state.timeline.writes
+        plan = CleanPlan(
+            instant=unused_instant(state, self.clock),
+            policy=terms.policy,
+            earliest_to_retain=decision.earliest_to_retain,
+            last_completed=writes[-1].requested_time if writes else "",
+            deleted={partition: tuple(names) for partition, names in deleted.items()},
+            savepoints=tuple(sorted(savepoints_of(self.files, state))),
+        )
+        requested = Instant(plan.instant, Action.CLEAN, State.REQUESTED)
+        data = self.files.codec.encode_clean_plan(plan, self.files.storage.root)
+        lease.check()
+        if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
+            raise BusyError(f"another action took the instant {plan.instant}; try again")
+        return plan
+
+    def _end(self, pending: Instant) -> list[str]:
+        """Steps 3 and 4; the paths that were removed."""
+        storage = self.files.storage
+        with self.lock.acquire():
+            state = TableState.load(self.files)
+            plan = self._spared(state, self.files.clean_plan(state.config, pending.requested_time))
+        timeline = state.config.timeline_path
+        data = self.files.codec.encode_clean_plan(plan, storage.root)
+        inflight = Instant(plan.instant, Action.CLEAN, State.INFLIGHT)
+        # Version 6 repeats the plan in it.
+        storage.put_if_absent(
+            f"{timeline}/{inflight.file_name}", b"" if state.config.slices_by_completion_time else data
+        )
+        links = links_of(state)
+        order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
+        deleted = [path for path in order if storage.delete(path)]
+        with self.lock.acquire() as lease:
+            found = self.files.timeline(state.config).find(plan.instant)
+            if found is not None and not found.is_completed:
+                self._complete(state, plan, lease)
+        return deleted
+
+    def _spared(self, state: TableState, plan: CleanPlan) -> CleanPlan:
+        """The plan without what is needed now."""
+        doomed = set(plan.deleted_paths)
+        spared = (doomed & needed_paths(self.files, state)) | linked_targets(doomed, links_of(state))
+        left = {
+            partition: tuple(name for name in names if path_in(partition, name) not in spared)
+            for partition, names in plan.deleted.items()
+        }
+        return replace(plan, deleted={partition: names for partition, names in left.items() if names})
+
+    def _complete(self, state: TableState, plan: CleanPlan, lease: Lease) -> None:
+        completion = next_instant_time(plan.instant)
+        update = self.metadata.prepare(state.config, plan.instant, FileChanges(RowChange.NONE, (), plan.deleted))
+        update.write(lease, completion)
+        metadata = CleanMetadata(
+            plan.instant,
+            plan.policy,
+            "" if plan.earliest_to_retain is None else plan.earliest_to_retain.requested_time,
+            plan.last_completed,
+            plan.deleted,
+            plan.savepoints,
+        )
+        recorded = completion if state.config.slices_by_completion_time else None
+        completed = Instant(plan.instant, Action.CLEAN, State.COMPLETED, recorded)
+        lease.check()
+        self.files.storage.put_if_absent(
+            f"{state.config.timeline_path}/{completed.file_name}", self.files.codec.encode_clean(metadata)
+        )
+        update.settle(lease)
+
+
+def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:
+    """Base files first, then logs from the first on: of a slice that is half removed it shows that it is no longer whole.
+
+    Links, which are the first of their slice, go before all others: what one leads to lies in an older slice.
+    """
+    log = LogFileName.parse(path.rpartition("/")[2])
+    return log is not None, not is_link, ("", 0, "", "") if log is None else log.reader_order

@@ -1,0 +1,162 @@
+"""Tell a catalog what the table is: its tables, partitions and schema, and how fresh the read-optimized view is.
+
+The order of writes, for each of the catalog's tables:
+
+1. The database, where there is none and it may be made; the table, where there is none.
+2. Partitions: added, moved, dropped, by what the file slices say.
+3. Once, last, whatever the table itself has to say anew, with the commit that the catalog now follows.
+
+A crash between any two leaves a table that follows no commit, or an earlier one: the next sync ends it. Nothing is written
+where nothing has changed. The table itself is only read: a sync that fails has no bearing on what was committed.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from eventide_core.action.catalog_changes import (
+    PartitionChanges,
+    new_table,
+    partition_changes,
+    require_ours,
+    table_change,
+)
+from eventide_core.action.catalog_tables import SyncFacts, published, wanted_tables
+from eventide_core.action.freshness import NO_CUT
+from eventide_core.action.sync_options import SyncOptions
+from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
+from eventide_core.errors import DatabaseNotFoundError
+from eventide_core.ports import Catalog
+from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.catalog_columns import TableColumns
+from eventide_core.table.catalog_table import CatalogPartition, CatalogTable, as_hadoop_says
+from eventide_core.table.partition_values import partition_values
+
+_NO_CHANGES = PartitionChanges((), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedTable:
+    """What was done to one of the catalog's tables; partitions as counts."""
+
+    name: str
+    is_created: bool
+    is_altered: bool
+    partitions_added: int
+    partitions_moved: int
+    partitions_dropped: int
+
+    @property
+    def is_changed(self) -> bool:
+        partitions = self.partitions_added + self.partitions_moved + self.partitions_dropped
+        return self.is_created or self.is_altered or partitions > 0
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """`properties` are those that change from commit to commit, the freshness among them, as they are published now."""
+
+    database: str
+    tables: tuple[SyncedTable, ...]
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSync:
+    """`open_catalog` connects to the catalog that the options name."""
+
+    files: TableFiles
+    freshness: FreshnessReader
+    open_catalog: Callable[[], Catalog]
+    options: Options
+
+    def sync(self) -> SyncResult:
+        """Brings the catalog up to the table as it is now.
+
+        Raises CatalogError where the catalog fails, DatabaseNotFoundError, RefusedError where another table has the name,
+        before anything is written, ConfigError, and UnsupportedTableError for a column that no catalog can have.
+        """
+        state = TableState.load(self.files)
+        options = SyncOptions.of(self.options, state.config)
+        facts = self._facts(state, options)
+        partitions = _partitions(state, facts.location, options)
+        tables = wanted_tables(facts, options)
+        with closing(self.open_catalog()) as catalog:
+            _require_database(catalog, options)
+            found = [catalog.table(table.database, table.name) for table in tables]
+            for table, there in zip(tables, found, strict=True):
+                if there is not None:
+                    require_ours(table, there)
+            done = tuple(
+                _bring(catalog, table, there, partitions, is_conditional=options.is_conditional)
+                for table, there in zip(tables, found, strict=True)
+            )
+        return SyncResult(options.database, done, published(facts))
+
+    def _facts(self, state: TableState, options: SyncOptions) -> SyncFacts:
+        completions = [i.completion_time for i in state.timeline.writes if i.completion_time is not None]
+        return SyncFacts(
+            location=as_hadoop_says(options.base_path or self.files.storage.root),
+            columns=TableColumns.of(
+                state.schema,
+                has_meta_fields=not (options.omits_meta_fields or state.config.virtual_key_fields),
+                supports_timestamp=options.supports_timestamp,
+            ),
+            last_commit=max((i.requested_time for i in state.timeline.writes), default=None),
+            last_completion=max(completions, default=None),
+            freshness=NO_CUT if state.cut_ms is None else self.freshness.now(state),
+        )
+
+
+def _partitions(state: TableState, location: str, options: SyncOptions) -> tuple[CatalogPartition, ...]:
+    """The partitions that have a live file slice."""
+    if not options.partition_fields:
+        return ()
+    paths = sorted({found.partition for found in state.view.latest_slices()})
+    return tuple(
+        CatalogPartition(
+            partition_values(path, options.extractor, options.partition_fields, decodes=options.decodes_partitions),
+            f"{location}/{path}",
+        )
+        for path in paths
+    )
+
+
+def _require_database(catalog: Catalog, options: SyncOptions) -> None:
+    if catalog.has_database(options.database):
+        return
+    if not options.creates_database:
+        raise DatabaseNotFoundError(
+            f"the catalog has no database {options.database}: make it there, or let {SYNC_AUTO_CREATE_DATABASE} be true"
+        )
+    catalog.create_database(options.database)
+
+
+def _bring(
+    catalog: Catalog,
+    wanted: CatalogTable,
+    found: CatalogTable | None,
+    partitions: tuple[CatalogPartition, ...],
+    *,
+    is_conditional: bool,
+) -> SyncedTable:
+    is_new = found is None
+    if found is None:
+        found = new_table(wanted)
+        catalog.create_table(found)
+    change = table_change(wanted, found)
+    changes = _NO_CHANGES
+    if wanted.partition_columns and not change.follows:
+        changes = partition_changes(partitions, () if is_new else catalog.partitions(wanted))
+    if changes.added:
+        catalog.add_partitions(change.table, changes.added)
+    if changes.moved:
+        catalog.move_partitions(change.table, changes.moved)
+    if changes.dropped:
+        catalog.drop_partitions(change.table, changes.dropped)
+    is_altered = change.is_due and (change.is_more_than_time or bool(changes) or is_new or not is_conditional)
+    if is_altered:
+        catalog.alter_table(change.table)
+    return SyncedTable(wanted.name, is_new, is_altered, len(changes.added), len(changes.moved), len(changes.dropped))

@@ -1,0 +1,46 @@
+"""Whose records seem to be of the future: the keys, for a person to look after. Asked only when somebody wants to know."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.config import Options
+from eventide_core.errors import EventideError
+from eventide_core.ports import LogContent, TimedKey
+from eventide_core.service.facts.event_time_field import event_time_field_of
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+
+_KEYS_NAMED = 3  # of a log
+
+
+@dataclass(frozen=True, slots=True)
+class OffendingRecords:
+    """A log and a few of its keys, the one furthest in the future first. `problem` says why none is known."""
+
+    log: OffendingLog
+    keys: tuple[TimedKey, ...]
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffendingRecordsReader:
+    files: TableFiles
+    content: LogContent
+    options: Options
+
+    def read(self, logs: Sequence[OffendingLog]) -> tuple[OffendingRecords, ...]:
+        """A few keys of each of these logs, which is read as far as its blocks may hold them. Of a log that is gone: why."""
+        if not logs:
+            return ()
+        state = TableState.load(self.files)
+        shape, blocks = state.shape(event_time_field_of(state, self.options)), state.blocks()
+        found: list[OffendingRecords] = []
+        for offending in logs:
+            try:
+                keys = self.content.latest_keys(offending.log, shape, offending.since_ms, _KEYS_NAMED, blocks)
+            except EventideError as error:
+                found.append(OffendingRecords(offending, (), str(error)))
+            else:
+                found.append(OffendingRecords(offending, keys))
+        return tuple(found)

@@ -1,0 +1,178 @@
+"""The four queries: which slices to read, and how. The rows themselves are read by an adapter, here or on executors."""
+
+from dataclasses import dataclass, replace
+
+from eventide_core.action.query_planner import (
+    earliest_request,
+    parse_instant_time,
+    plan_incremental,
+    plan_slices,
+    settled_until,
+    span,
+)
+from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
+from eventide_core.service.facts.history import check_history
+from eventide_core.service.facts.needed_files import savepoints_of
+from eventide_core.service.facts.planning import schema_since
+from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
+from eventide_core.service.rollback.savepoint import find_tag
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import BaseFileName
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.instant import Instant
+from eventide_core.table.slice_read import QueryPlan
+
+
+@dataclass(frozen=True, slots=True)
+class QueryService:
+    """Each query of the table as it is then; or all of it as it was at one `moment`."""
+
+    files: TableFiles
+    moment: TableState | None = None
+
+    def of_one_moment(self) -> "QueryService":
+        """The queries of the table as it is now, for which it is looked at once."""
+        return replace(self, moment=self._state())
+
+    def snapshot(self) -> QueryPlan:
+        """Every row as of now."""
+        state = self._state()
+        slices = plan_slices(state.view.latest_slices(), state.blocks(), schema_since=_schema_since(state))
+        return QueryPlan(slices, state.shape(None))
+
+    def read_optimized(self) -> QueryPlan:
+        """The rows of base files alone: fast, and as fresh as the last compaction."""
+        state = self._state()
+        slices = plan_slices(state.view.latest_base_files(), state.blocks(), schema_since=_schema_since(state))
+        return QueryPlan(slices, state.shape(None))
+
+    def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
+        """The rows of base files alone, as the compaction left them that answers T (action/watermark_view.py).
+
+        With the columns that the table had then. Raises WatermarkNotFoundError, CleanedHistoryError.
+        """
+        state = self._state()
+        view = view_as_of_watermark(state, threshold_ms)
+        self._require_kept(state, last_write_of(state, view))
+        slices = plan_slices(base_files_of(state, view), state.blocks())
+        return QueryPlan(slices, state.shape(None, as_of=view.compaction.requested_time))
+
+    def tagged(self, name: str) -> QueryPlan:
+        """Every row as of the commit that bears the tag. Raises TagNotFoundError."""
+        return self.as_of(find_tag(self.files, self._state(), name).instant)
+
+    def tagged_read_optimized(self, name: str) -> QueryPlan:
+        """The rows of the base files that the savepoint with this tag keeps. Raises TagNotFoundError, MissingFileError."""
+        state = self._state()
+        tag = find_tag(self.files, state, name)
+        self._require_kept(state, tag.instant)
+        kept = tag.savepoint.paths
+        bases = [file for file in state.listing if file.path in kept and BaseFileName.parse(file.name) is not None]
+        slices = plan_slices(state.view_of(bases, lambda _: False).latest_base_files(), state.blocks())
+        return QueryPlan(slices, state.shape(None, as_of=tag.instant))
+
+    def as_of(self, instant: str) -> QueryPlan:
+        """Every row as of an instant, inclusive (requested time), with the columns that the table had then.
+
+        Raises InstantNotFoundError for what is no time, CleanedHistoryError where files of that time have been cleaned.
+        """
+        time = parse_instant_time(instant, is_end=True)
+        state = self._state()
+        check_history(state, time)
+        self._require_kept(state, time)
+        return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
+
+    def settled_until(self) -> str:
+        """The end of the longest span from the beginning that `incremental` tells once and for all."""
+        config = self.files.config()
+        return settled_until(self.files.timeline(config), by_completion_time=config.slices_by_completion_time)
+
+    def incremental(self, begin: str, end: str | None) -> QueryPlan:
+        """The latest state of the rows that commits in (begin, end] changed.
+
+        Where cleaning has removed files of that span, the rows come from the slices as they are now, or where later commits
+        have changed them as they were at the span's end; CleanedHistoryError where those are gone, too. Raises
+        UnsupportedTableError for a table without meta fields, as Hudi does.
+        """
+        state = self._state()
+        if state.config.virtual_key_fields:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: records of a table without meta fields don't say which commit wrote them, so "
+                "there are no incremental queries; compare two time travels, or rewrite it with "
+                "hoodie.populate.meta.fields=true"
+            )
+        after = parse_instant_time(begin)
+        until = parse_instant_time(end) if end else None
+        instants = span(_writes_since(state, after), after, until)
+        present = {file.path: file for file in state.listing}
+        written: dict[str, DataFile | None] = {}
+        for stat in (stat for instant in instants for stat in state.commit(instant).stats):
+            written[stat.path] = present.get(stat.path)
+            if written[stat.path] is None:
+                break  # there may be years of archived commits behind this one
+        files = [file for file in written.values() if file is not None]
+        if len(files) == len(written):
+            # What was replaced after the span's end stays told ever after.
+            ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
+            slices = state.view_of(files, ended.__contains__).latest_slices()
+        else:
+            slices = _slices_until(state, until)
+        return QueryPlan(plan_incremental(slices, instants), state.shape(None))
+
+    def _require_kept(self, state: TableState, instant: str) -> None:
+        """Raises MissingFileError where a savepoint of that instant keeps a file which is not there."""
+        if not state.timeline.has_savepoint(instant):
+            return
+        kept = savepoints_of(self.files, state)[instant].paths
+        missing = kept - {file.path for file in state.listing}
+        if missing:
+            raise MissingFileError(
+                f"{min(missing)} is missing: the savepoint at {instant} keeps it; restore the file from a copy"
+            )
+
+    def _state(self) -> TableState:
+        return self.moment or TableState.load_committed(self.files)
+
+
+def _schema_since(state: TableState) -> str | None:
+    """From where on every write has the table's schema, as the active timeline tells; None where it evolves on read."""
+    if state.internal_schema is not None:
+        return None
+    return max(schema_since(state), state.timeline.start or "")
+
+
+def _writes_since(state: TableState, begin: str) -> tuple[Instant, ...]:
+    """The completed writes that may have been committed after `begin`, the newest first. The archive is asked where the
+    active timeline does not reach back that far.
+    """
+    earliest = earliest_request(begin) if state.config.slices_by_completion_time else begin
+    start = state.timeline.start
+    archived = state.archived_writes(earliest) if start is None or earliest < start else ()
+    return (*reversed(state.timeline.writes), *archived)
+
+
+def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]:
+    """Slices that hold every row of a span whose own files are gone: as they are now, or as of the span's end.
+
+    A row that was changed again after the span would be missing in slices as they are now. Those as of its end have it:
+    base files of an instant up to there merge nothing that was committed later, and of their rows and of the logs' blocks
+    the span's alone are read. They can't be told where file groups were replaced by a write that was requested by then and
+    completed later.
+    """
+    later = () if until is None else span(state.timeline.writes, until, None)
+    change = next((write for write in later if not state.commit(write).is_compacted), None)
+    if until is None or change is None:
+        return state.view.latest_slices()
+    gone = CleanedHistoryError(
+        f"the changes up to {until} can no longer be told: files of that span have been cleaned, and "
+        f"{change.requested_time} has changed rows since; leave the end out, or ask for a later begin"
+    )
+    if any(write.requested_time <= until and state.commit(write).replaced_file_ids for write in later):
+        raise gone
+    try:
+        check_history(state, until)
+    except CleanedHistoryError as cleaned:
+        raise gone from cleaned
+    return state.view.latest_slices(until)

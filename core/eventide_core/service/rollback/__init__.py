@@ -1,0 +1,1 @@
+"""Undoes instants: rollback, and restore to a savepoint. Imports `facts` and `state`."""

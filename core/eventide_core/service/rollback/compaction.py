@@ -1,0 +1,78 @@
+"""Undo a pending compaction that eventide planned: its links, copies and base files, and nothing a writer wrote.
+
+Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any more; then left-overs
+first-first, base files, markers, what another engine that ran the plan left in the metadata table, the inflight file, and
+last the plan itself. A crash anywhere leaves a plan that is still pending and that a second rollback ends.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eventide_core.action.compaction_trigger import check_pending_writes
+from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
+from eventide_core.ports import Lease
+from eventide_core.service.rollback.compaction_files import made_files, remove_markers, remove_orphaned_inflight
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import CompactionPlan, require_ours
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRollback:
+    files: TableFiles
+    metadata: MetadataTableUpkeep
+
+    def undo(self, state: TableState, instant: str, lease: Lease) -> tuple[str, ...]:
+        """Rolls the pending compaction at `instant` back; returns the paths that were removed.
+
+        Raises InstantNotFoundError; RefusedError where something would be lost; BusyError while a write is pending that
+        may append to the slice the plan began (version 6).
+        """
+        if is_rolled_back(self.files.storage, instant) and remove_orphaned_inflight(self.files, instant):
+            return ()
+        plan = self._plan(state, instant)
+        self._refuse_foreign_logs(state, plan)
+        lease.check()
+        if claim_outcome(self.files.storage, Outcome(instant, None)).completion_time is not None:
+            raise BusyError(
+                f"the compaction at {instant} is about to complete; end it with `compact --execute {instant}`"
+            )
+        deleted = self._delete(made_files(plan), lease)
+        remove_markers(self.files.storage, plan)
+        self.metadata.withdraw(state.config, lease, instant)
+        pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
+        deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
+        return tuple(deleted)
+
+    def _delete(self, paths: Iterable[str], lease: Lease) -> list[str]:
+        deleted: list[str] = []
+        for path in paths:
+            lease.check()
+            if self.files.storage.delete(path):
+                deleted.append(path)
+        return deleted
+
+    def _plan(self, state: TableState, instant: str) -> CompactionPlan:
+        found = state.timeline.find(instant)
+        if found is None:
+            raise InstantNotFoundError(f"{self.files.storage.root}: there is no instant {instant}; `show` lists them")
+        return require_ours(self.files.plan(state.config, instant))
+
+    def _refuse_foreign_logs(self, state: TableState, plan: CompactionPlan) -> None:
+        """Version 6: a writer that saw the plan appends to the slice it began; without the plan its logs are orphans."""
+        if state.config.slices_by_completion_time:
+            return
+        check_pending_writes(state.timeline, "9")
+        own = {op.path_of(name) for op in plan.operations for name in op.linked_names}
+        for op in plan.operations:
+            for entry in self.files.storage.list(op.partition):
+                name = LogFileName.parse(entry.path.rpartition("/")[2])
+                if name is not None and name.instant == plan.instant and entry.path not in own:
+                    raise RefusedError(
+                        f"{entry.path} was written into the slice that the plan at {plan.instant} begins and would be lost "
+                        f"with it; end the plan with `compact --execute {plan.instant}` instead"
+                    )

@@ -1,0 +1,50 @@
+"""The files that a compaction makes besides its commit, and how they go again."""
+
+from contextlib import suppress
+
+from eventide_core.errors import StorageError
+from eventide_core.ports import Storage
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_group_write import marker_folder
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.plans import CompactionPlan, PlannedOperation
+
+
+def marker_path(instant: str, op: PlannedOperation) -> str:
+    """Where the marker of a base file lies, by which Hudi finds it when it rolls the attempt back."""
+    return f"{marker_folder(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
+
+
+def made_files(plan: CompactionPlan) -> tuple[str, ...]:
+    """The data files that an execution makes, in the order in which they may be removed: left-overs first-first."""
+    links = [op.path_of(name) for op in plan.operations for name in op.linked_names]
+    return (*links, *(op.path_of(op.new_base_name) for op in plan.operations))
+
+
+def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
+    """Removes the inflight file of a plan that is gone: written by a process that slept while it was rolled back."""
+    folder = files.config().timeline_path
+    requested, inflight = (
+        f"{folder}/{Instant(instant, Action.COMPACTION, step).file_name}" for step in (State.REQUESTED, State.INFLIGHT)
+    )
+    return files.storage.stat(requested) is None and files.storage.delete(inflight)
+
+
+def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
+    """Removes the markers of the plan's base files, and their folders unless another process is at work there.
+
+    One that has not noticed yet that the plan was rolled back removes what it made itself.
+    """
+    for op in plan.operations:
+        storage.delete(marker_path(plan.instant, op))
+    for partition in {op.partition for op in plan.operations}:
+        parts = [part for part in partition.split("/") if part]
+        while parts:
+            _remove_empty(storage, f"{marker_folder(plan.instant)}/{'/'.join(parts)}")
+            parts.pop()
+    _remove_empty(storage, marker_folder(plan.instant))
+
+
+def _remove_empty(storage: Storage, folder: str) -> None:
+    with suppress(StorageError):  # nobody heeds a folder that stays
+        storage.delete(folder)

@@ -1,0 +1,213 @@
+"""Undo an action: a pending compaction, a write that failed, or a completed one where nothing is lost with it.
+
+    pending compaction of eventide    `compaction`: leaves nothing on the timeline
+    anything else                     `run_rollback`: a rollback on the timeline, as Hudi has it
+
+A write that is alive (`Liveness`) is never undone. One of which nothing tells whether it is alive is undone only where a
+person names it (`undo`), and never by `undo_failed_writes`.
+"""
+
+from dataclasses import dataclass
+
+from eventide_core.action.rollback_planner import UndoneWrite, check_nothing_is_lost
+from eventide_core.config import Options
+from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
+from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.service.facts.needed_files import merged_paths
+from eventide_core.service.facts.planned_groups import planned_groups
+from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.rollback.compaction import CompactionRollback
+from eventide_core.service.rollback.run import RollbackRunner
+from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
+from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.outcome import is_rolled_back
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
+from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+_UNDOABLE = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    files: TableFiles
+    metadata: MetadataTableUpkeep
+    lock: TableLock
+    clock: Clock
+    options: Options
+
+    def undo(self, instant: str) -> tuple[str, ...]:
+        """Rolls the action at `instant` back; returns the paths that were removed.
+
+        Raises InstantNotFoundError; RefusedError where something would be lost; BusyError where the write is alive, or
+        something pending is in the way.
+        """
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            self._check_restoring(state.timeline)
+            found = state.timeline.find(instant)
+            begun = self._begun(state, instant)
+            if begun is not None:
+                return self._end(state, begun, lease)
+            if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
+                # What another one has still to write would come into slices that this one may remove.
+                self.end_begun(state.config, state.timeline, lease)
+                state = TableState.load(self.files)
+                found = state.timeline.find(instant)
+            if is_rolled_back(self.files.storage, instant) or self._is_own_plan(state, found):
+                return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
+            if found is None:
+                raise InstantNotFoundError(
+                    f"{self.files.storage.root}: there is no instant {instant} on the active timeline; `show` lists them"
+                )
+            if found.action not in _UNDOABLE:
+                raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
+            return self._undo(state, found, lease)
+
+    def give_up(self, instant: str) -> None:
+        """Rolls back a write of this process that will not complete, without waiting for its heartbeat to expire.
+
+        Nothing where the write has completed, or is not on the timeline.
+        """
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            found = state.timeline.find(instant)
+            if found is not None and not found.is_completed and self._begun(state, instant) is None:
+                shared = logs_of_failed_write(self.files.storage, state, instant)
+                plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
+                self._runner.end(state.config, plan, lease)
+
+    def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
+        """Rolls back what writers left who died: their heartbeat has expired. Returns their instants.
+
+        Ends rollbacks that were begun, too. Under the lock: the caller's where a lease is given.
+        """
+        if lease is None:
+            with self.lock.acquire() as own:
+                return self.undo_failed_writes(own)
+        undone: list[str] = []
+        while (failed := self._next_failed(self.files.timeline(self.files.config()))) is not None:
+            state = TableState.load(self.files)
+            self._check_restoring(state.timeline)
+            if failed.action is Action.ROLLBACK:
+                undone.append(self._runner.pending_plan(state.config, failed).target.instant)
+                self._end(state, failed, lease)
+            else:
+                undone.append(failed.requested_time)
+                self._undo(state, failed, lease)
+        return tuple(undone)
+
+    def has_failed_writes(self, timeline: Timeline) -> bool:
+        """Whether `undo_failed_writes` has something to do; `timeline` was read under the lock."""
+        return self._next_failed(timeline) is not None
+
+    def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
+        """Ends the rollbacks that were begun and broken off; whether there were any. Raises BusyError while a restore is.
+
+        What a write has made may be gone in part by then: no write may commit before. `config` and `timeline` were read
+        under the lock.
+        """
+        self._check_restoring(timeline)
+        begun = [pending for pending in timeline.pending if pending.action is Action.ROLLBACK]
+        for pending in begun:
+            self._runner.end(config, self._runner.pending_plan(config, pending), lease)
+        return bool(begun)
+
+    def _next_failed(self, timeline: Timeline) -> Instant | None:
+        """A rollback that was begun, before a write whose writer is dead. Mostly there is none."""
+        pending = timeline.pending
+        begun = (i for i in pending if i.action is Action.ROLLBACK)
+        return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
+
+    @property
+    def _runner(self) -> RollbackRunner:
+        return RollbackRunner(self.files, self.metadata)
+
+    @property
+    def _liveness(self) -> Liveness:
+        return Liveness(self.files.storage, self.clock, self.options)
+
+    def _check_restoring(self, timeline: Timeline) -> None:
+        for pending in timeline.pending:
+            if pending.action is Action.RESTORE:
+                raise BusyError(f"a restore is under way at {pending.requested_time}; run it again to end it")
+
+    def _begun(self, state: TableState, instant: str) -> Instant | None:
+        """The pending rollback of that instant, or at it."""
+        for pending in state.timeline.pending:
+            if pending.action is Action.ROLLBACK and (
+                pending.requested_time == instant
+                or self._runner.pending_plan(state.config, pending).target.instant == instant
+            ):
+                return pending
+        return None
+
+    def _end(self, state: TableState, begun: Instant, lease: Lease) -> tuple[str, ...]:
+        return self._runner.end(state.config, self._runner.pending_plan(state.config, begun), lease)
+
+    def _undo(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
+        time = found.requested_time
+        if found.is_completed:
+            _check_not_archived(state, found)
+            _check_not_the_last(state, found)
+            check_nothing_is_lost(self._judged(state, found))
+            shared = logs_of_completed_write(state, time)
+        else:
+            self._check_pending(state, found)
+            shared = logs_of_failed_write(self.files.storage, state, time)
+        plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
+        return self._runner.end(state.config, plan, lease)
+
+    def _check_pending(self, state: TableState, found: Instant) -> None:
+        self._liveness.check_not_alive(found, "try again when it has ended")
+        if found.action is Action.COMPACTION and not state.config.slices_by_completion_time:
+            raise RefusedError(
+                f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to the slice it "
+                "begins; run it with the engine that scheduled it"
+            )
+
+    def _judged(self, state: TableState, found: Instant) -> UndoneWrite:
+        return UndoneWrite(
+            instant=found,
+            metadata=state.commits[found.requested_time],
+            commits=state.commits,
+            timeline=state.timeline,
+            planned=set(planned_groups(self.files, state.config, state.timeline)),
+            merged_paths=self._merged_paths(state, found),
+            listing=state.listing,
+            slices_by_completion_time=state.config.slices_by_completion_time,
+        )
+
+    def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:
+        """The files that the plan of a completed compaction says it found; None where there is no plan."""
+        try:
+            return merged_paths(self.files, state, found)
+        except InstantNotFoundError:
+            return None
+
+    def _is_own_plan(self, state: TableState, found: Instant | None) -> bool:
+        if found is None or found.is_completed or found.action is not Action.COMPACTION:
+            return False
+        return isinstance(self.files.plan(state.config, found.requested_time), CompactionPlan)
+
+
+def _check_not_archived(state: TableState, found: Instant) -> None:
+    """An archival that was broken off leaves writes in both places, and nothing is ever taken out of the archive."""
+    if state.archive.find(found.requested_time) is not None:
+        raise RefusedError(
+            f"{found.requested_time} has been archived, by an archival that was broken off before it left the timeline, and "
+            "would stay there as a write that counts; it cannot be undone, write again what is to be there instead"
+        )
+
+
+def _check_not_the_last(state: TableState, found: Instant) -> None:
+    """Archived writes are known as completed by lying before the active ones: without any, all readers lose them."""
+    if state.timeline.writes == (found,) and next(state.archive.writes("", found.requested_time), None) is not None:
+        raise RefusedError(
+            f"{found.requested_time} is the last write on the active timeline, and those before it are archived: without it "
+            "no reader, Hudi's neither, would know of them; write to the table first, then undo it"
+        )

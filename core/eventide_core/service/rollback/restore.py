@@ -1,0 +1,168 @@
+"""Restore a table to a savepoint: undo every write after it, newest first, but none whose files the savepoint keeps.
+
+Order of writes, all inside the table lock, and what a crash after each leaves:
+
+1. `<r>.restore.requested` names the writes to undo, newest first; `<r>.restore.inflight`. From here on nothing else is
+   begun, and the restore is ended by running it again.
+2. For each write: its completed file, the data files that bear its instant (on version 6 also command blocks in logs that it
+   shares), its inflight and requested files. A write whose timeline files are gone has been undone.
+3. Hudi's metadata table is told how it differs from what is there.
+4. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
+   same name.
+5. Markers and heartbeats of the writes.
+
+The published cut falls by itself, as the commits that published it are gone.
+"""
+
+from dataclasses import dataclass, replace
+
+from eventide_core.action.rollback_planner import plan_rollback
+from eventide_core.config import Options
+from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
+from eventide_core.ports import Clock, Lease, RowChange, TableLock
+from eventide_core.service.facts.needed_files import savepoints_of
+from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.rollback.run import RollbackRunner
+from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
+from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.markers_and_heartbeats import remove_leavings
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import instant_in
+from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State, next_instant_time
+from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
+from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackTarget
+
+_WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Restorer:
+    files: TableFiles
+    metadata: MetadataTableUpkeep
+    lock: TableLock
+    clock: Clock
+    options: Options
+
+    def restore(self, savepoint: str) -> tuple[str, ...]:
+        """Undoes all writes after the savepoint; returns their instants, newest first.
+
+        Raises InstantNotFoundError where there is no such savepoint; RefusedError where a later savepoint keeps what would
+        be undone, or later writes have been archived; MissingFileError where a file of the savepoint is gone; BusyError
+        while a writer is alive, or a clean or another restore is pending.
+        """
+        with self.lock.acquire() as lease:
+            # Not every file of a write that is to be undone need be there.
+            state = TableState.load(self.files, requires_files=False)
+            plan = self._begun(state, savepoint) or self._begin(state, savepoint, lease)
+            return self._end(state, plan, lease)
+
+    def _begun(self, state: TableState, savepoint: str) -> RestorePlan | None:
+        """The plan of a restore to that savepoint that was broken off."""
+        for pending in state.timeline.pending:
+            if pending.action is Action.RESTORE:
+                plan = self.files.restore_plan(state.config, pending.requested_time)
+                if plan.savepoint != savepoint:
+                    raise BusyError(
+                        f"a restore to {plan.savepoint} is under way at {pending.requested_time}; run it again to end it"
+                    )
+                return plan
+        return None
+
+    def _begin(self, state: TableState, savepoint: str, lease: Lease) -> RestorePlan:
+        """Step 1."""
+        targets = self._targets(state, savepoint)
+        self.metadata.check(state.config, RowChange.TAKEN_BACK)
+        plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
+        requested = Instant(plan.instant, Action.RESTORE, State.REQUESTED)
+        lease.check()
+        path = f"{state.config.timeline_path}/{requested.file_name}"
+        if not self.files.storage.put_if_absent(path, self.files.codec.encode_restore_plan(plan)):
+            raise BusyError(f"another action took the instant {plan.instant}; try again")
+        return plan
+
+    def _targets(self, state: TableState, savepoint: str) -> tuple[RollbackTarget, ...]:
+        """What is to be undone, newest first."""
+        saved = savepoints_of(self.files, state)
+        commit = state.timeline.find(savepoint)
+        if savepoint not in saved or commit is None:
+            known = ", ".join(sorted(saved)) or "none"
+            raise InstantNotFoundError(f"{self.files.storage.root}: no savepoint at {savepoint}; there is {known}")
+        later = [time for time in saved if time > savepoint]
+        if later:
+            raise RefusedError(f"the savepoint at {max(later)} keeps what would be undone; delete it first")
+        if _has_archived_writes_after(savepoint, state):
+            raise RefusedError(f"writes after {savepoint} have been archived, and cannot be undone")
+        missing = sorted(saved[savepoint].paths - {file.path for file in state.listing})
+        if missing:
+            raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
+        end = commit.completion_time or savepoint
+        alive = Liveness(self.files.storage, self.clock, self.options)
+        # What was requested before the savepoint's commit and completed after it may be part of what is kept.
+        kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
+        found: list[tuple[str, Instant]] = []
+        for instant in state.timeline.instants:
+            if instant.requested_time == savepoint or (instant.is_completed and instant.requested_time in kept):
+                continue
+            if not instant.is_completed and instant.action in (Action.CLEAN, Action.ROLLBACK):
+                raise BusyError(f"a {instant.action} is pending at {instant.requested_time}; end it with `clean` first")
+            if instant.action in _WRITES and (time := _end(state, instant)) > end:
+                if not instant.is_completed:
+                    alive.check_not_alive(instant, "stop all writers before a restore")
+                found.append((time, instant))
+        ordered = sorted(found, key=lambda pair: (pair[0], pair[1].requested_time), reverse=True)
+        return tuple(RollbackTarget(instant.requested_time, instant.action) for _, instant in ordered)
+
+    def _end(self, state: TableState, plan: RestorePlan, lease: Lease) -> tuple[str, ...]:
+        """Steps 2 to 5."""
+        storage, config = self.files.storage, state.config
+        inflight = Instant(plan.instant, Action.RESTORE, State.INFLIGHT)
+        lease.check()
+        storage.put_if_absent(f"{config.timeline_path}/{inflight.file_name}", b"")
+        rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
+        completion = next_instant_time(plan.instant)
+        changes = self.metadata.differences(config, self.files.data_files())
+        update = self.metadata.prepare(config, plan.instant, changes)
+        update.write(lease, completion)
+        recorded = completion if config.slices_by_completion_time else None
+        completed = Instant(plan.instant, Action.RESTORE, State.COMPLETED, recorded)
+        data = self.files.codec.encode_restore(RestoreMetadata(plan.instant, rollbacks), storage.root)
+        lease.check()
+        storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
+        update.settle(lease)
+        for target in plan.targets:
+            remove_leavings(storage, target.instant)
+        return tuple(target.instant for target in plan.targets)
+
+    def _undo(self, state: TableState, instant: str, target: RollbackTarget, lease: Lease) -> RollbackMetadata:
+        found = state.timeline.find(target.instant)
+        if found is None:
+            return RollbackMetadata(instant, (target,), {})
+        now = replace(state, listing=self.files.data_files())
+        if found.is_completed:
+            shared = logs_of_completed_write(now, target.instant)
+        else:
+            shared = logs_of_failed_write(self.files.storage, now, target.instant)
+        plan = plan_rollback(instant, target, now.listing, shared)
+        self.metadata.withdraw(state.config, lease, target.instant)
+        runner = RollbackRunner(self.files, self.metadata)
+        _, metadata = runner.take_away(state.config, plan, lease)
+        runner.forget(state.config, target.instant, lease)
+        return metadata
+
+
+def _end(state: TableState, instant: Instant) -> str:
+    """When a write became part of the table. From version 8 on a pending one is later than all; on version 6 times are
+    those of requests."""
+    if not instant.is_completed and state.config.slices_by_completion_time:
+        return "9"
+    return instant.completion_time or instant.requested_time
+
+
+def _has_archived_writes_after(savepoint: str, state: TableState) -> bool:
+    """Whether archival has gone on behind the savepoint; the archive is asked only where the timeline leaves room for it."""
+    start = state.timeline.start
+    if start is None or start <= savepoint:
+        return False
+    return any(instant.requested_time > savepoint for instant in state.archive.writes(savepoint, start))

@@ -1,0 +1,198 @@
+"""Run a rollback: put its plan on the timeline, do what it says, and complete it. Everything inside the table lock.
+
+Order of writes, as Hudi has it, and what a crash after each leaves:
+
+1. `<r>.rollback.requested` holds the plan: from here on whoever finds it ends it, Hudi too.
+2. `<r>.rollback.inflight`.
+3. Of a compaction, whoever completed it: its outcome is claimed, so that its instant, which may lie in the past, is never
+   taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
+4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log of its slice.
+5. What the target's writer left in Hudi's metadata table goes, and what the rollback changes is written to it.
+6. The target's inflight and requested files. A crash leaves a rollback whose target is gone: its plan still says it all.
+7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
+   same name.
+8. Markers and heartbeat of the target. A crash before leaves those, which nobody heeds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
+from eventide_core.errors import BusyError, StorageError
+from eventide_core.ports import AddedFile, FileChanges, Lease, RowChange
+from eventide_core.service.rollback.shared_logs import takes_back
+from eventide_core.service.state.markers_and_heartbeats import remove_leavings
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.outcome import Outcome, claim_outcome
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import LogFileName, path_in
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.instant import Action, Instant, State, next_instant_time
+from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.rollback_metadata import (
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    RollbackTarget,
+    RolledBackPartition,
+)
+from eventide_core.table.table_config import TableConfig
+
+_COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their logs
+_ROLLBACK_COMMAND = "0"
+_NO_CHANGES = FileChanges(RowChange.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackRunner:
+    files: TableFiles
+    metadata: MetadataTableUpkeep
+
+    def begin(self, state: TableState, instant: str, target: Instant, shared: SharedLogs, lease: Lease) -> RollbackPlan:
+        """Step 1. Raises BusyError where the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
+        self.metadata.check(state.config, RowChange.TAKEN_BACK if target.is_completed else RowChange.NONE)
+        plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
+        requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
+        data = self.files.codec.encode_rollback_plan(plan, self.files.storage.root)
+        lease.check()
+        if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
+            raise BusyError(f"another rollback took the instant {instant}; try again")
+        return plan
+
+    def pending_plan(self, config: TableConfig, pending: Instant) -> RollbackPlan:
+        """The plan of a rollback that was begun. Raises CorruptTimelineError."""
+        path = f"{config.timeline_path}/{pending.requested_time}.rollback.requested"
+        return self.files.codec.decode_rollback_plan(self.files.storage.read(path), path, pending.requested_time)
+
+    def end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
+        """Steps 2 to 8; the paths of the data and timeline files that were removed."""
+        storage = self.files.storage
+        target = plan.target.instant
+        timeline = config.timeline_path
+        inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
+        lease.check()
+        storage.put_if_absent(f"{timeline}/{inflight.file_name}", b"")
+        removed, metadata = self.take_away(config, plan, lease)
+        completion = next_instant_time(plan.instant)
+        self.metadata.withdraw(config, lease, target)
+        changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
+        update = self.metadata.prepare(config, plan.instant, changes)
+        update.write(lease, completion)
+        removed += self.forget(config, target, lease)
+        recorded = completion if config.slices_by_completion_time else None
+        completed = Instant(plan.instant, Action.ROLLBACK, State.COMPLETED, recorded)
+        lease.check()
+        storage.put_if_absent(
+            f"{timeline}/{completed.file_name}", self.files.codec.encode_rollback(metadata, storage.root)
+        )
+        update.settle(lease)
+        remove_leavings(storage, target)
+        return tuple(removed)
+
+    def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
+        """Steps 3 and 4; the paths that were removed, and what it comes to, the same in every run."""
+        states = self._states(config, plan.target.instant)
+        if any(found.action is Action.COMPACTION for _, found in states):
+            lease.check()
+            claim_outcome(self.files.storage, Outcome(plan.target.instant, None))
+        removed = self._delete([path for path, found in states if found.is_completed], lease)
+        removed += self._delete(plan.deleted_paths, lease)
+        return removed, RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
+
+    def forget(self, config: TableConfig, target: str, lease: Lease) -> list[str]:
+        """Step 6: the pending states, the latest first."""
+        states = self._states(config, target)
+        removed: list[str] = []
+        for state in (State.INFLIGHT, State.REQUESTED):
+            removed += self._delete([path for path, found in states if found.state is state], lease)
+        return removed
+
+    def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
+        """The timeline's files of an instant. Its savepoint bears the same time, but is an instant of its own."""
+        found = (
+            (entry.path, Instant.parse(entry.path.rpartition("/")[2]))
+            for entry in self.files.storage.list(config.timeline_path)
+        )
+        return [
+            (path, instant)
+            for path, instant in found
+            if instant is not None and instant.requested_time == target and instant.action is not Action.SAVEPOINT
+        ]
+
+    def _delete(self, paths: list[str] | tuple[str, ...], lease: Lease) -> list[str]:
+        removed: list[str] = []
+        for path in paths:
+            lease.check()
+            if self.files.storage.delete(path):
+                removed.append(path)
+        return removed
+
+    def _take_back(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
+        """Writes the command blocks; what the rollback does to each partition, the same in every run."""
+        requests: dict[str, list[RollbackRequest]] = {}
+        for request in plan.requests:
+            requests.setdefault(request.partition, []).append(request)
+        return {
+            partition: RolledBackPartition(
+                tuple(name for request in found for name in request.deleted),
+                self._command_logs(plan, partition, [request for request in found if request.log_blocks], lease),
+                {name: size for request in found for name, size in request.log_blocks.items()},
+            )
+            for partition, found in requests.items()
+        }
+
+    def _command_logs(
+        self, plan: RollbackPlan, partition: str, requests: Sequence[RollbackRequest], lease: Lease
+    ) -> dict[str, int]:
+        """The sizes of the logs that take the target's blocks back, by name. The partition is listed once for all."""
+        logs: dict[tuple[str, str], list[DataFile]] = {}
+        for entry in self.files.storage.list(partition) if requests else ():
+            file = DataFile(partition, entry.path, entry.size)
+            if isinstance(file.parsed, LogFileName):
+                logs.setdefault((file.parsed.file_id, file.parsed.instant), []).append(file)
+        written = (
+            self._command_log(plan, request, logs.get((request.file_id, request.base_instant), ()), lease)
+            for request in requests
+        )
+        return {file.name: file.size for file in written}
+
+    def _command_log(
+        self, plan: RollbackPlan, request: RollbackRequest, logs: Iterable[DataFile], lease: Lease
+    ) -> DataFile:
+        """The log that takes the target's blocks back: the one that an earlier run wrote, or a new one.
+
+        `logs` are those of the slice.
+        """
+        storage = self.files.storage
+        last = 0
+        for file in logs:
+            log = file.parsed
+            assert isinstance(log, LogFileName)
+            if log.write_token == _COMMAND_TOKEN and takes_back(storage, file, plan.target.instant):
+                return file
+            last = max(last, log.version)
+        header = {
+            HeaderKey.INSTANT_TIME: plan.instant,
+            HeaderKey.TARGET_INSTANT_TIME: plan.target.instant,
+            HeaderKey.COMMAND_BLOCK_TYPE: _ROLLBACK_COMMAND,
+        }
+        data = encode_block(BlockType.COMMAND, header, b"")
+        name = LogFileName(request.file_id, request.base_instant, last + 1, _COMMAND_TOKEN)
+        path = request.path_of(str(name))
+        lease.check()
+        if not storage.put_if_absent(path, data):
+            raise StorageError(f"{path} was written by somebody else meanwhile; run the rollback again")
+        return DataFile(request.partition, path, len(data))
+
+    def _changes(self, partitions: Mapping[str, RolledBackPartition]) -> FileChanges:
+        """The logs whose blocks are taken back stay, be they committed or not; Hudi's plans don't know their sizes."""
+        added: list[AddedFile] = []
+        for partition, found in partitions.items():
+            for name in found.failed_logs:
+                info = self.files.storage.stat(path_in(partition, name))
+                if info is not None:
+                    added.append(AddedFile(partition, name, info.size))
+            added += [AddedFile(partition, name, size) for name, size in found.rollback_logs.items()]
+        removed = {partition: found.deleted for partition, found in partitions.items() if found.deleted}
+        return FileChanges(RowChange.NONE, tuple(added), removed)

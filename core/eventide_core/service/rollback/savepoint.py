@@ -1,0 +1,178 @@
+"""Keep the table as of a commit, under a tag if one likes, or keep it no longer.
+
+Order of writes, inside the table lock: `<t>.savepoint.inflight`, then the completed file with the names of all files of the
+slices as of t. From then on nothing of them is cleaned, rolled back or archived. A crash in between leaves an inflight that
+nobody heeds and that a second run completes. Deleting goes the other way round.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide_core.action.clean_planner import paths_of
+from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError, TagNotFoundError
+from eventide_core.ports import Clock, TableLock
+from eventide_core.service.facts.history import check_history
+from eventide_core.service.facts.needed_files import is_left_over_of_pending, savepoints_of
+from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.facts.watermark_views import last_write_of, view_as_of_watermark
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.savepoint_metadata import SavepointMetadata, comments_with_tag
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A name for the table as of the commit at `instant`, and the savepoint that keeps it."""
+
+    name: str
+    instant: str
+    savepoint: SavepointMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoints:
+    files: TableFiles
+    lock: TableLock
+    clock: Clock
+
+    def save(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
+        """Keeps the table as of the completed write at `instant`; one that is kept already is answered as it is.
+
+        Raises InstantNotFoundError; ConfigError for a tag that is no name; RefusedError where files of that time are gone,
+        the tag is another commit's, or the commit is kept without it already; BusyError while a clean or a restore is under
+        way.
+        """
+        said = comments_with_tag(tag, comments)
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            saved = savepoints_of(self.files, state)
+            _check_tag(saved, instant, tag)
+            known = saved.get(instant)
+            if known is not None:
+                return known
+            self._check(state, instant)
+            metadata = SavepointMetadata("eventide", self.clock.now_ms(), said, _files_as_of(state, instant))
+            timeline = state.config.timeline_path
+            inflight = Instant(instant, Action.SAVEPOINT, State.INFLIGHT)
+            lease.check()
+            self.files.storage.put_if_absent(f"{timeline}/{inflight.file_name}", b"")
+            completion = unused_instant(state, self.clock) if state.config.slices_by_completion_time else None
+            completed = Instant(instant, Action.SAVEPOINT, State.COMPLETED, completion)
+            lease.check()
+            self.files.storage.put_if_absent(
+                f"{timeline}/{completed.file_name}", self.files.codec.encode_savepoint(metadata)
+            )
+            return metadata
+
+    def save_tag(self, name: str, *, instant: str | None, before_ms: int | None, comments: str) -> Tag:
+        """Keeps under a name the table as of `instant`, or the view as of watermark `before_ms`, or else the table as it is.
+
+        Raises as `save` and `view_as_of_watermark` do.
+        """
+        if instant is None:
+            instant = _write_to_keep(TableState.load(self.files), before_ms)
+        return Tag(name, instant, self.save(instant, comments=comments, tag=name))
+
+    def tags(self) -> tuple[Tag, ...]:
+        """The savepoints that have a tag, by it."""
+        saved = savepoints_of(self.files, TableState.load_committed(self.files))
+        return tuple(sorted(_tags(saved), key=lambda found: found.name))
+
+    def tagged(self, name: str) -> Tag:
+        """Raises TagNotFoundError, which names the tags there are."""
+        return find_tag(self.files, TableState.load_committed(self.files), name)
+
+    def delete_tag(self, name: str) -> str:
+        """Keeps what bears the tag no longer; the instant that it was. Raises TagNotFoundError, BusyError."""
+        instant = self.tagged(name).instant
+        self.delete(instant)
+        return instant
+
+    def delete(self, instant: str) -> None:
+        """Keeps it no longer. Raises InstantNotFoundError, and BusyError while a restore is under way."""
+        with self.lock.acquire() as lease:
+            config = self.files.config()
+            timeline = self.files.timeline(config)
+            check_undoing(timeline)
+            found = [i for i in timeline.instants if (i.action, i.requested_time) == (Action.SAVEPOINT, instant)]
+            if not found:
+                raise InstantNotFoundError(f"{self.files.storage.root}: there is no savepoint at {instant}")
+            pending = (Instant(instant, Action.SAVEPOINT, step) for step in (State.INFLIGHT, State.REQUESTED))
+            for step in (*found, *pending):
+                lease.check()
+                self.files.storage.delete(f"{config.timeline_path}/{step.file_name}")
+
+    def _check(self, state: TableState, instant: str) -> None:
+        check_undoing(state.timeline)
+        cleaning = next((i for i in state.timeline.pending if i.action is Action.CLEAN), None)
+        if cleaning is not None:
+            raise BusyError(f"a clean is pending at {cleaning.requested_time}; end it with `clean`, then try again")
+        found = state.timeline.find(instant)
+        if found is None or found not in state.timeline.writes:
+            what = "there is no instant" if found is None else f"there is a {found.state} {found.action}"
+            raise InstantNotFoundError(
+                f"{what} at {instant}; a savepoint keeps a completed write of the active timeline"
+            )
+        for replaced, time in state.replaced_at.items():
+            if time > instant and replaced not in state.view.slices:
+                raise RefusedError(f"files of {replaced[0]}/{replaced[1]} as of {instant} have been cleaned")
+        check_history(state, instant)
+
+
+def _write_to_keep(state: TableState, before_ms: int | None) -> str:
+    """The last write there is, or the last of those that make the view as of a watermark."""
+    if before_ms is not None:
+        return last_write_of(state, view_as_of_watermark(state, before_ms))
+    if not state.timeline.writes:
+        raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
+    return state.timeline.writes[-1].requested_time
+
+
+def find_tag(files: TableFiles, state: TableState, name: str) -> Tag:
+    """The tag of that name. Raises TagNotFoundError, which names the tags there are."""
+    known = {tag.name: tag for tag in _tags(savepoints_of(files, state))}
+    if name not in known:
+        raise TagNotFoundError(
+            f"{files.storage.root}: there is no tag {name!r}; there is {', '.join(sorted(known)) or 'none'}"
+        )
+    return known[name]
+
+
+def _tags(saved: Mapping[str, SavepointMetadata]) -> list[Tag]:
+    return [Tag(kept.tag, instant, kept) for instant, kept in saved.items() if kept.tag is not None]
+
+
+def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | None) -> None:
+    """Raises RefusedError where the tag is another commit's, or the commit is kept without it already."""
+    if tag is None:
+        return
+    for found in _tags(saved):
+        if found.name == tag and found.instant != instant:
+            raise RefusedError(f"the tag {tag} is that of {found.instant}; delete it first, or take another name")
+    if instant in saved and saved[instant].tag != tag:
+        other = saved[instant].tag
+        how = "without a tag" if other is None else f"under the tag {other}"
+        raise RefusedError(f"{instant} is kept by a savepoint {how} already; use that one, or delete it first")
+
+
+def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
+    files: dict[str, tuple[str, ...]] = {}
+    for found in state.view.latest_slices(instant):
+        names = tuple(path.rpartition("/")[2] for path in paths_of(found))
+        files[found.partition] = files.get(found.partition, ()) + tuple(
+            name for name in names if _is_kept(state, name, instant)
+        )
+    return files
+
+
+def _is_kept(state: TableState, name: str, instant: str) -> bool:
+    """Whether a file of the slice as of the commit is of that time.
+
+    A log that bears a later instant isn't: on version 6 it lies in the slice that a pending compaction begins. What such a
+    compaction has left over goes with it where it is undone; the logs that it is of are kept.
+    """
+    log = LogFileName.parse(name)
+    return log is None or (log.instant <= instant and not is_left_over_of_pending(state, log))

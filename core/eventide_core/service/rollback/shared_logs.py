@@ -1,0 +1,58 @@
+"""Version 6: which logs hold blocks of a write although they don't bear its instant."""
+
+from collections.abc import Iterator
+
+from eventide_core.action.rollback_planner import SharedLogs
+from eventide_core.ports import Storage
+from eventide_core.service.state.markers_and_heartbeats import marked_paths
+from eventide_core.service.state.table import TableState
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.read_ahead import ReadAhead
+
+
+def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
+    """The logs that a write which never completed appended to, by their block headers and its markers."""
+    if state.config.slices_by_completion_time:
+        return SharedLogs()
+    # What is as large as the commit that wrote it said was not appended to since.
+    known = {(stat.path, stat.file_size_bytes) for commit in state.commits.values() for stat in commit.stats}
+    marked = marked_paths(storage, instant)
+    with_blocks: list[DataFile] = []
+    broken: list[DataFile] = []
+    for file in state.listing:
+        log = LogFileName.parse(file.name)
+        if log is None or log.instant == instant or (file.path, file.size) in known:
+            continue
+        blocks = tuple(block_headers(storage, file))
+        whole = tuple(block for block in blocks if block.block_type is not BlockType.CORRUPT)
+        if any(block.instant_time == instant for block in whole if block.block_type is not BlockType.COMMAND):
+            with_blocks.append(file)
+        elif not whole and (file.path in marked or any(block.instant_time == instant for block in blocks)):
+            broken.append(file)
+    return SharedLogs(tuple(with_blocks), tuple(broken))
+
+
+def logs_of_completed_write(state: TableState, instant: str) -> SharedLogs:
+    """The logs that a completed write says it appended to."""
+    if state.config.slices_by_completion_time:
+        return SharedLogs()
+    written = {stat.path for stat in state.commits[instant].stats}
+    logs = (file for file in state.listing if file.path in written)
+    return SharedLogs(tuple(f for f in logs if (n := LogFileName.parse(f.name)) is not None and n.instant != instant))
+
+
+def takes_back(storage: Storage, file: DataFile, instant: str) -> bool:
+    """Whether the log holds a command block that takes the instant's blocks back."""
+    return any(
+        block.block_type is BlockType.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) == instant
+        for block in block_headers(storage, file)
+    )
+
+
+def block_headers(storage: Storage, file: DataFile) -> Iterator[LogBlock]:
+    def read(offset: int, length: int) -> bytes:
+        return storage.read_range(file.path, offset, length)
+
+    return read_blocks(ReadAhead(read, file.size), file.size, file.path, is_strict=False)

@@ -1,0 +1,278 @@
+"""What a table is at one moment: its settings, timeline, commits and file slices."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+
+from eventide_core.errors import (
+    CorruptTimelineError,
+    MissingFileError,
+    UnsupportedTableError,
+)
+from eventide_core.ports import ArchivedTimeline
+from eventide_core.service.state.outcome import instants_with_outcome
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
+from eventide_core.table.instant import Instant
+from eventide_core.table.internal_schema import (
+    LATEST_SCHEMA_KEY,
+    SchemaVersion,
+    require_stable_names,
+)
+from eventide_core.table.record_shape import DeleteMarker, RecordShape
+from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+_END_OF_TIME = "9" * 20
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table at one moment.
+
+    `commits` are the metadata of the completed writes, by requested time; `listing` all base and log files, committed or
+    not; `replaced_at` says when a replacecommit took a file group's place. `compactions` are the instants that an
+    event-time compaction has ever used. `schema_versions` are there where the schema evolves on read. `delete_marker`: see
+    TableFiles.
+    """
+
+    config: TableConfig
+    timeline: Timeline
+    archive: ArchivedTimeline
+    commits: dict[str, CommitMetadata]
+    listing: tuple[DataFile, ...]
+    replaced_at: dict[FileGroup, str]
+    view: FileSystemView
+    compactions: frozenset[str]
+    schema_versions: tuple[SchemaVersion, ...] = ()
+    delete_marker: DeleteMarker | None = None
+
+    @classmethod
+    def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
+        """Reads the table as it is. The listing is held against what the commits say they wrote, unless not asked for.
+
+        Raises MissingFileError for a file that a live slice needs and the listing lacks.
+        """
+        config = files.config()
+        timeline = files.timeline(config)
+        state = cls._of(files, config, timeline, files.data_files())
+        if requires_files:
+            state.require_files()
+        return state
+
+    @classmethod
+    def load_committed(cls, files: TableFiles) -> "TableState":
+        """The same for queries, which need no file of a pending action: by the metadata table where it tells all."""
+        config = files.config()
+        timeline = files.timeline(config)
+        listing = files.committed_files(config, timeline)
+        if listing is not None:
+            with suppress(MissingFileError):  # then the folders have the last word
+                state = cls._of(files, config, timeline, listing)
+                state.require_files()
+                return state
+            return cls.load(files)
+        state = cls._of(files, config, timeline, files.data_files())
+        state.require_files()
+        return state
+
+    @classmethod
+    def _of(
+        cls, files: TableFiles, config: TableConfig, timeline: Timeline, listing: tuple[DataFile, ...]
+    ) -> "TableState":
+        archive = files.archive(config)
+        commits = files.commits(config, timeline.writes)
+        if config.slices_by_completion_time:
+            archived = _archived_writers(listing, timeline, archive)
+            timeline = timeline.with_archived(archived) if archived else timeline
+        replaced_at: dict[FileGroup, str] = {}
+        for time, metadata in commits.items():
+            for partition, file_ids in metadata.replaced_file_ids.items():
+                replaced_at.update({(partition, file_id): time for file_id in file_ids})
+        view = FileSystemView.build(
+            timeline,
+            listing,
+            slices_by_completion_time=config.slices_by_completion_time,
+            replaced_at=replaced_at,
+        )
+        compactions = instants_with_outcome(files.storage)
+        versions = files.schema_versions(commits)
+        return cls(
+            config,
+            timeline,
+            archive,
+            commits,
+            listing,
+            replaced_at,
+            view,
+            compactions,
+            versions,
+            files.delete_marker,
+        )
+
+    def require_files(self) -> None:
+        """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
+        present = {file.path for file in self.listing}
+        # By base files, not by slices: without its base file a slice would go by its first log's later instant.
+        live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
+        for time, metadata in self.commits.items():
+            for stat in metadata.stats:
+                group = (stat.partition, stat.file_id)
+                if stat.path in present or self.view.is_replaced(group):
+                    continue
+                slice_instant = self._slice_instant(stat.path)
+                if slice_instant is not None and slice_instant >= live.get(group, ""):
+                    raise MissingFileError(
+                        f"{stat.path} is missing: the commit {time} wrote it and its file slice is still in use; "
+                        "restore the file, or restore the table to an instant before it"
+                    )
+
+    def _slice_instant(self, path: str) -> str | None:
+        name = path.rpartition("/")[2]
+        if (base := BaseFileName.parse(name)) is not None:
+            return base.instant
+        log = LogFileName.parse(name)
+        if log is None:
+            return None
+        return self.timeline.completion_time(log.instant) if self.config.slices_by_completion_time else log.instant
+
+    @property
+    def schema(self) -> str:
+        """The table's Avro schema, without meta fields, as the last write that says one left it.
+
+        Raises UnsupportedTableError where there is none, or where names don't tell its fields in every file.
+        """
+        return self.schema_as_of(None)
+
+    def schema_as_of(self, time: str | None) -> str:
+        """The same as of an instant, inclusive: what time travel sees. None: now."""
+        found = self._schema_as_of(time)
+        if found is None:
+            raise UnsupportedTableError(
+                "no commit on the timeline says the table's schema; write rows to it, then try again"
+            )
+        return found
+
+    @property
+    def known_schema(self) -> str | None:
+        """The same; None where no write that says one has been left."""
+        return self._schema_as_of(None)
+
+    def _schema_as_of(self, time: str | None) -> str | None:
+        require_stable_names(self.schema_versions, (file.parsed.instant for file in self.listing if file.parsed))
+        for instant in chain(reversed(self.timeline.writes), self.archived_writes()):
+            if time is None or instant.requested_time <= time:
+                schema = self.commit(instant).schema
+                if schema is not None:
+                    return schema
+        return self.config.properties.get("hoodie.table.create.schema") or None
+
+    @property
+    def internal_schema(self) -> str | None:
+        """What the next commit has to say as Hudi's internal schema; None where the schema doesn't evolve on read."""
+        said = (self.commits[i.requested_time].extra_metadata.get(LATEST_SCHEMA_KEY) for i in self.timeline.writes)
+        return next((text for text in reversed(list(said)) if text), None)
+
+    def archived_writes(self, begin: str = "") -> Iterator[Instant]:
+        """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""
+        return archived_writes(self.archive, self.timeline, begin)
+
+    def find_write(self, time: str) -> Instant | None:
+        """The instant of that requested time, active or archived."""
+        found = self.timeline.find(time)
+        return self.archive.find(time) if found is None and self.timeline.is_archived(time) else found
+
+    def commit(self, write: Instant) -> CommitMetadata:
+        """The metadata of a completed write, be it archived. Raises CorruptTimelineError where the archive lost it."""
+        found = self.commits.get(write.requested_time) or self.archive.commit(write.requested_time)
+        if found is None:
+            raise CorruptTimelineError(
+                f"{self.config.archive_path} has no metadata of the write at {write.requested_time}; restore it from a copy"
+            )
+        return found
+
+    def shape(self, event_time_field: str | None, *, as_of: str | None = None) -> RecordShape:
+        return self.shape_of(self.schema_as_of(as_of), event_time_field)
+
+    def shape_of(self, schema: str, event_time_field: str | None) -> RecordShape:
+        """That of records of another schema, such as those that are being written."""
+        config = self.config
+        return RecordShape(
+            schema,
+            config.merge_rule,
+            config.ordering_fields,
+            event_time_field,
+            self.delete_marker,
+            config.virtual_key_fields,
+        )
+
+    def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:
+        """The view over some of the files. `is_counted` tells by a write's requested time whether its replacements count."""
+        return FileSystemView.build(
+            self.timeline,
+            files,
+            slices_by_completion_time=self.config.slices_by_completion_time,
+            replaced_at={group: time for group, time in self.replaced_at.items() if is_counted(time)},
+        )
+
+    def blocks(self, until: str | None = None) -> BlockFilter:
+        """Which log blocks count now, or counted as of `until`."""
+        completed = frozenset([i.requested_time for i in self.timeline.completed])
+        return BlockFilter(completed, self.timeline.start, until)
+
+    @property
+    def cut_ms(self) -> int | None:
+        """The cut that the last completed event-time compaction published; None before the first.
+
+        By completion, not by instant: a back-dated compaction may be the later one. Raises CorruptTimelineError.
+        """
+        last = self._last_cut()
+        return None if last is None else last.cut_ms
+
+    @property
+    def cut_field(self) -> str | None:
+        """The field whose event times the published cut is in terms of."""
+        last = self._last_cut()
+        return None if last is None else last.event_time_field
+
+    @property
+    def publications(self) -> dict[str, Publication]:
+        """What the compactions of eventide on the active timeline published, by requested time."""
+        found = ((time, Publication.of(time, commit)) for time, commit in self.commits.items())
+        return {time: said for time, said in found if said is not None}
+
+    def _last_cut(self) -> Publication | None:
+        active = self.publications
+        published = [i for i in self.timeline.writes if i.requested_time in active and active[i.requested_time].has_cut]
+        if not published or self.config.slices_by_completion_time:
+            # On version 6 no archived one is later than an active one, and to find one takes reading the whole archive.
+            archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
+            published += [instant for instant in archived if instant is not None]
+        for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
+            said = Publication.of(last.requested_time, self.commit(last))
+            if said is not None and said.has_cut:  # not where Hudi has completed a plan of ours
+                return said
+        return None
+
+
+def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = "") -> Iterator[Instant]:
+    """The writes requested at or after `begin` that have been archived, the newest first.
+
+    An archival that was broken off leaves writes in both places: they are active, and none at all once they are undone.
+    """
+    found = archive.writes(begin, _END_OF_TIME)
+    return found if timeline.start is None else (i for i in found if timeline.is_archived(i.requested_time))
+
+
+def _archived_writers(
+    listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
+) -> tuple[Instant, ...]:
+    """The archived instants that wrote logs which are still there."""
+    written = {name.instant for file in listing if isinstance(name := file.parsed, LogFileName)}
+    times = filter(timeline.is_archived, written)
+    return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

@@ -1,0 +1,177 @@
+"""Gathers what the checks of a verification look at: timeline, listing, headers and footers, but no records.
+
+In this order, since others work on the table: timeline, listing, timeline once more. What belongs to an instant that came
+between is nobody's orphan.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.action.freshness import Freshness
+from eventide_core.action.slice_selection import LogFacts
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.config import Options
+from eventide_core.errors import EventideError
+from eventide_core.ports import ContentAudit, Engine
+from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.markers_and_heartbeats import instants_with_leavings
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
+from eventide_core.service.verification.files import list_everything, scan_logs
+from eventide_core.service.verification.timeline import TimelineReader, timeline_names
+from eventide_core.table.file_name import path_in
+from eventide_core.table.instant import Action
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The facts; and, where the table can be loaded, its state and the shape of its records."""
+
+    facts: TableFacts
+    state: TableState | None
+    shape: RecordShape | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactsReader:
+    files: TableFiles
+    freshness: FreshnessReader
+    audit: ContentAudit
+    engine: Engine
+    liveness: Liveness
+    options: Options
+
+    def timeline_names(self, config: TableConfig) -> tuple[str, ...]:
+        """The files of the timeline folder."""
+        return timeline_names(self.files.storage, config)
+
+    def gather(self, *, is_deep: bool) -> Gathered:
+        config = self.files.config()
+        names = self.timeline_names(config)
+        timeline = Timeline.of_file_names(names)
+        state, view_problem = self._state()
+        if state is not None:
+            timeline = state.timeline
+        reader = TimelineReader(self.files, config, timeline)
+        commits = reader.commits()
+        if reader.unreadable:
+            view_problem = None  # the timeline's own check says why
+        listing, unmarked = list_everything(self.files.storage)
+        later = self.files.timeline(config)
+        plans = reader.plans()
+        logs = scan_logs(self.files.storage, self.engine, listing)
+        blocks = BlockFilter(frozenset(i.requested_time for i in timeline.completed), timeline.start)
+        going = reader.going()
+        saved = reader.saved()
+        reader.check_readable()
+        left_overs = reader.left_overs(commits)
+        archived = reader.archived(commits, listing, logs)
+        bases, base_problems = self._row_counts(state)
+        shape, fresh, logs_told, fresh_problem = self._freshness(state, is_deep)
+        indexed, index_problem = self._indexed(config, timeline)
+        facts = TableFacts(
+            slices_by_completion_time=config.slices_by_completion_time,
+            timeline_path=config.timeline_path,
+            timeline_names=names,
+            timeline=timeline,
+            later=later,
+            commits=commits,
+            unreadable=reader.unreadable,
+            listing=listing,
+            unmarked=unmarked,
+            view=None if state is None else state.view,
+            view_problem=view_problem,
+            blocks=blocks,
+            plans=plans,
+            left_overs=left_overs,
+            going=going,
+            saved=saved,
+            archived=archived,
+            logs=logs,
+            row_counts=bases,
+            base_problems=base_problems,
+            freshness=fresh,
+            event_times={path: fact.event_times for path, fact in logs_told.items()},
+            waiting={path: fact.waiting for path, fact in logs_told.items()},
+            freshness_problem=fresh_problem,
+            has_metadata_table=bool(config.metadata_partitions),
+            indexed_files=indexed,
+            index_problem=index_problem,
+            leavings=tuple(self._leavings(timeline)),
+        )
+        return Gathered(facts, state, shape)
+
+    def _state(self) -> tuple[TableState | None, str | None]:
+        try:
+            return TableState.load(self.files, requires_files=False), None
+        except EventideError as error:
+            require_damage(error)
+            return None, str(error)
+
+    def _row_counts(self, state: TableState | None) -> tuple[Mapping[str, int], Mapping[str, str]]:
+        slices = () if state is None else tuple(state.view.slices.values())
+        paths = [found.base_file.path for group in slices for found in group if found.base_file is not None]
+        answers = dict(zip(paths, self.engine.map(Attempt(self.audit.row_count), paths), strict=True))
+        return (
+            {path: rows for path, rows in answers.items() if not isinstance(rows, Problem)},
+            {path: problem.text for path, problem in answers.items() if isinstance(problem, Problem)},
+        )
+
+    def _freshness(
+        self, state: TableState | None, is_deep: bool
+    ) -> tuple[RecordShape | None, Freshness | None, Mapping[str, LogFacts], str | None]:
+        """The shape of the records, the freshness now, and the facts of the logs, as the planner is told them."""
+        if state is None:
+            return None, None, {}, "the file slices are not known"
+        shape, fresh = state.shape(None), None
+        told: dict[str, LogFacts] = {}
+        try:
+            if state.cut_ms is None and not is_deep:
+                return shape, None, {}, None
+            shape = state.shape(event_time_field_of(state, self.options))
+            told = self._log_facts(state, shape)
+            fresh = self.freshness.now(state)
+        except EventideError as error:
+            require_damage(error)
+            return shape, None, told, None if state.cut_ms is None else str(error)
+        return shape, fresh, told, None
+
+    def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
+        """Those of the logs of the latest slices that can be read."""
+        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
+        logs = [log for found in state.view.latest_slices() for log in found.log_files]
+        facts, errors = self.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
+        for error in errors.values():
+            require_damage(error)
+        return facts
+
+    def _indexed(self, config: TableConfig, timeline: Timeline) -> tuple[Mapping[str, int] | None, str | None]:
+        if not config.metadata_partitions:
+            return None, None
+        followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
+        try:
+            listing = self.files.metadata_table.listing(followed)
+        except EventideError as error:
+            require_damage(error)
+            return None, f"cannot be read: {error}"
+        if listing is None:
+            return None, None
+        return {path_in(part, name): size for part, names in listing.items() for name, size in names.items()}, None
+
+    def _leavings(self, timeline: Timeline) -> Iterable[str]:
+        pending = {i.requested_time for i in timeline.pending}
+        for time in sorted(instants_with_leavings(self.files.storage) - pending):
+            yield f"{time}: markers or a heartbeat of what is no longer under way; harmless, the next clean removes them"
+        for instant in timeline.pending:
+            if self.liveness.is_dead(instant):
+                yield (
+                    f"{instant.requested_time}: the writer of this pending {instant.action} is dead; the next write, or "
+                    f"`eventide rollback TABLE {instant.requested_time}`, rolls it back"
+                )

@@ -1,0 +1,69 @@
+"""What a verification reads of the files of a table: their listing, and the headers of the blocks in their logs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventide_core.action.verification.facts import BlockFacts, LogScan
+from eventide_core.errors import EventideError
+from eventide_core.ports import Engine, Storage
+from eventide_core.service.state.table_files import PARTITION_MARK
+from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
+from eventide_core.table.file_name import LogFileName, is_data_file
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
+
+
+def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[str]]:
+    """All files of partitions, and of other folders the data files and links; the data files of those."""
+    found: list[DataFile] = []
+    unmarked: list[str] = []
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        entries = storage.list(folder)
+        names = {entry.path: entry.path.rpartition("/")[2] for entry in entries}
+        is_marked = any(name.startswith(PARTITION_MARK) for name in names.values())
+        for entry in entries:
+            if entry.is_directory and entry.link_target is None:
+                if names[entry.path] != ".hoodie":
+                    waiting.append(entry.path)
+            elif is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
+                found.append(DataFile(folder, entry.path, entry.size, entry.link_target))
+                if not is_marked and is_data_file(names[entry.path]):
+                    unmarked.append(entry.path)
+    return tuple(sorted(found, key=lambda file: file.path)), frozenset(unmarked)
+
+
+def scan_logs(storage: Storage, engine: Engine, listing: tuple[DataFile, ...]) -> Mapping[str, LogScan]:
+    """The blocks of each log, but of links that lead nowhere."""
+    there = {file.path for file in listing if file.link_target is None}
+    logs = [f for f in listing if LogFileName.parse(f.name) is not None and (f.link_target or f.path) in there]
+    scans = engine.map(Attempt(_ScanLog(storage)), logs)
+    return {
+        log.path: LogScan((), scan.text) if isinstance(scan, Problem) else scan
+        for log, scan in zip(logs, scans, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _ScanLog:
+    """A picklable reading of a log's headers."""
+
+    storage: Storage
+
+    def __call__(self, file: DataFile) -> LogScan:
+        blocks: list[BlockFacts] = []
+
+        def read(offset: int, length: int) -> bytes:
+            return self.storage.read_range(file.path, offset, length)
+
+        try:
+            for block in read_blocks(read, file.size, file.path, is_strict=False):
+                is_torn = block.block_type is BlockType.CORRUPT
+                is_command = block.block_type is BlockType.COMMAND
+                target = block.header.get(HeaderKey.TARGET_INSTANT_TIME) if is_command else None
+                blocks.append(BlockFacts(block.offset, block.instant_time, is_torn, is_command, target))
+        except EventideError as error:
+            require_damage(error)
+            return LogScan(tuple(blocks), str(error))
+        return LogScan(tuple(blocks))

@@ -1,0 +1,157 @@
+"""Reads records for a verification: slice by slice on the engine, whole columns at a time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from eventide_core.action.query_planner import plan_slices
+from eventide_core.action.verification.facts import RecordFacts, TableFacts
+from eventide_core.ports import ContentAudit, Engine, Progress
+from eventide_core.service.state.table import TableState
+from eventide_core.service.verification.attempt import Attempt, Problem
+from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.plans import PlannedOperation
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import SliceRead
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsReader:
+    audit: ContentAudit
+    engine: Engine
+
+    def read(self, facts: TableFacts, state: TableState, shape: RecordShape | None, progress: Progress) -> TableFacts:
+        """The facts with what the records tell: of slices whose files are all there, and can be read."""
+        shape = shape or state.shape(None)
+        problems: dict[str, str] = {}
+        watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms
+        slices = plan_slices(facts.whole_slices, state.blocks())
+
+        def run(
+            what: str, function: Callable[[T], R], items: Sequence[T], name: Callable[[T], str]
+        ) -> list[tuple[T, R]]:
+            progress.start(what, len(items))
+            answers = self.engine.map(Attempt(function), items, on_done=progress.advance)
+            for item, answer in zip(items, answers, strict=True):
+                if isinstance(answer, Problem):
+                    problems[name(item)] = answer.text
+            return [(i, a) for i, a in zip(items, answers, strict=True) if not isinstance(a, Problem)]
+
+        audits = run("reading slices", _Audit(self.audit, shape, watermark_ms), slices, _place)
+        unreadable = {(a.partition, a.file_id) for _, a in audits if a.unreadable}
+        readable = [s for s, _ in audits if (s.partition, s.file_id) not in unreadable]
+        of_partition: dict[str, list[SliceRead]] = {}
+        for one in readable:
+            of_partition.setdefault(one.partition, []).append(one)
+        several = [tuple(found) for found in of_partition.values() if len(found) > 1]
+        repeated = run("looking for keys in two places", _Repeated(self.audit, shape), several, _partition)
+        copies = [(copy, source) for copy, source in _copies(facts)]
+        compared = run("comparing copies", _SameBytes(self.audit), copies, lambda pair: pair[0])
+        pairs = [p for p in _compacted(facts, state) if (p.after.partition, p.after.file_id) not in unreadable]
+        differences = run("comparing compacted slices", _Differences(self.audit, shape), pairs, lambda p: p.base_path)
+        return replace(
+            facts,
+            records=RecordFacts(
+                audits=tuple(audit for _, audit in audits),
+                watermark_ms=watermark_ms,
+                compared_copies=len(compared),
+                copies={copy: source for (copy, source), is_same in compared if not is_same},
+                repeated=tuple((found[0].partition, key) for found, keys in repeated for key in keys),
+                differences={pair.base_path: difference for pair, difference in differences},
+                problems=problems,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A slice before and after a compaction that made `base_path`."""
+
+    base_path: str
+    before: SliceRead
+    after: SliceRead
+
+
+@dataclass(frozen=True, slots=True)
+class _Audit:
+    audit: ContentAudit
+    shape: RecordShape
+    watermark_ms: int | None
+
+    def __call__(self, found: SliceRead) -> SliceAudit:
+        return self.audit.audit(found, self.shape, self.watermark_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    audit: ContentAudit
+    shape: RecordShape
+
+    def __call__(self, slices: tuple[SliceRead, ...]) -> tuple[RepeatedKey, ...]:
+        return self.audit.repeated_keys(slices, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _SameBytes:
+    audit: ContentAudit
+
+    def __call__(self, pair: tuple[str, str]) -> bool:
+        return self.audit.have_same_bytes(*pair)
+
+
+@dataclass(frozen=True, slots=True)
+class _Differences:
+    audit: ContentAudit
+    shape: RecordShape
+
+    def __call__(self, pair: _Pair) -> RowDifference | None:
+        return self.audit.differences(pair.before, pair.after, self.shape)
+
+
+def _place(found: SliceRead) -> str:
+    return f"{found.partition}/{found.file_id}" if found.partition else found.file_id
+
+
+def _partition(slices: tuple[SliceRead, ...]) -> str:
+    return slices[0].partition
+
+
+def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:
+    """The copies that are as large as the logs they are of, as long as these are there."""
+    files = {file.path: file for file in facts.listing}
+    for path, source in sorted(facts.left_overs.items()):
+        copy, original = files.get(path), files.get(source)
+        if copy is None or original is None or copy.link_target is not None or original.link_target is not None:
+            continue
+        if copy.size == original.size:
+            yield path, source
+
+
+def _compacted(facts: TableFacts, state: TableState) -> Iterator[_Pair]:
+    """The slices that eventide compacted, as they were and as they became, where every file is there and whole."""
+    for plan in facts.compactions.values():
+        for op in plan.operations:
+            paths = [log.path for log in (*op.compacted, *(left.log for left in op.remaining))]
+            new = _new_logs(facts, op)
+            bases = [path for path in (op.base_path, op.path_of(op.new_base_name)) if path is not None]
+            are_there = all(path in facts.sizes and path not in facts.base_problems for path in bases)
+            if are_there and all(path in facts.sizes and facts.is_readable(path) for path in (*paths, *new)):
+                yield _pair(facts, state, op, paths, new)
+
+
+def _new_logs(facts: TableFacts, op: PlannedOperation) -> list[str]:
+    carried = [op.path_of(op.carried_name)] if op.carried_name is not None else []
+    left = [o.log.path if o.linked_name is None else op.path_of(o.linked_name) for o in op.remaining]
+    return [*(path for path in carried if path in facts.committed), *left]
+
+
+def _pair(facts: TableFacts, state: TableState, op: PlannedOperation, old: list[str], new: list[str]) -> _Pair:
+    def read(base: str | None, logs: list[str]) -> SliceRead:
+        sized = tuple((path, facts.sizes[path]) for path in logs)
+        return SliceRead(op.partition, op.file_id, base, sized, state.blocks())
+
+    made = op.path_of(op.new_base_name)
+    return _Pair(made, read(op.base_path, old), read(made, new))

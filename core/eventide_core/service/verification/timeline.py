@@ -1,0 +1,125 @@
+"""What a verification reads of the timeline. A file that cannot be read is written down, for the check that says so."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from eventide_core.action.verification.facts import LogScan
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.ports import Storage
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.verification.attempt import Noting
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.instant import Action, Instant
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineReader:
+    """Reads what the instants of `timeline` say. `unreadable` gets what cannot be read, and why, by path."""
+
+    files: TableFiles
+    config: TableConfig
+    timeline: Timeline
+    unreadable: dict[str, str] = field(default_factory=dict[str, str])
+
+    def commits(self) -> Mapping[str, CommitMetadata]:
+        """Those of the completed writes, by requested time."""
+        found: dict[str, CommitMetadata] = {}
+        for instant in self.timeline.writes:
+            with Noting(self.unreadable, f"{self.config.timeline_path}/{instant.file_name}"):
+                found[instant.requested_time] = self.files.commit(self.config, instant)
+        return found
+
+    def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
+        """Those of compactions, pending or completed, whose requested file is there."""
+        names = timeline_names(self.files.storage, self.config)
+        there = {i.requested_time for i in map(Instant.parse, names) if i and _is_plan(i)}
+        found: dict[str, CompactionPlan | ForeignPlan] = {}
+        for time in sorted(there):
+            if self.timeline.find(time) is not None:
+                with Noting(self.unreadable, f"{self.config.timeline_path}/{time}.compaction.requested"):
+                    found[time] = self.files.plan(self.config, time)
+        return found
+
+    def going(self) -> frozenset[str]:
+        """What pending cleans and rollbacks are about to remove."""
+        found: set[str] = set()
+        for pending in self.timeline.pending:
+            path = f"{self.config.timeline_path}/{pending.requested_time}.{pending.action}.requested"
+            with Noting(self.unreadable, path):
+                if pending.action is Action.CLEAN:
+                    found.update(self.files.clean_plan(self.config, pending.requested_time).deleted_paths)
+                elif pending.action is Action.ROLLBACK:
+                    data = self.files.storage.read(path)
+                    plan = self.files.codec.decode_rollback_plan(data, path, pending.requested_time)
+                    found.update(plan.deleted_paths)
+        return frozenset(found)
+
+    def saved(self) -> Mapping[str, frozenset[str]]:
+        """What each savepoint keeps, by the requested time of its commit."""
+        found: dict[str, frozenset[str]] = {}
+        for instant in self.timeline.completed:
+            if instant.action is Action.SAVEPOINT:
+                with Noting(self.unreadable, f"{self.config.timeline_path}/{instant.file_name}"):
+                    found[instant.requested_time] = self.files.savepoint(self.config, instant).paths
+        return found
+
+    def check_readable(self) -> None:
+        """What completed cleans and rollbacks say can be read."""
+        for instant in self.timeline.completed:
+            path = f"{self.config.timeline_path}/{instant.file_name}"
+            with Noting(self.unreadable, path):
+                if instant.action is Action.CLEAN:
+                    self.files.clean(self.config, instant)
+                elif instant.action is Action.ROLLBACK:
+                    self.files.codec.decode_rollback(self.files.storage.read(path), path)
+
+    def archived(
+        self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
+    ) -> frozenset[str]:
+        """What archived writes wrote, of those that wrote the files that no active one names."""
+        named = {stat.path for commit in commits.values() for stat in commit.stats}
+        times: set[str] = set()
+        for file in listing:
+            if file.path in named:
+                continue
+            name = file.parsed
+            if isinstance(name, LogFileName) and not self.config.slices_by_completion_time:
+                times.update(logs[file.path].instants if file.path in logs else ())
+            elif name is not None:
+                times.add(name.instant)
+        found: set[str] = set()
+        with Noting(self.unreadable, self.config.archive_path):
+            archive = self.files.archive(self.config)
+            for time in sorted(filter(self.timeline.is_archived, times)):
+                commit = archive.commit(time) if archive.find(time) is not None else None
+                found.update(stat.path for stat in (commit.stats if commit is not None else ()))
+        return frozenset(found)
+
+    def left_overs(self, commits: Mapping[str, CommitMetadata]) -> Mapping[str, str]:
+        """Of each link and copy that a commit names, the log that it is of."""
+        found: dict[str, str] = {}
+        for instant in self.timeline.writes:
+            metadata = commits.get(instant.requested_time)
+            said = None if metadata is None else Publication.of(instant.requested_time, metadata)
+            if said is None:
+                continue
+            try:
+                found.update(said.origins)
+            except CorruptTimelineError as error:
+                self.unreadable[f"{self.config.timeline_path}/{instant.file_name}"] = str(error)
+        return found
+
+
+def timeline_names(storage: Storage, config: TableConfig) -> tuple[str, ...]:
+    """The files of the timeline folder."""
+    return tuple(e.path.rpartition("/")[2] for e in storage.list(config.timeline_path) if not e.is_directory)
+
+
+def _is_plan(instant: Instant) -> bool:
+    return instant.file_name.endswith(".compaction.requested")

@@ -1,0 +1,249 @@
+"""Write records: upsert, insert, bulk insert, delete.
+
+Order of writes, and what a crash after each leaves:
+
+1. Checks, keys and schema: nothing is written yet, whatever is wrong with the records.
+2. Inside the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`. From then on no compaction is planned
+   that would take the write's logs for its own. A pending write, which nobody sees and whose heartbeat grows old.
+3. The table is looked at again: what completed until now, the write builds on. Records get their places, places their
+   file groups.
+4. Partition marks, then a task a file group on the engine: marker and file. Not visible: their instant has not completed.
+5. Inside the lock: still pending, no conflict with what completed since 3; then the completed file, once, last.
+6. Markers and heartbeat removed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from eventide_core import config as keys
+from eventide_core.action.index import Index, IndexType, choose_index
+from eventide_core.action.log_version import LogNames
+from eventide_core.action.pending_write import PendingWrite, WriteResult
+from eventide_core.action.write_conflict import WrittenGroups
+from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
+from eventide_core.config import InsertDuplicates, Options
+from eventide_core.errors import ConfigError, InvalidRecordError, StorageError
+from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
+from eventide_core.service.facts.planned_groups import planned_groups
+from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.state.markers_and_heartbeats import remove_leavings
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
+from eventide_core.service.write.instants import WriteInstants
+from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_shape
+from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.file_name import path_in
+from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.timeline import Timeline
+from eventide_core.table.write_shape import WriteOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """`new_uuid` names new file groups."""
+
+    files: TableFiles
+    metadata: MetadataTableUpkeep
+    rollback: Rollback
+    lock: TableLock
+    heartbeats: Heartbeats
+    clock: Clock
+    options: Options
+    new_uuid: Callable[[], str]
+
+    def write(
+        self,
+        operation: WriteOperation,
+        records: IncomingRecords,
+        progress: Progress,
+        extra_metadata: Mapping[str, str] | None = None,
+    ) -> WriteResult:
+        """Writes and completes. `extra_metadata` goes into the commit beside the schema.
+
+        Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
+        where something pending excludes a write; WriteConflictError where another writer was faster; StorageError and
+        EngineError with what is known of the commit.
+        """
+        return self.complete(self.begin(operation, records, progress, extra_metadata))
+
+    def begin(
+        self,
+        operation: WriteOperation,
+        records: IncomingRecords,
+        progress: Progress,
+        extra_metadata: Mapping[str, str] | None = None,
+    ) -> PendingWrite:
+        """Steps 1 to 4: the write is left pending, its heart beating."""
+        before = TableState.load(self.files)
+        self.metadata.check(before.config, RowChange.WRITTEN)
+        planned_groups(self.files, before.config, before.timeline)
+        index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
+        prepared = self._prepare(before, operation, index, records)
+        instant = self._instants.request()
+        try:
+            state = TableState.load(self.files)
+            if state.known_schema != before.known_schema:
+                prepared = self._prepare(state, operation, index, records)
+            placements = prepared.placements
+            if placements is None:
+                placements = self._look_up(state, index, records)
+                placements = self._without_duplicates(placements, operation)
+            planned = planned_groups(self.files, state.config, state.timeline)
+            facts = WriteFacts(
+                instant=instant,
+                table_version=state.config.version,
+                index=index,
+                slices=state.view.latest_slices(),
+                log_names=LogNames.of(state.listing, planned),
+                sizes=base_file_sizes(
+                    operation,
+                    (state.commits[i.requested_time] for i in reversed(state.timeline.writes)),
+                    self.options,
+                ),
+            )
+            groups = plan_write(placements, facts, self.new_uuid)
+            self._mark_partitions(state, groups, instant)
+            progress.start("writing", len(groups))
+            stats = records.write(groups, on_done=progress.advance)
+        except BaseException as failure:
+            self._instants.give_up(instant, failure)
+            raise
+        by_partition: dict[str, list[WriteStat]] = {}
+        for group, of_group in zip(groups, stats, strict=True):
+            by_partition.setdefault(group.partition, []).extend(of_group)
+        extra = {**(extra_metadata or {}), "schema": prepared.schema, WRITER_KEY: WRITER}
+        if prepared.stat_field is not None:
+            extra[EVENT_TIMES_KEY] = prepared.stat_field
+        looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
+        return PendingWrite(
+            instant,
+            CommitMetadata(
+                {partition: tuple(found) for partition, found in by_partition.items()}, extra, operation.operation_type
+            ),
+            WrittenGroups(
+                instant,
+                index,
+                groups_of(groups),
+                frozenset(p.partition for p in placements if looks_up and p.place == "" and p.upserts),
+            ),
+            _ended(state.timeline),
+        )
+
+    def complete(self, pending: PendingWrite) -> WriteResult:
+        """Steps 5 and 6. Raises WriteConflictError, and RefusedError where the write was rolled back meanwhile."""
+        try:
+            self._instants.complete(pending)
+        except StorageError as failure:
+            self.heartbeats.stop(pending.instant)
+            self._instants.settle(pending.instant, failure)
+        except BaseException as failure:
+            self._instants.give_up(pending.instant, failure)
+            raise
+        self.heartbeats.stop(pending.instant)
+        # The write has completed, whatever becomes of its markers, which nobody heeds any more.
+        with suppress(StorageError):
+            remove_leavings(self.files.storage, pending.instant)
+        stats = pending.metadata.stats
+        upserts, deletes = (
+            sum(stat.num_inserts + stat.num_update_writes for stat in stats),
+            sum(stat.num_deletes for stat in stats),
+        )
+        return WriteResult(
+            pending.instant,
+            rows=upserts + deletes,
+            upserts=upserts,
+            deletes=deletes,
+            files=len(stats),
+            bytes_written=sum(stat.file_size_bytes for stat in stats),
+        )
+
+    def _prepare(
+        self, state: TableState, operation: WriteOperation, index: Index, records: IncomingRecords
+    ) -> "_Prepared":
+        schema = state.schema if operation is WriteOperation.DELETE else state.known_schema
+        after = records.schema_after(schema, state.config.name)
+        shape = write_shape(state, after, self.options, self.files.storage.root)
+        if shape.records.schema != schema:
+            self.metadata.check(state.config, RowChange.WIDENED)
+        shape = replace(shape, has_global_keys=index.is_global)
+        records.prepare(shape, combines=combines(operation, self.options))
+        duplicates = insert_duplicates(operation, self.options)
+        if index.type is IndexType.BUCKET:
+            if duplicates is not InsertDuplicates.NONE:
+                raise ConfigError(
+                    f"option {keys.INSERT_DUPLICATES}={duplicates}: under a bucket index an insert does not ask for the "
+                    "keys that are there; use upsert, or a table with another index"
+                )
+            places = records.place_by_bucket(index.buckets, index.hash_fields)
+            return _Prepared(shape.records.schema, shape.stat_field, places)
+        if operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT) and duplicates is InsertDuplicates.NONE:
+            return _Prepared(shape.records.schema, shape.stat_field, records.place_nowhere())
+        return _Prepared(shape.records.schema, shape.stat_field, None)
+
+    def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
+        blocks = state.blocks()
+        slices = [
+            SliceRead(
+                found.partition,
+                found.file_id,
+                None if found.base_file is None else found.base_file.path,
+                tuple((log.path, log.size) for log in found.log_files),
+                blocks,
+            )
+            for found in state.view.latest_slices()
+        ]
+        if index.is_global:
+            return records.place_by_global_key(slices, by_bloom=index.is_by_bloom, moves=index.moves_keys)
+        return records.place_by_key(slices, by_bloom=index.is_by_bloom)
+
+    @property
+    def _instants(self) -> WriteInstants:
+        return WriteInstants(
+            self.files, self.metadata, self.rollback, self.lock, self.heartbeats, self.clock, self.options
+        )
+
+    def _without_duplicates(
+        self, placements: tuple[Placement, ...], operation: WriteOperation
+    ) -> tuple[Placement, ...]:
+        """The places of the records that an insert is to write, of records that were looked up."""
+        match insert_duplicates(operation, self.options):
+            case InsertDuplicates.NONE:
+                return placements
+            case InsertDuplicates.DROP:
+                return tuple(p for p in placements if not p.place)
+            case InsertDuplicates.FAIL:
+                known = [p for p in placements if p.place]
+                if known:
+                    raise InvalidRecordError(
+                        f"{sum(p.upserts for p in known)} records have keys that the table has, the first of them in "
+                        f"partition {known[0].partition!r}; upsert them, or leave them out by {keys.INSERT_DUPLICATES}="
+                        f"{InsertDuplicates.DROP}"
+                    )
+                return placements
+
+    def _mark_partitions(self, state: TableState, groups: Sequence[FileGroupWrite], instant: str) -> None:
+        known = {partition for partition, _ in state.view.slices}
+        for partition in sorted({group.partition for group in groups} - known):
+            depth = len(partition.split("/")) if partition else 0
+            text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
+            self.files.storage.put_if_absent(path_in(partition, PARTITION_MARK), text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """The schema that the table will have, and the records' places where these do not depend on what the table holds.
+
+    `stat_field`: see WriteShape.
+    """
+
+    schema: str
+    stat_field: str | None
+    placements: tuple[Placement, ...] | None
+
+
+def _ended(timeline: Timeline) -> frozenset[str]:
+    """What the write has seen: what had completed, and the plans that were pending."""
+    return frozenset(i.requested_time for i in (*timeline.completed, *timeline.pending_plans))

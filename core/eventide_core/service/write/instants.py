@@ -1,0 +1,131 @@
+"""A write's instant on the timeline: requested, then completed, or given up.
+
+All of it under the table lock, which is not held in between: the heartbeat says that the writer lives.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from eventide_core import config as keys
+from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.action.pending_write import PendingWrite
+from eventide_core.action.write_conflict import check_batch, check_plan, check_write
+from eventide_core.config import FailedWrites, Options
+from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError
+from eventide_core.ports import Clock, FileChanges, Heartbeats, RowChange, TableLock
+from eventide_core.service.facts.planned_groups import groups_of_plan
+from eventide_core.service.facts.planning import instant_beyond
+from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.outcome import instants_with_outcome
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.write.written_rows import added_files, written_changes
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class WriteInstants:
+    files: TableFiles
+    metadata: MetadataTableUpkeep
+    rollback: Rollback
+    lock: TableLock
+    heartbeats: Heartbeats
+    clock: Clock
+    options: Options
+
+    def request(self) -> str:
+        """A new instant that is pending, its heart beating. Raises BusyError."""
+        instant = ""
+        try:
+            with self.lock.acquire() as lease:
+                is_eager = self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER
+                config, timeline = self._now()
+                if is_eager and self.rollback.has_failed_writes(timeline):
+                    self.rollback.undo_failed_writes(lease)
+                    config, timeline = self._now()
+                check_undoing(timeline)
+                instant = self._unused(config, timeline)
+                self.heartbeats.start(instant)
+                for step in (State.REQUESTED, State.INFLIGHT):
+                    name = Instant(instant, Action.DELTA_COMMIT, step).file_name
+                    lease.check()
+                    if not self.files.storage.put_if_absent(f"{config.timeline_path}/{name}", b""):
+                        raise BusyError(f"another writer took the instant {instant}; try again")
+        except BaseException:
+            self.heartbeats.stop(instant)
+            raise
+        return instant
+
+    def complete(self, pending: PendingWrite) -> None:
+        """Completes a write whose files are there; nothing where that has been done.
+
+        Raises WriteConflictError where another writer was faster, RefusedError where the write was rolled back meanwhile.
+        """
+        with self.lock.acquire() as lease:
+            config, timeline = self._now()
+            # A rollback of this very write may have been begun by one who took its writer for dead.
+            if self.rollback.end_begun(config, timeline, lease):
+                config, timeline = self._now()
+            found = timeline.find(pending.instant)
+            if found is None:
+                raise RefusedError(
+                    f"the write at {pending.instant} was rolled back while it ran; nothing of it was committed: write again"
+                )
+            if found.is_completed:
+                return
+            self._check_conflicts(pending, config, timeline)
+            update = self.metadata.prepare(config, pending.instant, self._changes(pending, config))
+            completion = self._unused(config, timeline)
+            recorded = completion if config.slices_by_completion_time else None
+            completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, recorded)
+            data = self.files.codec.encode_commit(pending.metadata, config.version)
+            update.write(lease, completion)
+            lease.check()
+            self.files.storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
+            update.settle(lease)
+
+    def settle(self, instant: str, failure: StorageError) -> None:
+        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
+
+        Raises StorageError where it hasn't.
+        """
+        found = self.files.timeline(self.files.config()).find(instant)
+        if found is None or not found.is_completed:
+            raise StorageError(f"the write at {instant} is not committed: {failure}; write again") from failure
+
+    def give_up(self, instant: str, failure: BaseException) -> None:
+        """What happens to a write that won't complete: it is rolled back at once where that can be done.
+
+        After a failure of the storage, whose last write may still arrive, and wherever else it cannot: by whoever comes
+        when its heartbeat has expired.
+        """
+        self.heartbeats.stop(instant)
+        if isinstance(failure, EventideError) and not isinstance(failure, StorageError | LockError):
+            # The user is to hear of the failure that came first.
+            with suppress(EventideError):
+                self.rollback.give_up(instant)
+
+    def _now(self) -> tuple[TableConfig, Timeline]:
+        config = self.files.config()
+        return config, self.files.timeline(config)
+
+    def _changes(self, pending: PendingWrite, config: TableConfig) -> FileChanges:
+        if self.metadata.follows_rows(config):
+            return written_changes(TableState.load(self.files), pending.instant, pending.metadata)
+        return FileChanges(RowChange.WRITTEN, added_files(pending.metadata))
+
+    def _check_conflicts(self, pending: PendingWrite, config: TableConfig, timeline: Timeline) -> None:
+        # A stream's own batch may have been written before this one looked: by a driver that was taken for dead.
+        check_batch(pending.instant, pending.metadata, [self.files.commit(config, i) for i in timeline.writes])
+        for other in timeline.writes:
+            if other.requested_time not in pending.seen:
+                check_write(pending.written, other.requested_time, self.files.commit(config, other))
+        for plan in timeline.pending_plans:
+            if plan.requested_time not in pending.seen:
+                check_plan(pending.written, plan.requested_time, groups_of_plan(self.files, config, plan))
+
+    def _unused(self, config: TableConfig, timeline: Timeline) -> str:
+        return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.clock)

@@ -1,0 +1,59 @@
+"""How a write that has not completed yet is read back: for indexes over rows, which must follow it when it completes."""
+
+from itertools import chain, islice
+
+from eventide_core.ports import AddedFile, FileChanges, RowChange, WrittenRows
+from eventide_core.service.state.table import TableState
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.slice_read import BlockFilter, SliceRead
+
+_LAST_WRITES = 3  # whose files are told
+
+
+def added_files(metadata: CommitMetadata) -> tuple[AddedFile, ...]:
+    """The files that a write made."""
+    return tuple(
+        AddedFile(stat.partition, stat.path.rpartition("/")[2], stat.file_size_bytes) for stat in metadata.stats
+    )
+
+
+def written_changes(state: TableState, instant: str, metadata: CommitMetadata) -> FileChanges:
+    """What the pending write at `instant` does to the files, with its rows; `state` is the table before it completes."""
+    schema = metadata.schema or state.schema
+    slices = _slices(state, instant, metadata)
+    present = {file.path for file in state.listing}
+    last = islice((state.commits[i.requested_time] for i in reversed(state.timeline.writes)), _LAST_WRITES)
+    known = [(s.partition, s.path) for commit in last for s in commit.stats if s.path in present]
+    own = {stat.path for stat in metadata.stats}
+    for found in slices:
+        known += [(found.partition, path) for path, _ in found.log_paths if path not in own]
+        known += [(found.partition, found.base_path)] if found.base_path and found.base_path not in own else []
+    names = dict.fromkeys((partition, path.rpartition("/")[2]) for partition, path in known)
+    return FileChanges(
+        RowChange.WRITTEN if schema == state.known_schema else RowChange.WIDENED,
+        added_files(metadata),
+        written=WrittenRows(state.shape_of(schema, None), slices, tuple(names)),
+    )
+
+
+def _slices(state: TableState, instant: str, metadata: CommitMetadata) -> tuple[SliceRead, ...]:
+    """The slices that the write changed, as they will be."""
+    completed = frozenset((*(i.requested_time for i in state.timeline.completed), instant))
+    blocks = BlockFilter(completed, state.timeline.start)
+    latest = {found.file_group: found for found in state.view.latest_slices()}
+    groups: dict[tuple[str, str], list[WriteStat]] = {}
+    for stat in metadata.stats:
+        groups.setdefault((stat.partition, stat.file_id), []).append(stat)
+    return tuple(_after(latest.get(group), stats, blocks) for group, stats in groups.items())
+
+
+def _after(before: FileSlice | None, stats: list[WriteStat], blocks: BlockFilter) -> SliceRead:
+    partition, file_id = stats[0].partition, stats[0].file_id
+    base = next((stat.path for stat in stats if stat.log_version is None), None)
+    if base is not None:
+        return SliceRead(partition, file_id, base, (), blocks)
+    old_logs = () if before is None else ((log.path, log.size) for log in before.log_files)
+    own_logs = ((stat.path, stat.file_size_bytes) for stat in sorted(stats, key=lambda s: s.log_version or 0))
+    old_base = None if before is None or before.base_file is None else before.base_file.path
+    return SliceRead(partition, file_id, old_base, tuple(chain(old_logs, own_logs)), blocks)

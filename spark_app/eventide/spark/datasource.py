@@ -1,0 +1,165 @@
+"""`format("eventide")` on Spark 4.1: a Python data source that reads tables, streams their changes, and writes them.
+
+    reading     each file slice is a partition, read by an executor; the query is planned once, by the driver. Simple
+                conditions are applied while a slice is read, and of the columns those are read that a schema of the user's
+                own names: which ones a query selects Spark doesn't tell a Python source
+    streaming   out of a table by `change_stream`, into one by `datasource_writers`
+    writing     the rows come to the driver as the tasks' commit messages, compressed, and are written from there: Spark
+                gives a Python source no way to bring the rows of a key together. `spark.driver.maxResultSize` bounds a
+                write; a larger one goes by `Table.upsert(frame)`, whose rows stay on executors, or `stream_sink`
+    a task or a driver that dies before the commit leaves nothing at all
+
+Options are those of `Table.open`, beside Hudi's for the query (`hoodie.datasource.query.type`, `as.of.instant`,
+`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`), eventide's (`as.of.watermark`, `as.of.tag`), for a stream
+out of the table `hoodie.datasource.streaming.startOffset`, and for the write `hoodie.datasource.write.operation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from eventide.reader import Rows
+from eventide.spark.change_stream import ChangeStream
+from eventide.spark.datasource_schema import chosen_columns
+from eventide.spark.datasource_writers import StreamWriter, Writer
+from eventide.spark.pushed_filters import pushed_filter
+from eventide.table import Table
+from eventide_core import config as keys
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError
+from eventide_core.table.slice_read import SliceRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "eventide"
+_PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+class QueryType(StrEnum):
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+def register_source(spark: SparkSession) -> None:
+    """Makes `format("eventide")` known to a session, and has Spark hand conditions to Python sources."""
+    spark.dataSource.register(EventideSource)
+    # Off by default, and then Spark refuses a source that takes conditions.
+    spark.conf.set(_PUSH_DOWN, "true")
+
+
+class EventideSource(DataSource):
+    """One table, as the options of a read or a write name it."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(self._rows().schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _Reader(self._rows(), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        options = Options(self.options)
+        is_of_changes = options.choice(keys.QUERY_TYPE, QueryType.INCREMENTAL) is not QueryType.READ_OPTIMIZED
+        if not is_of_changes or any(options.text(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
+            raise ConfigError(
+                f"a stream tells a table's changes as they are committed: leave out {keys.QUERY_TYPE}=read_optimized, "
+                f"{keys.AS_OF}, {keys.BEGIN} and {keys.END}; where it begins is {keys.STREAM_START}"
+            )
+        return ChangeStream(self._path(), dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
+        _check_append(overwrite)
+        return Writer(self._path(), dict(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
+        _check_append(overwrite)
+        return StreamWriter(self._path(), dict(self.options))
+
+    def _path(self) -> str:
+        path = self.options.get("path")
+        if not path:
+            raise ConfigError("no table: give its path to load, save or start")
+        return path
+
+    def _rows(self) -> Rows:
+        """The rows of the query that the options ask for."""
+        options = Options(self.options)
+        table = Table.open(self._path(), self.options)
+        as_of, tag, watermark = (
+            options.text(keys.AS_OF),
+            options.text(keys.AS_OF_TAG),
+            options.text(keys.AS_OF_WATERMARK),
+        )
+        kind = options.choice(keys.QUERY_TYPE, QueryType.SNAPSHOT)
+        if sum(word is not None for word in (as_of, tag, watermark)) > 1:
+            raise ConfigError(f"give one of {keys.AS_OF}, {keys.AS_OF_WATERMARK} and {keys.AS_OF_TAG}")
+        if watermark is not None and kind is not QueryType.READ_OPTIMIZED:
+            raise ConfigError(f"{keys.AS_OF_WATERMARK} goes with {keys.QUERY_TYPE}=read_optimized, not with {kind}")
+        match kind:
+            case QueryType.SNAPSHOT:
+                return table.snapshot(tag=tag) if as_of is None else table.as_of(as_of)
+            case QueryType.READ_OPTIMIZED:
+                return table.read_optimized(as_of_watermark=watermark, tag=tag)
+            case QueryType.INCREMENTAL:
+                begin = options.text(keys.BEGIN)
+                if begin is None:
+                    raise ConfigError(f"an incremental query needs {keys.BEGIN}")
+                return table.incremental(begin, options.text(keys.END))
+
+
+class _Slice(InputPartition):
+    def __init__(self, slice_read: SliceRead) -> None:
+        self.slice_read = slice_read
+
+
+class _Reader(DataSourceReader):
+    """Reads whole slices; `read` runs on executors."""
+
+    def __init__(self, rows: Rows, schema: StructType) -> None:
+        self._slices = rows.plan.slices
+        self._rows: Rows | None = rows
+        self._columns = chosen_columns(rows.schema, schema)
+        self._reading = rows.reading(self._columns)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Fewer rows to hand over; Spark applies all conditions itself, too."""
+        if self._rows is not None:
+            self._reading = self._rows.reading(self._columns, pushed_filter(filters, self._rows.schema))
+        return filters
+
+    def __getstate__(self) -> dict[str, object]:
+        """What executors need: without the driver's engine."""
+        return {**self.__dict__, "_rows": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [_Slice(slice_read) for slice_read in self._slices]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark asks once, for nothing, where there are no partitions.
+        if isinstance(partition, _Slice):
+            yield from self._reading(partition.slice_read)
+
+
+def _check_append(overwrite: bool) -> None:
+    if overwrite:
+        raise ConfigError('mode "overwrite" is not possible; use mode("append"), which upserts')

@@ -1,0 +1,124 @@
+"""The writers of `format("eventide")`: rows come to the driver as the tasks' commit messages, and are written from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from eventide.bootstrap import assemble
+from eventide.progress import NoProgress
+from eventide.spark.streaming import (
+    StreamCompaction,
+    compact_after_batch,
+    stream_compaction,
+    stream_operation,
+    write_batch,
+)
+from eventide.table import Table
+from eventide.writer import incoming_records
+from eventide_core import config as keys
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, NotAHudiTableError
+from eventide_core.table.stream_batch import StreamBatch
+
+
+@dataclass
+class _Rows(WriterCommitMessage):
+    """The rows of one task, as an Arrow stream."""
+
+    content: bytes | None
+
+
+def _packed(batches: Iterator[pa.RecordBatch]) -> _Rows:
+    sink, writer = pa.BufferOutputStream(), None
+    for batch in batches:
+        if writer is None:
+            writer = pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd"))
+        writer.write_batch(batch)
+    if writer is None:
+        return _Rows(None)
+    writer.close()
+    return _Rows(sink.getvalue().to_pybytes())
+
+
+def _unpacked(messages: Sequence[WriterCommitMessage | None]) -> pa.Table | None:
+    """All rows; None where there are none."""
+    contents = [m.content for m in messages if isinstance(m, _Rows) and m.content is not None]
+    if not contents:
+        return None
+    return pa.concat_tables([pa.ipc.open_stream(content).read_all() for content in contents])
+
+
+class Writer(DataSourceArrowWriter):
+    def __init__(self, path: str, options: Mapping[str, str]) -> None:
+        self._path, self._options = path, options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # PySpark's own
+        return _packed(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        rows = _unpacked(messages)
+        if rows is None:
+            return
+        _create_if_missing(self._path, self._options, rows.schema)
+        application = assemble(self._path, self._options)
+        operation = stream_operation(application.options)
+        application.append.write(operation, incoming_records(application, operation, rows), NoProgress())
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing has been written."""
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, path: str, options: Mapping[str, str]) -> None:
+        typed = Options(options)
+        sink = typed.text(keys.STREAM_IDENTIFIER)
+        if sink is None:
+            raise ConfigError(
+                f"Spark does not tell a Python source which stream it writes: give {keys.STREAM_IDENTIFIER}, a name "
+                "for this stream that lasts as long as its checkpoint"
+            )
+        self._compaction = stream_compaction(typed)
+        if self._compaction is StreamCompaction.ASYNC or typed.flag(keys.STREAM_WATERMARK_AS_THRESHOLD):
+            raise ConfigError(
+                f"options {keys.COMPACT_ASYNC}, {keys.STREAM_WATERMARK_AS_THRESHOLD}: they need the stream's own process; "
+                "use foreachBatch(eventide.stream_sink(...))"
+            )
+        self._path, self._options, self._sink = path, options, sink
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # PySpark's own
+        return _packed(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        rows = _unpacked(messages)
+        if rows is None:
+            return
+        application = assemble(self._path, self._options)
+        write_batch(application, StreamBatch(self._sink, batchId), stream_operation(application.options), rows)
+        compact_after_batch(Table.open(self._path, self._options).service(), self._compaction)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing has been written."""
+
+
+def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema) -> None:
+    """A write into a path without a table makes one, where the options say its record key."""
+    typed = Options(options)
+    record_key = typed.text(keys.RECORD_KEY)
+    try:
+        Table.open(path, options)
+    except NotAHudiTableError:
+        if record_key is None:
+            raise
+        Table.create(
+            path,
+            schema=schema,
+            record_key=record_key,
+            partition=typed.text(keys.PARTITION_PATH),
+            ordering=typed.text(keys.ORDERING),
+            event_time=typed.text(keys.EVENT_TIME_FIELD),
+            options=options,
+        )

@@ -1,0 +1,123 @@
+"""Looking up keys that are one in the whole table, as joins on Spark (`adapters/format/write/global_keys`).
+
+1. Of all versions of a key in the records one is kept, which takes bringing them together.
+2. A task a slice tells the keys that live in it, with their ordering values.
+3. Each record is joined with the homes of its key, and settled batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.log_file.ordering_values import orderings_of
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.write.global_keys import PLACE, Homes, settled
+from eventide_adapters.format.write.keyed_records import combined, keyed_schema
+from eventide_core.ports import Storage
+from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.write_shape import WriteShape
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_HOME_PARTITION = "_eventide_home_partition"
+_HOME_FILE = "_eventide_home_file"
+_HOMES = "_eventide_homes"
+Batches = Iterable[pa.RecordBatch]
+
+
+def placed_schema(shape: WriteShape) -> StructType:
+    """The columns of keyed records with their places."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StringType
+
+    return from_arrow_schema(keyed_schema(shape)).add(PLACE, StringType())
+
+
+def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
+    """One version of each key of keyed records."""
+    from pyspark.sql.types import StructType
+
+    return keyed.repartition(RECORD_KEY).mapInArrow(_Combined(shape), StructType(placed_schema(shape).fields[:-1]))
+
+
+def settled_by_key(
+    keyed: DataFrame, slices: Sequence[SliceRead], shape: WriteShape, storage: Storage, *, moves: bool
+) -> DataFrame:
+    """Keyed records with their places, the deletes of keys that move among them."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import StringType, StructType
+
+    schema, fields = placed_schema(shape), list(shape.records.ordering_fields)
+    told = StructType([schema[name] for name in (RECORD_KEY, *fields)])
+    told = told.add(_HOME_PARTITION, StringType()).add(_HOME_FILE, StringType())
+    positions = keyed.sparkSession.range(0, len(slices), 1, max(len(slices), 1))
+    home = functions.struct(*(f"`{name}`" for name in told.names[1:])).alias(_HOMES)
+    homes = positions.mapInArrow(_Living(tuple(slices), shape, storage), told).select(RECORD_KEY, home)
+    by_key = homes.groupBy(RECORD_KEY).agg(functions.collect_list(_HOMES).alias(_HOMES))
+    joined = keyed.join(by_key, RECORD_KEY, "left")
+    ordered = joined.select(*(f"`{name}`" for name in (*keyed_schema(shape).names, _HOMES)))
+    return ordered.mapInArrow(_Settled(shape, moves), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Living:
+    """The keys that live in the slices of those numbers, with their ordering values, partition and file id."""
+
+    slices: tuple[SliceRead, ...]
+    shape: WriteShape
+    storage: Storage
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        names = [RECORD_KEY, *self.shape.records.ordering_fields]
+        reader = ArrowSliceReader(self.storage)
+        for batch in batches:
+            for position in batch.column(0).to_numpy():
+                found = self.slices[int(position)]
+                for rows in reader.read(found, self.shape.records, names):
+                    home: list[Any] = [pa.repeat(text, len(rows)) for text in (found.partition, found.file_id)]
+                    columns = [rows.column(name) for name in names]
+                    yield pa.RecordBatch.from_arrays([*columns, *home], names=[*names, _HOME_PARTITION, _HOME_FILE])
+
+
+@dataclass(frozen=True, slots=True)
+class _Combined:
+    """One version of each key, of keyed tables that have all versions of theirs."""
+
+    shape: WriteShape
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        found = list(batches)
+        if found:
+            keyed = pa.Table.from_batches(found).cast(keyed_schema(self.shape))
+            yield from combined(keyed, self.shape).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Keyed tables with the lists of their keys' homes, as keyed tables with places."""
+
+    shape: WriteShape
+    moves: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            lists: Any = table.column(_HOMES).combine_chunks()
+            homes: Any = pa.RecordBatch.from_struct_array(lists.flatten())
+            rows: Any = pc.list_parent_indices(lists).cast(pa.int64()).to_numpy()
+            keyed = table.drop_columns([_HOMES]).cast(keyed_schema(self.shape))
+            fields, names = self.shape.records.ordering_fields, keyed_schema(self.shape)
+            typed = [homes.column(name).cast(names.field(name).type) for name in fields]
+            orderings = orderings_of(pa.RecordBatch.from_arrays(typed, names=list(fields)), fields)
+            if not fields:
+                orderings = pa.nulls(len(rows))
+            found = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
+            yield from settled(keyed, found, self.shape, moves=self.moves).combine_chunks().to_batches()

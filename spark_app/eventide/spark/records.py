@@ -1,0 +1,255 @@
+"""The records of a write as a DataFrame of Spark: ports.IncomingRecords, with every row on executors.
+
+1. Keys, partition paths and checks batch by batch, as for Arrow tables (`keyed_records`); the places beside them.
+2. The driver gets counts by place, and plans. Looking keys up is a join with the keys that the files of those partitions
+   hold (global keys: with those that live anywhere), read by a task a slice; all of it is kept, so that the rows are
+   computed once.
+3. The rows are brought together by file group. A task has one group in memory at a time: it keeps one version of each key
+   where that is wished for, and writes the group's files.
+
+Where Spark runs a task again, the same names are made; what the first run wrote counts. Where Spark has lost rows that it
+kept, it computes them again; a record that then is in a place where none was before ends the write.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.spark.engine import cause_of, parallelism, ship_packages
+from eventide.spark.global_keys import combined_by_key, placed_schema, settled_by_key
+from eventide.spark.types import arrow_schema_of
+from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
+from eventide_adapters.format.write.global_keys import PLACE
+from eventide_adapters.format.write.incoming_schema import evolved_schema
+from eventide_adapters.format.write.java_hash import buckets_of
+from eventide_adapters.format.write.key_lookup import KeyLookup
+from eventide_adapters.format.write.keyed_records import (
+    IS_DELETE,
+    PARTITION_PATH,
+    combined,
+    keyed_deletes,
+    keyed_schema,
+    keyed_upserts,
+)
+from eventide_adapters.format.write.record_writer import GroupRows, RowWriter
+from eventide_core import errors
+from eventide_core.errors import EngineError, EventideError
+from eventide_core.table.bucket import bucket_name
+from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.file_group_write import FileGroupWrite, Placement
+from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.write_shape import WriteShape
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_GROUP = "_eventide_group"
+_STATS = "group int, stats string"
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(slots=True)
+class SparkRecords:
+    """`rows` have columns of the table; for deletes those of key and partition, and perhaps the ordering column."""
+
+    rows: DataFrame
+    writer: RowWriter
+    is_delete: bool
+    _shape: WriteShape | None = None
+    _combines: bool = False
+    _placed: DataFrame | None = None
+
+    def schema_after(self, table_schema: str | None, table_name: str) -> str:
+        if not self.is_delete:
+            return evolved_schema(table_schema, arrow_schema_of(self.rows.schema), table_name)
+        assert table_schema is not None, "deletes of a table that has no schema"
+        return table_schema
+
+    def prepare(self, shape: WriteShape, *, combines: bool) -> None:
+        ship_packages(self.rows.sparkSession)
+        self._shape, self._combines = shape, combines
+
+    def place_by_bucket(self, buckets: int, hash_fields: Sequence[str]) -> tuple[Placement, ...]:
+        keyed, shape = _Keyed(self._required_shape, self.is_delete), self._required_shape
+
+        def place(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for table in keyed(batches):
+                numbers = buckets_of(hashed_texts(table, shape, hash_fields), buckets)
+                yield from _with_places(table, pa.array([bucket_name(int(number)) for number in numbers], pa.string()))
+
+        return self._place(self.rows.mapInArrow(place, placed_schema(self._required_shape)))
+
+    def place_nowhere(self) -> tuple[Placement, ...]:
+        keyed = _Keyed(self._required_shape, self.is_delete)
+
+        def place(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for table in keyed(batches):
+                yield from _with_places(table, pa.repeat("", len(table)))
+
+        return self._place(self.rows.mapInArrow(place, placed_schema(self._required_shape)))
+
+    def place_by_key(self, slices: Sequence[SliceRead], *, by_bloom: bool) -> tuple[Placement, ...]:  # noqa: ARG002
+        """A join needs every key of the partitions that it is about: filters could spare it none."""
+        from pyspark.sql import functions
+
+        self.place_nowhere()
+        assert self._placed is not None
+        new = self._placed.drop(PLACE).persist()
+        mine = {row[0] for row in _answered(lambda: new.select(PARTITION_PATH).distinct().collect())}
+        asked = [file_slice for file_slice in slices if file_slice.partition in mine]
+        if not asked:
+            return self._place(new.withColumn(PLACE, functions.lit("")))
+        spark, shape, lookup = self.rows.sparkSession, self._required_shape.records, KeyLookup(self.writer.storage)
+
+        def keys_of(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for position in batch.column(0).to_numpy():
+                    found = asked[int(position)]
+                    for keys in lookup.distinct_keys(found, shape):
+                        columns = [keys, pa.repeat(found.partition, len(keys)), pa.repeat(found.file_id, len(keys))]
+                        yield pa.RecordBatch.from_arrays(columns, names=[RECORD_KEY, PARTITION_PATH, PLACE])
+
+        positions = spark.range(0, len(asked), 1, len(asked))
+        held = positions.mapInArrow(keys_of, f"{RECORD_KEY} string, {PARTITION_PATH} string, {PLACE} string").distinct()
+        joined = new.join(held, [RECORD_KEY, PARTITION_PATH], "left").fillna("", [PLACE])
+        return self._place(joined.select(*(f"`{name}`" for name in (*keyed_schema(self._required_shape).names, PLACE))))
+
+    def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:  # noqa: ARG002
+        self.place_nowhere()
+        assert self._placed is not None
+        new, shape = self._placed.drop(PLACE), self._required_shape
+        if self._combines:
+            new = combined_by_key(new, shape)
+        return self._place(settled_by_key(new, slices, shape, self.writer.storage, moves=moves))
+
+    def write(
+        self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
+    ) -> list[tuple[WriteStat, ...]]:
+        from pyspark.sql.types import IntegerType
+
+        assert self._placed is not None, "records are written before they have their places"
+        shape, writer, combines = self._required_shape, self.writer, self._combines
+        positions = sorted({(group.partition, group.place) for group in groups})
+        place_of = {place: number for number, place in enumerate(positions)}
+        schema = placed_schema(shape).add(_GROUP, IntegerType())
+
+        def with_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                table = pa.Table.from_batches([batch])
+                folders: list[Any] = table.column(PARTITION_PATH).to_pylist()
+                places: list[Any] = table.column(PLACE).to_pylist()
+                pairs = zip(folders, places, strict=True)
+                numbers = np.array([place_of.get(pair, len(positions)) for pair in pairs], np.int64)
+                # A place without a group takes part as one more, whose rows are left out: deletes of keys that are nowhere.
+                found = assign_groups([*positions, ("", "")], numbers, table.column(RECORD_KEY), groups)
+                found[numbers == len(positions)] = len(groups)
+                is_lost = (found == len(groups)) & ~table.column(IS_DELETE).to_numpy(zero_copy_only=False)
+                if is_lost.any():
+                    raise EngineError(
+                        f"key {table.column(RECORD_KEY)[int(is_lost.argmax())].as_py()!r} was not among the records before: "
+                        "Spark computed them a second time, and they were others; write them to files, and then those"
+                    )
+                kept = table.append_column(_GROUP, pa.array(found.astype(np.int32)))
+                yield from kept.filter(pc.less(kept.column(_GROUP), pa.scalar(len(groups)))).to_batches()
+
+        def write_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for number, rows in _by_group(batches, shape):
+                one = combined(rows, shape) if combines else rows
+                stats = [stat._asdict() for stat in writer(GroupRows(groups[number], shape, one))]
+                columns: list[Any] = [pa.array([number], pa.int32()), pa.array([json.dumps(stats)])]
+                yield pa.RecordBatch.from_arrays(columns, names=["group", "stats"])
+
+        tasks = min(len(groups), parallelism(self.rows.sparkSession) * 4) or 1
+        sorted_rows = (
+            self._placed.mapInArrow(with_groups, schema).repartition(tasks, _GROUP).sortWithinPartitions(_GROUP)
+        )
+        try:
+            answers = _answered(lambda: sorted_rows.mapInArrow(write_groups, _STATS).collect())
+        finally:
+            self._placed.unpersist()
+        found: dict[int, tuple[WriteStat, ...]] = {}
+        for row in answers:
+            found[row.group] = tuple(_stat(stat) for stat in json.loads(row.stats))
+            if on_done is not None:
+                on_done()
+        return [found.get(number, ()) for number in range(len(groups))]
+
+    @property
+    def _required_shape(self) -> WriteShape:
+        assert self._shape is not None, "records are placed before they were prepared"
+        return self._shape
+
+    def _place(self, placed: DataFrame) -> tuple[Placement, ...]:
+        from pyspark.sql import functions
+
+        if self._placed is not None:
+            self._placed.unpersist()
+        self._placed = placed.persist()
+        deletes = functions.sum(functions.col(IS_DELETE).cast("long"))
+        counted = self._placed.groupBy(PARTITION_PATH, PLACE).agg(functions.count("*"), deletes)
+        rows = _answered(counted.collect)
+        return tuple(Placement(row[0], row[1], int(row[2]) - int(row[3]), int(row[3])) for row in sorted(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """Batches of records as keyed tables. Rows are counted within a batch: Spark numbers none."""
+
+    shape: WriteShape
+    is_delete: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            yield keyed_deletes(rows, self.shape) if self.is_delete else keyed_upserts(rows, self.shape)
+
+
+def _with_places(table: pa.Table, places: Any) -> list[pa.RecordBatch]:
+    return table.append_column(PLACE, places).combine_chunks().to_batches()
+
+
+def _by_group(batches: Batches, shape: WriteShape) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each group, whose batches come one after another."""
+    names, waiting, current = keyed_schema(shape), list[pa.Table](), -1
+    for batch in batches:
+        numbers = batch.column(batch.schema.get_field_index(_GROUP)).to_numpy()
+        rows = pa.Table.from_batches([batch]).select(names.names).cast(names)
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1), len(numbers)]
+        for begin, end in itertools.pairwise(bounds):
+            if end == begin:
+                continue
+            if numbers[begin] != current and waiting:
+                yield current, pa.concat_tables(waiting)
+                waiting = []
+            current = int(numbers[begin])
+            waiting.append(rows.slice(int(begin), int(end - begin)))
+    if waiting:
+        yield current, pa.concat_tables(waiting)
+
+
+def _stat(values: Mapping[str, Any]) -> WriteStat:
+    logs = values["log_files"]
+    return WriteStat(**{**values, "log_files": None if logs is None else tuple(logs)})
+
+
+def _answered(ask: Callable[[], Any]) -> Any:
+    """What Spark answers; a typed error of a task as itself, any other as EngineError."""
+    try:
+        return ask()
+    except Exception as failure:
+        cause = cause_of(failure)
+        named = re.match(r"(?:[\w.]*\.)?(\w+): (.*)", cause, re.DOTALL)
+        kind = getattr(errors, named[1], None) if named is not None else None
+        if named is not None and isinstance(kind, type) and issubclass(kind, EventideError):
+            raise kind(named[2]) from failure
+        raise EngineError(f"a task failed on Spark: {cause}; nothing was committed") from failure

@@ -1,0 +1,204 @@
+"""A sink for structured streaming: each micro-batch is one delta commit, written once however often it is replayed.
+
+    frame.writeStream.foreachBatch(eventide.stream_sink(TABLE, options)).option("checkpointLocation", ...).start()
+
+The commit says which batch of which stream it is, in the words of Hudi's own sink. The stream is known by the id of its
+query, which lasts as long as its checkpoint, or by `hoodie.datasource.write.streaming.checkpoint.identifier`.
+
+After each batch, a compaction where the trigger says that it is due:
+
+    hoodie.compact.inline=true                     planned and run before the next batch
+    hoodie.compact.schedule.inline=true            planned; the table service runs it
+    hoodie.datasource.compaction.async.enable=true planned; run beside the next batches, on a thread of the driver
+
+A compaction that comes to nothing is logged, and tried again after the next batch: it never fails the stream. One that was
+broken off is gone on with.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, assert_never
+
+from eventide.bootstrap import Application, assemble
+from eventide.progress import NoProgress
+from eventide.spark.engine import SparkEngine, is_connect
+from eventide.table import Table
+from eventide.table_service import Round, TableService
+from eventide.writer import incoming_records
+from eventide_core import config as keys
+from eventide_core.action.pending_write import WriteResult
+from eventide_core.config import Options
+from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError
+from eventide_core.table.stream_batch import StreamBatch
+from eventide_core.table.write_shape import WriteOperation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RETRY_COUNT_DEFAULT = 3  # Hudi's defaults of these options
+RETRY_INTERVAL_MS_DEFAULT = 2000
+_QUERY_ID = "sql.streaming.queryId"
+_LOG = logging.getLogger("eventide.streaming")
+
+
+class StreamCompaction(StrEnum):
+    NONE = "none"
+    INLINE = "inline"
+    SCHEDULE = "schedule"
+    ASYNC = "async"
+
+
+def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamSink:
+    """What `foreachBatch` takes: writes each batch of a stream into the table, once.
+
+    Raises ConfigError, NotAHudiTableError.
+    """
+    opened = Table.open(table, options)
+    typed = Options(opened.options)
+    session = None
+    if typed.flag(keys.STREAM_WATERMARK_AS_THRESHOLD):
+        # Imported here: a stream is only there where PySpark is.
+        from pyspark.sql import SparkSession
+
+        # A batch belongs to a session of its own, which does not know the query.
+        session = SparkSession.getActiveSession()
+        if session is None or typed.text(keys.THRESHOLD) or typed.text(keys.DATA_LATENCY):
+            raise ConfigError(
+                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs an active SparkSession, and no T beside it"
+            )
+        if is_connect(session):
+            raise UnsupportedEngineError(
+                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark Connect give T "
+                f"by {keys.DATA_LATENCY}"
+            )
+    return StreamSink(table, opened.options, stream_operation(typed), stream_compaction(typed), session)
+
+
+def stream_operation(options: Options) -> WriteOperation:
+    """`hoodie.datasource.write.operation`, upsert where nothing is said."""
+    return options.choice(keys.WRITE_OPERATION, WriteOperation.UPSERT)
+
+
+def stream_compaction(options: Options) -> StreamCompaction:
+    """When the options have compactions made. Raises ConfigError where they say it twice."""
+    said = {
+        StreamCompaction.INLINE: keys.COMPACT_INLINE,
+        StreamCompaction.SCHEDULE: keys.COMPACT_SCHEDULE_INLINE,
+        StreamCompaction.ASYNC: keys.COMPACT_ASYNC,
+    }
+    chosen = [how for how, key in said.items() if options.flag(key)]
+    if len(chosen) > 1:
+        raise ConfigError(f"options {' and '.join(said[how] for how in chosen)} exclude each other; set one of them")
+    return chosen[0] if chosen else StreamCompaction.NONE
+
+
+@dataclass(slots=True)
+class StreamSink:
+    """Called with each batch and its number. `session` is where the stream's watermark is looked for."""
+
+    uri: str
+    options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
+    operation: WriteOperation
+    compaction: StreamCompaction
+    session: SparkSession | None = None
+    _thread: threading.Thread | None = field(default=None, repr=False)
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        self.write(frame, number)
+
+    def write(self, frame: DataFrame, number: int) -> WriteResult | None:
+        """Writes a batch; None where it had been written before."""
+        spark = frame.sparkSession
+        sink = Options(self.options).text(keys.STREAM_IDENTIFIER)
+        if is_connect(spark):
+            if sink is None:
+                raise UnsupportedEngineError(
+                    f"over Spark Connect a batch does not say which stream it is of: give {keys.STREAM_IDENTIFIER}, a name "
+                    "for this stream that lasts as long as its checkpoint"
+                )
+            query = None
+        else:
+            query = spark.sparkContext.getLocalProperty(_QUERY_ID)
+            sink = sink or query
+        if sink is None:
+            raise ConfigError(f"this is no batch of a streaming query: say {keys.STREAM_IDENTIFIER}")
+        application = assemble(self.uri, self.options, engine=SparkEngine(spark))
+        result = write_batch(application, StreamBatch(sink, number), self.operation, frame)
+        self._compact(spark, query)
+        return result
+
+    def wait(self) -> None:
+        """Waits for a compaction that runs beside the stream."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _compact(self, spark: SparkSession, query: str | None) -> None:
+        is_running = self._thread is not None and self._thread.is_alive()
+        if self.compaction is StreamCompaction.NONE or is_running:
+            return
+        options = dict(self.options)
+        if self.session is not None:
+            watermark_ms = _watermark_ms(self.session, query)
+            if watermark_ms is None:
+                return
+            options[keys.THRESHOLD] = str(watermark_ms)
+        service = Table.open(self.uri, options, engine=spark).service()
+        compact_after_batch(service, self.compaction)
+        if self.compaction is StreamCompaction.ASYNC:
+            self._thread = threading.Thread(
+                target=lambda: _log(service.resume(NoProgress())), name="eventide compaction", daemon=True
+            )
+            self._thread.start()
+
+
+def write_batch(
+    application: Application, batch: StreamBatch, operation: WriteOperation, records: Any
+) -> WriteResult | None:
+    """Writes a batch, again where another writer was in the way, as often as the options say; None for a replay."""
+    options = application.options
+    left = options.integer(keys.STREAM_RETRY_COUNT, RETRY_COUNT_DEFAULT)
+    while True:
+        incoming = incoming_records(application, operation, records)
+        try:
+            return application.batches.write(batch, operation, incoming, NoProgress())
+        except BusyError as error:
+            if left == 0:
+                raise
+            left -= 1
+            _LOG.warning("batch %s of %s is tried again: %s", batch.number, batch.sink, error)
+            application.clock.sleep(options.integer(keys.STREAM_RETRY_INTERVAL_MS, RETRY_INTERVAL_MS_DEFAULT))
+
+
+def compact_after_batch(service: TableService, compaction: StreamCompaction) -> None:
+    """What is due when a batch has been written; a plan for another thread or process is made while none is."""
+    match compaction:
+        case StreamCompaction.NONE:
+            pass
+        case StreamCompaction.INLINE:
+            _log(service.compact(NoProgress()))
+        case StreamCompaction.SCHEDULE | StreamCompaction.ASYNC:
+            _log(service.schedule())
+        case _:
+            assert_never(compaction)
+
+
+def _log(done: Round) -> None:
+    for trouble in done.troubles:
+        _LOG.log(logging.INFO if trouble.state == "busy" else logging.WARNING, "%s", trouble)
+
+
+def _watermark_ms(session: SparkSession, query: str | None) -> int | None:
+    """The stream's watermark as its last batch had it: never later than now's. None before there is one."""
+    found = session.streams.get(query) if query is not None else None
+    progress = None if found is None else found.lastProgress
+    text = None if progress is None else progress["eventTime"].get("watermark")
+    if not text:
+        return None
+    # Spark begins with 1970, which bounds nothing.
+    return int(datetime.fromisoformat(text).timestamp() * 1000) or None

@@ -1,0 +1,120 @@
+"""What codecs answered for bytes, known by heart: an observer reads the same blocks and base files after every step.
+
+Remembered is the answer of a pure function alone, under the very bytes and all else that it was asked with. Which blocks
+count, how they are folded and merged, and what is shown is worked out anew each time; so is what failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from eventide_adapters.format.avro.decode import iter_avro_block
+from eventide_adapters.format.avro.schema import AvroField
+from eventide_adapters.format.base_file.virtual_key import read_keyed_base
+from eventide_adapters.format.log_file import blocks as log_blocks
+from eventide_adapters.format.log_file import records as log_records
+from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers
+from eventide_adapters.format.log_file.delete_block import decode_delete_block
+from eventide_adapters.format.merge import slice_reader
+from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.ports import LogSummary, Storage
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.record_shape import RecordShape
+
+_Batches = tuple[pa.RecordBatch, ...]
+_Fields = Sequence[AvroField]
+
+
+class Decoded:
+    """The content of blocks and base files. Who reads within `used` gets what is known, and adds to it."""
+
+    def __init__(self) -> None:
+        # Fields are named by their identity, for to compare them takes longer than to decode a small block; so they are
+        # kept, that no other one gets it.
+        self._avro: dict[tuple[bytes, str, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
+        self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
+        self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
+        self._deletes: dict[tuple[bytes, pa.DataType], tuple[pa.Array[Any], pa.Array[Any]]] = {}
+        self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogSummary] = {}
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        with (
+            patch.object(log_blocks, "read_headers", self._of_headers),
+            patch.object(log_records, "iter_avro_block", self._of_avro_block),
+            patch.object(log_records, "decode_delete_block", self._of_delete_block),
+            patch.object(slice_reader, "read_keyed_base", self._of_base),
+        ):
+            yield
+
+    def summary(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogSummary]) -> LogSummary:
+        """That of a log file with this content."""
+        key = (data, log, shape)
+        if key not in self._summaries:
+            self._summaries[key] = ask()
+        return self._summaries[key]
+
+    def _of_headers(
+        self, storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
+    ) -> Iterable[PlacedBlock]:
+        if is_strict:
+            return read_headers(storage, path, size, is_strict=True, log_number=log_number)
+        key = (storage.read(path), path, size, log_number)
+        if key not in self._headers:
+            self._headers[key] = tuple(read_headers(storage, path, size, is_strict=False, log_number=log_number))
+        return self._headers[key]
+
+    def _of_avro_block(
+        self, read: Callable[[int, int], bytes], size: int, writer_schema: str, target: _Fields, place: str
+    ) -> _Batches:
+        key = (read(0, size), writer_schema, tuple(map(id, target)))
+        if key not in self._avro:
+            self._avro[key] = (tuple(iter_avro_block(read, size, writer_schema, target, place)), target)
+        return self._avro[key][0]
+
+    def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
+        key = (content, ordering)
+        if key not in self._deletes:
+            self._deletes[key] = decode_delete_block(content, ordering, place)
+        return self._deletes[key]
+
+    def _of_base(
+        self, storage: Storage, path: str, target: _Fields, shape: RecordShape, may_be_few: Collection[str]
+    ) -> _Batches:
+        key = (storage.read(path), shape, tuple(map(id, target)), frozenset(may_be_few))
+        if key not in self._bases:
+            self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape, may_be_few)), target)
+        return self._bases[key][0]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLogContent(ArrowLogContent):
+    """ports.LogContent that summarizes the same bytes once."""
+
+    decoded: Decoded
+
+    def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
+        return self.decoded.summary(
+            self.storage.read(log.path), log, shape, lambda: ArrowLogContent.summarize(self, log, shape)
+        )
+
+
+class KnownCommits(HudiMetadataCodec):
+    """ports.MetadataCodec that decodes the same bytes of a commit once, whichever process asks."""
+
+    def __init__(self) -> None:
+        self._commits: dict[tuple[bytes, str], CommitMetadata] = {}
+
+    def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
+        key = (data, path)
+        if key not in self._commits:
+            self._commits[key] = super().decode_commit(data, path)
+        return self._commits[key]

@@ -1,0 +1,138 @@
+"""A column's event times, held to the plain rule for one value; and event times as properties of a schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import fastavro
+import fastavro.schema
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide_adapters.format.avro.event_time_properties import (
+    event_times_of_schema,
+    schema_with_event_times,
+    without_event_times,
+)
+from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_core.errors import RecordDecodeError, UnsupportedTableError
+from eventide_core.table.event_time import EventTimeRange, number_to_epoch_ms, text_to_epoch_ms
+from support.log_files import table_schema
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LONGS = st.one_of(
+    st.integers(-(1 << 63), (1 << 63) - 1),
+    st.integers(0, 18).flatmap(lambda power: st.integers(10**power - 2, 10**power + 2)),
+    st.integers(0, 18).flatmap(lambda power: st.integers(-(10**power) - 2, -(10**power) + 2)),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | _LONGS))
+def test_longs_follow_the_rule_of_digits(values: list[int | None]) -> None:
+    expected = [None if value is None else number_to_epoch_ms(value) for value in values]
+    assert event_times_ms(pa.array(values, pa.int64())).to_pylist() == expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.integers(-(1 << 31), (1 << 31) - 1)))
+def test_ints_follow_the_rule_of_digits(values: list[int | None]) -> None:
+    expected = [None if value is None else number_to_epoch_ms(value) for value in values]
+    assert event_times_ms(pa.array(values, pa.int32())).to_pylist() == expected
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.none() | st.text(max_size=5) | _LONGS.map(str) | st.datetimes().map(lambda d: f"{d.isoformat()}+02:00"))
+)
+def test_texts_follow_the_rule_of_texts(values: list[str | None]) -> None:
+    encodable = [v if v is None or v.isascii() else "é" for v in values]
+    expected = [None if value is None else text_to_epoch_ms(value) for value in encodable]
+    assert event_times_ms(pa.array(encodable, pa.string())).to_pylist() == expected
+
+
+def test_a_text_of_more_digits_than_a_long_holds_is_no_time() -> None:
+    assert event_times_ms(pa.array(["9" * 30, "5"])).to_pylist() == [None, 5]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@settings(deadline=None)
+@given(values=st.lists(st.none() | st.integers(-(10**15), 10**15)))
+def test_timestamps_are_floored_to_whole_milliseconds(unit: Any, zone: Any, values: list[int | None]) -> None:
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    column = pa.array(values, pa.int64()).view(pa.timestamp(unit, zone))
+    expected = [None if value is None else value * 1000 // per_second for value in values]
+    assert event_times_ms(column).to_pylist() == expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.dates()))
+def test_a_date_is_its_first_millisecond(values: list[dt.date | None]) -> None:
+    expected = [None if day is None else (day - _EPOCH.date()) // dt.timedelta(milliseconds=1) for day in values]
+    assert event_times_ms(pa.array(values, pa.date32())).to_pylist() == expected
+
+
+def test_a_column_of_nulls_has_no_times() -> None:
+    assert event_times_ms(pa.nulls(3)) == pa.nulls(3, pa.int64())
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.binary(), pa.decimal128(10, 2), pa.list_(pa.int64())])
+def test_other_columns_are_refused(kind: pa.DataType) -> None:
+    with pytest.raises(UnsupportedTableError, match="event-time column of type"):
+        event_times_ms(pa.array([], kind))
+
+
+class TestEventTimesInASchema:
+    SCHEMA = table_schema({"name": "id", "type": "string"})
+
+    @pytest.mark.parametrize(
+        "event_times", [EventTimeRange(-5, 1700000000000), EventTimeRange(7, 7, 3), EventTimeRange(None, None, 2)]
+    )
+    def test_they_read_back(self, event_times: EventTimeRange) -> None:
+        assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", event_times), "ts") == event_times
+
+    def test_the_range_of_another_field_says_nothing(self) -> None:
+        assert event_times_of_schema(schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2)), "landed") is None
+
+    def test_the_schema_means_the_same_to_every_reader(self) -> None:
+        schema = schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2, 3))
+        assert arrow_schema(schema) == arrow_schema(self.SCHEMA)
+        parsed: Any = fastavro.parse_schema(json.loads(schema))
+        plain: Any = fastavro.parse_schema(json.loads(self.SCHEMA))
+        assert fastavro.schema.to_parsing_canonical_form(parsed) == fastavro.schema.to_parsing_canonical_form(plain)
+
+    def test_schemas_that_differ_in_their_ranges_alone_are_one(self) -> None:
+        plain = json.dumps(json.loads(self.SCHEMA), separators=(",", ":"))
+        for event_times in (EventTimeRange(-5, 7), EventTimeRange(None, None, 2)):
+            assert without_event_times(schema_with_event_times(self.SCHEMA, "ts", event_times)) == plain
+
+    def test_what_is_no_range_at_the_end_of_a_schema_stays(self) -> None:
+        ranged = schema_with_event_times(self.SCHEMA, "ts", EventTimeRange(1, 2))
+        elsewhere = json.dumps({"type": "record", "name": "r", "fields": [{"name": "x", "type": json.loads(ranged)}]})
+        for schema in (self.SCHEMA, elsewhere, f'{ranged[:-1]},"more":1}}', ranged[:-1], f"{ranged} ", ""):
+            assert without_event_times(schema) == schema
+
+    def test_a_schema_of_any_other_writer_bears_none(self) -> None:
+        assert event_times_of_schema(self.SCHEMA, "ts") is None
+        assert event_times_of_schema("", "ts") is None
+
+    @pytest.mark.parametrize(
+        "properties",
+        [
+            {"eventide.min_event_time_ms": 5, "eventide.unknown_event_times": 0},
+            {"eventide.min_event_time_ms": 5, "eventide.max_event_time_ms": "6", "eventide.unknown_event_times": 0},
+            {"eventide.min_event_time_ms": 5, "eventide.max_event_time_ms": 6, "eventide.unknown_event_times": None},
+            {"eventide.min_event_time_ms": 5, "eventide.max_event_time_ms": 6, "eventide.unknown_event_times": -1},
+            {"eventide.min_event_time_ms": 7, "eventide.max_event_time_ms": 6, "eventide.unknown_event_times": 0},
+        ],
+    )
+    def test_half_a_range_is_told(self, properties: dict[str, Any]) -> None:
+        whole = {**json.loads(self.SCHEMA), "eventide.event_time_field": "ts", **properties}
+        with pytest.raises(RecordDecodeError, match="no range"):
+            event_times_of_schema(json.dumps(whole), "ts")

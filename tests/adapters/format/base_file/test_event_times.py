@@ -1,0 +1,59 @@
+"""The event times of a base file by its footer, wherever a column's ends are those of its event times."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eventide_adapters.format.base_file.event_times import ParquetBaseContent
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.table.event_time import EventTimeRange
+
+MS = 1_700_000_000_123
+TIMES = [datetime(2023, 11, 14, 22), None, datetime(2023, 11, 14, 21), datetime(2023, 11, 15)]  # noqa: DTZ001
+
+
+def _told(folder: Path, values: list[Any], kind: pa.DataType, **how: Any) -> EventTimeRange | None:
+    pq.write_table(pa.table({"at": pa.array(values, kind)}), folder / "base.parquet", row_group_size=2, **how)
+    return ParquetBaseContent(LocalStorage(str(folder))).event_times("base.parquet", "at")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([MS, MS - 5, MS + 7], pa.int64(), EventTimeRange(MS - 5, MS + 7)),
+        (
+            [MS // 1000, None, MS // 1000 + 1],
+            pa.int64(),
+            EventTimeRange(MS // 1000 * 1000, MS // 1000 * 1000 + 1000, 1),
+        ),
+        (TIMES, pa.timestamp("us"), EventTimeRange(1_699_995_600_000, 1_700_006_400_000, 1)),
+        ([1, -1_001], pa.timestamp("us", "UTC"), EventTimeRange(-2, 0)),
+        ([date(1970, 1, 3), date(1970, 1, 2)], pa.date32(), EventTimeRange(86_400_000, 172_800_000)),
+        ([None, None, None], pa.int64(), EventTimeRange(None, None, 3)),
+        ([], pa.int64(), EventTimeRange(None, None)),
+    ],
+)
+def test_the_footer_tells_the_ends(
+    values: list[Any], kind: pa.DataType, expected: EventTimeRange, tmp_path: Path
+) -> None:
+    assert _told(tmp_path, values, kind) == expected
+
+
+def test_ends_that_need_not_be_those_of_the_event_times_are_not_told(tmp_path: Path) -> None:
+    # 5_000_000_000 counts as seconds, and lies far after 1_700_000_000_123 milliseconds.
+    assert _told(tmp_path, [5_000_000_000, MS], pa.int64()) is None
+    assert _told(tmp_path, [-(10**15), 10**15], pa.int64()) is None  # 999_999_999_999_999 would be greater than either
+    assert _told(tmp_path, ["2023-11-14T00:00Z", "2023-11-14T01:00+02:00"], pa.string()) is None
+    assert _told(tmp_path, TIMES, pa.timestamp("us"), use_deprecated_int96_timestamps=True) is None
+    assert _told(tmp_path, [MS], pa.int64(), write_statistics=False) is None
+
+
+def test_a_file_without_the_column_tells_nothing(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"other": [1]}), tmp_path / "base.parquet")
+    assert ParquetBaseContent(LocalStorage(str(tmp_path))).event_times("base.parquet", "at") is None

@@ -1,0 +1,330 @@
+"""Base files as Hudi reads and writes them."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eventide_adapters.format.avro.schema import (
+    META_FIELDS,
+    arrow_schema,
+    record_fields,
+    table_fields,
+    with_meta_fields,
+)
+from eventide_adapters.format.base_file import parquet as base_parquet
+from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
+from eventide_adapters.format.base_file.parquet import (
+    BaseFileWriter,
+    BaseFooter,
+    earlier_bloom,
+    read_base,
+    read_footer,
+)
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.errors import ConfigError, CorruptBaseFileError, MissingFileError, UnsupportedTableError
+from support.log_files import table_schema
+
+BLOOM = BloomParameters.for_entries(10, 0.001)
+PATH = "part=a/base.parquet"
+
+
+def avro(**fields: object) -> str:
+    listed = [{"name": name, "type": ["null", kind], "default": None} for name, kind in fields.items()]
+    return json.dumps({"type": "record", "name": "trip", "namespace": "lake", "fields": listed})
+
+
+SCHEMA = avro(
+    id="string",
+    price={"type": "fixed", "name": "price", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2},
+    at={"type": "long", "logicalType": "timestamp-micros"},
+    at_local={"type": "long", "logicalType": "local-timestamp-micros"},
+    day={"type": "int", "logicalType": "date"},
+    tags={"type": "array", "items": ["null", "string"]},
+    counts={"type": "map", "values": ["null", "int"]},
+    place={"type": "record", "name": "place", "fields": [{"name": "x", "type": ["null", "int"], "default": None}]},
+)
+
+
+def rows(keys: list[str], schema: str = SCHEMA) -> pa.Table:
+    values = {
+        "_hoodie_commit_time": "20260101000000000",
+        "price": Decimal("12.34"),
+        "at": datetime(2026, 1, 1, tzinfo=UTC),
+        "at_local": datetime(2026, 1, 1),  # noqa: DTZ001  a local timestamp has no zone
+        "day": datetime(2026, 1, 1, tzinfo=UTC).date(),
+        "tags": ["p", None],
+        "counts": [("k", 1)],
+        "place": {"x": 1},
+    }
+    listed = [{**values, "_hoodie_record_key": key, "id": key} for key in keys]
+    return pa.Table.from_pylist(listed, schema=arrow_schema(with_meta_fields(schema)))
+
+
+@pytest.fixture
+def storage(request: pytest.FixtureRequest) -> MemoryStorage:
+    return MemoryStorage.from_dump(request.node.name, {})
+
+
+def write(
+    storage: MemoryStorage,
+    tables: list[pa.Table],
+    *,
+    codec: str = "gzip",
+    bloom: BloomParameters = BLOOM,
+    schema: str = SCHEMA,
+) -> int:
+    output = storage.open_output(PATH)
+    writer = BaseFileWriter(output, schema, codec=codec, bloom=BloomFilterBuilder(bloom))
+    for table in tables:
+        writer.write(table)
+    size = writer.close({"eventide.note": "ours"})
+    assert output.commit()
+    return size
+
+
+def read_all(storage: MemoryStorage, schema: str = SCHEMA) -> list[dict[str, Any]]:
+    arrow = arrow_schema(with_meta_fields(schema))
+    batches = list(read_base(storage, PATH, table_fields(schema)))
+    return pa.Table.from_batches(batches, arrow).to_pylist()
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy", "uncompressed"])
+def test_what_was_written_is_read_again(storage: MemoryStorage, codec: str) -> None:
+    table = rows(["b", "a", "c"])
+    size = write(storage, [table, rows(["d"])], codec=codec)
+    assert size == len(storage.read(PATH))
+    assert read_all(storage) == [*table.to_pylist(), *rows(["d"]).to_pylist()]
+    column = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata.row_group(0).column(0)
+    assert column.compression == codec.upper()
+
+
+def test_an_unknown_codec_is_refused(storage: MemoryStorage) -> None:
+    with pytest.raises(ConfigError, match=r"hoodie\.parquet\.compression\.codec='lzo'"):
+        BaseFileWriter(storage.open_output(PATH), SCHEMA, codec="lzo", bloom=None)
+
+
+def test_columns_have_the_parquet_types_of_hudis_writers(storage: MemoryStorage) -> None:
+    write(storage, [rows(["a"])])
+    schema = str(pq.ParquetFile(io.BytesIO(storage.read(PATH))).schema)
+    assert "optional fixed_len_byte_array(4) field_id=-1 price (Decimal(precision=9, scale=2))" in schema
+    assert "optional int64 field_id=-1 at (Timestamp(isAdjustedToUTC=true, timeUnit=microseconds" in schema
+    assert "optional int64 field_id=-1 at_local (Timestamp(isAdjustedToUTC=false, timeUnit=micros" in schema
+    assert "optional int32 field_id=-1 day (Date)" in schema
+    for piece in (
+        "tags (List) {\n    repeated group field_id=-1 list {\n      optional binary field_id=-1 element (String)",
+        "counts (Map) {\n    repeated group field_id=-1 key_value {\n      required binary field_id=-1 key (String)",
+        "optional group field_id=-1 place {\n    optional int32 field_id=-1 x;",
+    ):
+        assert piece in schema
+
+
+def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage) -> None:
+    write(storage, [rows(["k5", "k1"]), rows(["k3"])])
+    footer = read_footer(storage, PATH)
+    bloom = BloomFilterBuilder(BLOOM)
+    bloom.add(pa.array(["k5", "k1", "k3"]))
+    assert footer == {
+        "org.apache.hudi.bloomfilter": bloom.text().decode(),
+        "hoodie_bloom_filter_type_code": "DYNAMIC_V0",
+        "hoodie_min_record_key": "k1",
+        "hoodie_max_record_key": "k5",
+        "parquet.avro.schema": with_meta_fields(SCHEMA),
+        "writer.model.name": "avro",
+        "eventide.note": "ours",
+    }
+    found = earlier_bloom(BaseFooter.read(storage, PATH), PATH)
+    assert found is not None
+    assert (found.parameters, found.key_count) == (BLOOM, 3)
+
+
+def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStorage) -> None:
+    simple = BloomParameters.for_entries(100, 0.001, "SIMPLE")
+    write(storage, [rows(["k"])], bloom=simple)
+    footer = BaseFooter.read(storage, PATH)
+    assert b"hoodie_bloom_filter_type_code" not in footer.pairs
+    found = earlier_bloom(footer, PATH)
+    assert found is not None
+    assert (found.parameters.type_code, found.key_count) == ("SIMPLE", None)
+
+
+def test_a_column_whose_values_hardly_repeat_has_no_dictionary(storage: MemoryStorage) -> None:
+    price = {"name": "price", "type": ["null", "double"], "default": None}
+    item = {"type": "record", "name": "item", "fields": [{"name": "sku", "type": ["null", "string"]}, price]}
+    schema = avro(
+        id="string", city="string", items={"type": "array", "items": item}, tags={"type": "map", "values": "long"}
+    )
+    listed = [
+        {
+            "_hoodie_commit_time": "1",
+            "_hoodie_record_key": str(number),
+            "id": str(number),
+            "city": f"city {number % 50}",
+            "items": [{"sku": f"sku {number % 9}", "price": float(number)}],
+            "tags": [("a", number), ("b", 0 if number % 3 else 1), ("c", 2)],
+        }
+        for number in range(3000)
+    ]
+    write(storage, [pa.Table.from_pylist(listed, schema=arrow_schema(with_meta_fields(schema)))], schema=schema)
+    group = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    plain = {column.path_in_schema for column in columns if not column.has_dictionary_page}
+    assert plain == {"_hoodie_record_key", "_hoodie_commit_seqno", "id", "items.list.element.price"}
+    assert sorted(read_all(storage, schema), key=lambda row: int(row["id"])) == [
+        {**dict.fromkeys(row), **row} | {name: None for name in META_FIELDS if name not in row} for row in listed
+    ]
+
+
+def test_a_file_without_records_is_whole_and_has_no_key_range(storage: MemoryStorage) -> None:
+    write(storage, [rows([])])
+    assert read_all(storage) == []
+    assert not {"hoodie_min_record_key", "hoodie_max_record_key"} & set(read_footer(storage, PATH))
+
+
+def test_the_key_range_is_in_javas_order_of_strings(storage: MemoryStorage) -> None:
+    """In UTF-16 a character beyond 16 bits begins with 0xD8 to 0xDB, below U+FFFD; in UTF-8 it is the greater."""
+    write(storage, [rows(["\U0001f600"]), rows(["\ufffd", "z"])])
+    footer = read_footer(storage, PATH)
+    assert (footer["hoodie_min_record_key"], footer["hoodie_max_record_key"]) == ("z", "\ufffd")
+
+
+def test_row_groups_end_at_a_million_records(storage: MemoryStorage) -> None:
+    schema = avro(id="string")
+    keys = pa.array([f"{i:07}" for i in range(700_000)])
+    nulls = pa.nulls(len(keys), pa.string())
+    table = pa.Table.from_arrays(
+        [nulls, nulls, keys, nulls, nulls, keys], schema=arrow_schema(with_meta_fields(schema))
+    )
+    write(storage, [table, table, table], codec="snappy", bloom=DEFAULT_PARAMETERS, schema=schema)
+    metadata = pq.ParquetFile(io.BytesIO(storage.read(PATH))).metadata
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    assert sum(groups) == 2_100_000
+    assert max(groups) <= 1 << 20
+
+
+def test_wide_rows_come_in_smaller_batches(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_parquet, "_BATCH_BYTES", 1 << 20)
+    schema = avro(id="string", note="string")
+    columns: dict[str, Any] = {
+        "_hoodie_record_key": [str(number) for number in range(5000)],
+        "note": [f"{number:0700}" for number in range(5000)],
+    }
+    fields = arrow_schema(with_meta_fields(schema))
+    arrays = [pa.array(columns.get(field.name, [None] * 5000), field.type) for field in fields]
+    write(storage, [pa.Table.from_arrays(arrays, schema=fields)], schema=schema)
+    sizes = [len(batch) for batch in read_base(storage, PATH, table_fields(schema))]
+    assert sum(sizes) == 5000
+    assert 1024 <= max(sizes) < 2000
+
+
+def test_only_the_asked_columns_are_read(storage: MemoryStorage) -> None:
+    write(storage, [rows(["a"])])
+    (batch,) = read_base(storage, PATH, table_fields(SCHEMA, ("id",)))
+    assert batch.schema == pa.schema([("id", pa.string())])
+
+
+def test_a_column_that_the_file_lacks_is_null_and_a_narrower_one_is_widened(storage: MemoryStorage) -> None:
+    old = avro(id="string", n="int", r={"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]})
+    new = avro(
+        id="string",
+        n="long",
+        r={
+            "type": "record",
+            "name": "r",
+            "fields": [{"name": "x", "type": "long"}, {"name": "y", "type": ["null", "int"]}],
+        },
+        extra={"type": "array", "items": "string"},
+    )
+    arrow = arrow_schema(with_meta_fields(old))
+    table = pa.Table.from_pylist([{"_hoodie_record_key": "a", "id": "a", "n": 1, "r": {"x": 2}}], schema=arrow)
+    write(storage, [table], schema=old)
+    (row,) = read_all(storage, new)
+    assert (row["n"], row["r"], row["extra"]) == (1, {"x": 2, "y": None}, None)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "snappy", "brotli", "lz4", "none"])
+def test_every_codec_of_parquet_is_read_and_one_that_we_write_is_kept(
+    storage: MemoryStorage, codec: Literal["gzip", "zstd", "snappy", "brotli", "lz4", "none"]
+) -> None:
+    sink = io.BytesIO()
+    pq.write_table(rows(["a", "b"]), sink, compression=codec)
+    storage.put(PATH, sink.getvalue())
+    assert [row["id"] for row in read_all(storage)] == ["a", "b"]
+    kept = {"none": "uncompressed", "brotli": "gzip", "lz4": "gzip"}
+    assert BaseFooter.read(storage, PATH).codec == kept.get(codec, codec)
+
+
+@pytest.mark.parametrize("element", ["array", "element", "bag"])
+def test_lists_are_read_under_any_name_of_their_element(storage: MemoryStorage, element: str) -> None:
+    kind = pa.list_(pa.field(element, pa.string()))
+    table = pa.table({"_hoodie_record_key": ["a"], "tags": pa.array([["p", None]], kind)})
+    sink = io.BytesIO()
+    pq.write_table(table, sink, use_compliant_nested_type=False, store_schema=False)
+    storage.put(PATH, sink.getvalue())
+    assert read_all(storage, avro(tags={"type": "array", "items": ["null", "string"]}))[0]["tags"] == ["p", None]
+
+
+def test_int96_timestamps_are_read(storage: MemoryStorage) -> None:
+    far = datetime(2500, 1, 1, tzinfo=UTC)  # beyond what 64 bits of nanoseconds hold
+    table = pa.table({"_hoodie_record_key": ["a"], "at": pa.array([far], pa.timestamp("us", "UTC"))})
+    sink = io.BytesIO()
+    pq.write_table(table, sink, use_deprecated_int96_timestamps=True, store_schema=False)
+    storage.put(PATH, sink.getvalue())
+    assert read_all(storage, avro(at={"type": "long", "logicalType": "timestamp-micros"}))[0]["at"] == far
+
+
+def test_a_column_of_another_type_is_refused(storage: MemoryStorage) -> None:
+    write(storage, [rows(["a"])])
+    with pytest.raises(UnsupportedTableError, match=r"base file .*: field tags was written as list.*int64"):
+        read_all(storage, avro(tags="long"))
+
+
+def test_a_null_where_the_schema_has_none_is_refused(storage: MemoryStorage) -> None:
+    write(storage, [rows(["a"])])
+    never_null = table_schema({"name": "_hoodie_file_name", "type": "string"})
+    with pytest.raises(CorruptBaseFileError, match="field _hoodie_file_name is null"):
+        list(read_base(storage, PATH, record_fields(never_null)))
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -1])
+def test_a_torn_file_is_told_apart_from_a_missing_one(storage: MemoryStorage, keep: int) -> None:
+    write(storage, [rows(["a"])])
+    storage.put(PATH, storage.read(PATH)[:keep])
+    with pytest.raises(CorruptBaseFileError, match=PATH):
+        read_all(storage)
+    with pytest.raises(MissingFileError):
+        list(read_base(storage, "part=a/other.parquet", table_fields(SCHEMA)))
+
+
+def test_a_torn_page_is_corrupt_too(storage: MemoryStorage) -> None:
+    write(storage, [rows([f"{i}" for i in range(1000)])])
+    data = bytearray(storage.read(PATH))
+    data[4:400] = bytes(396)
+    storage.put(PATH, bytes(data))
+    with pytest.raises(CorruptBaseFileError, match=PATH):
+        read_all(storage)
+
+
+def test_a_row_group_torn_behind_a_whole_one_is_told_when_its_rows_are_asked_for(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES_MAX", 1)
+    write(storage, [rows(["a"]), rows(["b"])])
+    data = bytearray(storage.read(PATH))
+    metadata = pq.ParquetFile(io.BytesIO(data)).metadata
+    assert metadata.num_row_groups == 2
+    start = metadata.row_group(1).column(0).dictionary_page_offset
+    assert start is not None
+    data[start : start + 40] = bytes(40)
+    storage.put(PATH, bytes(data))
+    batches = read_base(storage, PATH, table_fields(SCHEMA, ("_hoodie_commit_time", "id")))
+    assert next(batches).column("id").to_pylist() == ["a"]
+    with pytest.raises(CorruptBaseFileError, match=PATH):
+        next(batches)

@@ -1,0 +1,64 @@
+"""Ordering values as a column: several fields compare one after another, and a null is less than any value."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide_adapters.format.log_file.ordering_values import (
+    common_ranks,
+    ordering_of_fields,
+    ordering_type,
+    orderings_of,
+    ranks,
+)
+from eventide_core.errors import UnsupportedTableError
+
+PAIRS = st.none() | st.tuples(st.none() | st.integers(-2, 2), st.none() | st.sampled_from(["", "a", "ab", "b"]))
+KIND = pa.struct([("seq", pa.int64()), ("name", pa.string())])
+
+
+def _column(values: list[Any]) -> pa.Array[Any]:
+    return pa.array(
+        [None if value is None else dict(zip(("seq", "name"), value, strict=True)) for value in values], KIND
+    )
+
+
+def _sort_key(value: Any) -> Any:
+    """Python's order with nulls first."""
+    if value is None:
+        return ()
+    return tuple((0, "") if part is None else (1, part) for part in value)
+
+
+@given(st.lists(PAIRS, max_size=8), st.lists(PAIRS, max_size=8))
+def test_several_fields_rank_as_their_tuples_do(one: list[Any], other: list[Any]) -> None:
+    numbers = list(itertools.chain(*(part.tolist() for part in common_ranks(_column(one), _column(other)))))
+    values = [_sort_key(value) for value in one + other]
+    for (left, left_rank), (right, right_rank) in itertools.product(zip(values, numbers, strict=True), repeat=2):
+        assert (left < right) == (left_rank < right_rank)
+        assert (left == right) == (left_rank == right_rank)
+
+
+def test_the_fields_of_records_make_one_column_and_come_apart_again() -> None:
+    records = pa.RecordBatch.from_pydict({"k": ["x", "y"], "seq": [1, 2], "name": ["a", "b"]})
+    types = {field.name: field.type for field in records.schema}
+    for fields in ((), ("seq",), ("name", "seq")):
+        orderings = orderings_of(records, fields)
+        assert orderings.type == ordering_type(fields, types)
+        for name in fields:
+            assert ordering_of_fields(orderings, fields, name) == records.column(name)
+
+
+def test_records_without_an_ordering_field_are_level() -> None:
+    assert ranks(pa.nulls(3)).tolist() == [0, 0, 0]
+
+
+def test_an_ordering_field_that_is_no_column_is_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match="ordering field when is no column"):
+        ordering_type(("seq", "when"), {"seq": pa.int64()})

@@ -1,0 +1,65 @@
+"""Where keys are found: held to a Python dict."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide_adapters.format.merge import key_index
+from eventide_adapters.format.merge.key_index import KeyIndex
+
+LONG = "x" * 600  # more than is looked at of a key
+
+TEXTS = st.text(max_size=20) | st.integers(0, 40).map(lambda number: f"{LONG}{number}")
+
+
+def _expected(keys: list[str], asked: list[str | None]) -> list[int]:
+    place_of: dict[str | None, int] = {key: place for place, key in enumerate(keys)}
+    return [place_of.get(key, -1) for key in asked]
+
+
+@given(st.lists(TEXTS, unique=True), st.lists(st.lists(TEXTS | st.none(), max_size=30), max_size=3), st.data())
+def test_keys_are_found_where_they_lie_and_others_and_nulls_are_not(
+    keys: list[str], questions: list[list[str | None]], data: st.DataObject
+) -> None:
+    index = KeyIndex(pa.array(keys, pa.string()))
+    for others in questions:
+        known = data.draw(st.lists(st.sampled_from(keys), max_size=30)) if keys else []
+        asked = data.draw(st.permutations([*others, *known]))
+        found = index.find(pa.array(["before", *asked, "after"], pa.string()).slice(1, len(asked)))
+        assert found.tolist() == _expected(keys, asked)
+
+
+@pytest.mark.parametrize("weak", [0, 1, 1 << 63, (1 << 64) - 1])
+def test_prints_that_many_keys_share_make_no_key_another(monkeypatch: pytest.MonkeyPatch, weak: int) -> None:
+    """Every other print is the same, so that half of the keys want one place."""
+    real: Any = key_index._prints_of
+
+    def prints(keys: Any) -> Any:
+        found = real(keys)
+        found[::2] = np.uint64(weak)
+        return found
+
+    keys = [f"key-{number}" for number in range(300)]
+    asked: list[str | None] = [None, *(f"key-{number}" for number in range(200, 400))]
+    monkeypatch.setattr(key_index, "_prints_of", prints)
+    assert KeyIndex(pa.array(keys)).find(pa.array(asked)).tolist() == _expected(keys, asked)
+
+
+def test_the_table_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real: Any = key_index._Table.of
+
+    def of(prints: Any) -> Any:
+        made.append(len(prints))
+        return real(prints)
+
+    monkeypatch.setattr(key_index._Table, "of", of)
+    index = KeyIndex(pa.array([str(number) for number in range(1000)]))
+    for start in range(0, 2000, 500):
+        asked = [str(number) for number in range(start, start + 500)]
+        assert index.find(pa.array(asked)).tolist() == _expected([str(number) for number in range(1000)], list(asked))
+    assert made == [1000]

@@ -1,0 +1,340 @@
+"""What a log holds, as a planner asks: event times, deletes, instants, and the histories of keys in two sides of a slice."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eventide_adapters.format.avro.event_time_properties import schema_with_event_times
+from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.storage.local import LocalStorage
+from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, UnsupportedTableError
+from eventide_core.ports import Storage, TimedKey
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_name import LogFileName
+from eventide_core.table.file_slice import LogFile
+from eventide_core.table.key_history import KeyHistory
+from eventide_core.table.record_order import MergeRule, Version
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+from support import golden
+from support.log_files import (
+    AVRO,
+    DELETE,
+    HFILE,
+    INSTANT_TIME,
+    IS_PARTIAL,
+    SCHEMA,
+    avro_block,
+    block,
+    delete_block,
+    parse_blocks,
+    read_records,
+    rollback_block,
+    table_schema,
+    with_meta,
+    written_schema,
+)
+
+T1, T2, T3, T4 = (f"2026112106041386{n}" for n in range(1, 5))
+SCHEMA_TEXT = table_schema(
+    {"name": "id", "type": "string"},
+    {"name": "ts", "type": ["null", "long"], "default": None},
+    {"name": "seen", "type": ["null", "string"], "default": None},
+    {"name": "_hoodie_is_deleted", "type": ["null", "boolean"], "default": None},
+)
+SHAPE = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+ALL = BlockFilter(frozenset({T1, T2, T3, T4}), None)
+
+
+@pytest.fixture
+def storage(request: pytest.FixtureRequest) -> Storage:
+    return MemoryStorage.from_dump(request.node.nodeid, {})
+
+
+def _rows(instant: str, *rows: dict[str, Any], schema: str | None = None) -> bytes:
+    records = [with_meta(row, row["id"], instant) for row in rows]
+    return avro_block(instant, schema or written_schema(SCHEMA_TEXT), records)
+
+
+def _log(storage: Storage, version: int, *blocks: bytes) -> LogFile:
+    name, data = LogFileName("f", T1, version, f"0-0-{version}"), b"".join(blocks)
+    storage.put(f"part=a/{name}", data)
+    return LogFile(name, f"part=a/{name}", len(data))
+
+
+def _base(storage: Storage, rows: Sequence[dict[str, Any]], **types: pa.DataType) -> str:
+    data = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows), pa.schema(list(types.items()))), data)
+    storage.put("part=a/f_0-0-0_1.parquet", data.getvalue())
+    return "part=a/f_0-0-0_1.parquet"
+
+
+class TestSummary:
+    def test_it_spans_the_records_and_counts_the_unknown(self, storage: Storage) -> None:
+        log = _log(
+            storage,
+            1,
+            _rows(T1, {"id": "a", "ts": 1700000005000}, {"id": "b", "ts": 1700000001}, {"id": "c", "ts": None}),
+            _rows(T2, {"id": "d", "ts": 1700000009000}),
+        )
+        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        assert summary.event_times == EventTimeRange(1700000001000, 1700000009000, 1)
+        assert summary.path == log.path
+        assert set(summary.instants) == {T1, T2}
+        assert (summary.delete_count, summary.taken_back) == (0, frozenset())
+
+    def test_a_delete_bears_its_ordering_value_where_that_is_the_event_time(self, storage: Storage) -> None:
+        log = _log(
+            storage,
+            1,
+            delete_block(T1, [("a", ("LongWrapper", 1700000001000)), ("b", ("IntWrapper", 0))]),
+            _rows(T2, {"id": "c", "ts": 1700000003000, "_hoodie_is_deleted": True}, {"id": "d", "ts": 1700000002000}),
+        )
+        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        assert summary.event_times == EventTimeRange(1700000001000, 1700000003000, 1)
+        assert summary.delete_count == 3
+
+    def test_a_delete_has_no_event_time_where_another_field_orders(self, storage: Storage) -> None:
+        log = _log(
+            storage,
+            1,
+            delete_block(T1, [("a", ("LongWrapper", 5))]),
+            _rows(
+                T2,
+                {"id": "c", "ts": 1, "seen": "2026-11-21T00:00Z", "_hoodie_is_deleted": True},
+                {"id": "d", "ts": 1, "seen": "2026-11-21T00:00Z"},
+            ),
+        )
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), "seen")
+        summary = ArrowLogContent(storage).summarize(log, shape)
+        assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
+        assert summary.delete_count == 2
+
+    def test_rollback_blocks_are_told_and_what_they_take_back_is_counted_all_the_same(self, storage: Storage) -> None:
+        log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
+        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        assert summary.taken_back == {T1}
+        assert summary.event_times == EventTimeRange(1700000005000, 1700000005000)
+        assert summary.instants == {T1}
+
+    def test_event_times_in_the_schema_are_believed_unread(self, storage: Storage) -> None:
+        schema = schema_with_event_times(written_schema(SCHEMA_TEXT), "ts", EventTimeRange(10, 20, 2))
+        unreadable = block(3, {INSTANT_TIME: T1, SCHEMA: schema}, b"\xff" * 50)
+        log = _log(storage, 1, unreadable, _rows(T2, {"id": "a", "ts": 30}), delete_block(T3, [("b", None)]))
+        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        assert summary.event_times == EventTimeRange(10, 30, 3)
+        assert set(summary.instants) == {T1, T2, T3}
+        assert summary.delete_count == 1
+
+    def test_an_empty_log_has_no_range(self, storage: Storage) -> None:
+        assert ArrowLogContent(storage).summarize(_log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)
+
+    def test_a_torn_block_is_told_by_its_instant(self, storage: Storage) -> None:
+        log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1] + _rows(T2, {"id": "b", "ts": 2}))
+        summary = ArrowLogContent(storage).summarize(log, SHAPE)
+        assert summary.has_torn_block
+        assert summary.instants == {T1, T2}
+        assert summary.event_times == EventTimeRange(2, 2)
+
+    def test_a_block_torn_before_it_tells_its_instant_raises(self, storage: Storage) -> None:
+        log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:30] + _rows(T2, {"id": "b", "ts": 2}))
+        with pytest.raises(CorruptLogBlockError, match="torn before it says"):
+            ArrowLogContent(storage).summarize(log, SHAPE)
+
+    def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
+        content, schema = ArrowLogContent(storage), written_schema(SCHEMA_TEXT)
+        torn = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1])
+        rollback = _log(storage, 2, rollback_block(T3, T1))
+        strange = block(3, {INSTANT_TIME: T2, SCHEMA: schema, IS_PARTIAL: "true"}, b"no records at all")
+        partial = _log(storage, 3, strange)
+        content.check_blocks([torn], BlockFilter(frozenset({T2}), None))
+        content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T1}), None))
+        with pytest.raises(CorruptLogBlockError, match=f"torn, though {T1}, which wrote it, has completed"):
+            content.check_blocks([torn], BlockFilter(frozenset({T1}), None))
+        with pytest.raises(UnsupportedTableError, match="partial updates"):
+            content.check_blocks([partial], BlockFilter(frozenset({T2}), None))
+
+    def test_an_unknown_kind_of_block_is_refused(self, storage: Storage) -> None:
+        with pytest.raises(UnsupportedTableError):
+            ArrowLogContent(storage).summarize(_log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
+
+    def test_a_table_without_event_time_field_is_told_what_to_set(self, storage: Storage) -> None:
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
+        with pytest.raises(UnsupportedTableError, match=r"hoodie\.payload\.event\.time\.field"):
+            ArrowLogContent(storage).summarize(_log(storage, 1), shape)
+
+
+def test_the_latest_keys_are_named_once_each_from_the_blocks_that_count(storage: Storage) -> None:
+    log = _log(
+        storage,
+        1,
+        _rows(T1, {"id": "a", "ts": 1}, {"id": "b", "ts": 90}, {"id": "c", "ts": 70}, {"id": "n", "ts": None}),
+        delete_block(T2, [("b", ("LongWrapper", 80)), ("d", ("LongWrapper", 95)), ("e", ("IntWrapper", 0))]),
+        _rows(T3, {"id": "f", "ts": 99}),
+    )
+    content, blocks = ArrowLogContent(storage), BlockFilter(frozenset({T1, T2}), None)
+    assert content.latest_keys(log, SHAPE, 70, 2, blocks) == (TimedKey("d", 95), TimedKey("b", 90))
+    assert content.latest_keys(log, SHAPE, 91, 5, blocks) == (TimedKey("d", 95),)
+    assert content.latest_keys(log, SHAPE, 100, 5, blocks) == ()
+
+
+def test_blocks_whose_headers_tell_that_they_hold_no_such_key_are_not_read(storage: Storage) -> None:
+    schema = schema_with_event_times(written_schema(SCHEMA_TEXT), "ts", EventTimeRange(1, 69))
+    log = _log(storage, 1, block(AVRO, {INSTANT_TIME: T1, SCHEMA: schema}, b"no records"))
+    assert ArrowLogContent(storage).latest_keys(log, SHAPE, 70, 2, ALL) == ()
+
+
+def test_count_before_takes_records_and_deletes_of_counting_blocks_before_the_threshold(storage: Storage) -> None:
+    log = _log(
+        storage,
+        1,
+        _rows(T1, {"id": "a", "ts": 99}, {"id": "b", "ts": 100}, {"id": "c", "ts": None}),
+        delete_block(T2, [("d", ("LongWrapper", 98)), ("e", ("IntWrapper", 0))]),
+        _rows(T3, {"id": "f", "ts": 1}),
+        _rows(T4, {"id": "g", "ts": 1}),
+        rollback_block(T4, T4),
+    )
+    content = ArrowLogContent(storage)
+    assert content.count_before(log, SHAPE, 100, BlockFilter(frozenset({T1, T2, T4}), None)) == 2
+    assert content.count_before(log, SHAPE, 1, ALL) == 0
+
+
+class TestKeyHistories:
+    def _slice(self, storage: Storage) -> tuple[str, list[LogFile], list[LogFile]]:
+        base = _base(
+            storage,
+            [
+                {"_hoodie_record_key": "a", "ts": 10},
+                {"_hoodie_record_key": "x", "ts": 11},
+                {"_hoodie_record_key": "n", "ts": None},
+            ],
+            _hoodie_record_key=pa.string(),
+            ts=pa.int64(),
+        )
+        first = _log(storage, 1, _rows(T1, {"id": "a", "ts": 20}, {"id": "b", "ts": 21}, {"id": "x", "ts": 22}))
+        second = _log(storage, 2, delete_block(T2, [("b", ("LongWrapper", 30)), ("n", None)]))
+        third = _log(
+            storage,
+            10,
+            _rows(T3, {"id": "a", "ts": 40}, {"id": "b", "ts": None}, {"id": "n", "ts": 41}, {"id": "y", "ts": 42}),
+        )
+        return base, [first, second], [third]
+
+    def test_keys_of_both_sides_come_with_all_their_versions(self, storage: Storage) -> None:
+        base, merged, remaining = self._slice(storage)
+        histories = ArrowLogContent(storage).key_histories(base, merged, remaining, SHAPE, ALL, only_deleted=False)
+        assert histories == (
+            KeyHistory("a", Version(10, False, 0), (Version(20, False, 1),), (Version(40, False, 2),)),
+            KeyHistory("b", None, (Version(21, False, 0), Version(30, True, 1)), (Version(0, False, 2),)),
+            KeyHistory("n", Version(0, False, 0), (Version(None, True, 1),), (Version(41, False, 2),)),
+        )
+
+    def test_only_keys_with_a_delete_when_asked(self, storage: Storage) -> None:
+        base, merged, remaining = self._slice(storage)
+        content = ArrowLogContent(storage)
+        assert [h.key for h in content.key_histories(base, merged, remaining, SHAPE, ALL, only_deleted=True)] == [
+            "b",
+            "n",
+        ]
+        swapped = content.key_histories(base, remaining, merged, SHAPE, ALL, only_deleted=True)
+        assert [h.key for h in swapped] == ["b", "n"]
+
+    def test_sides_without_a_common_key_have_none(self, storage: Storage) -> None:
+        base, merged, _ = self._slice(storage)
+        assert ArrowLogContent(storage).key_histories(base, merged, [], SHAPE, ALL, only_deleted=False) == ()
+
+    def test_a_rollback_block_of_one_side_takes_back_blocks_of_the_other(self, storage: Storage) -> None:
+        base, merged, remaining = self._slice(storage)
+        rollback = _log(storage, 11, rollback_block(T4, T1))
+        histories = ArrowLogContent(storage).key_histories(
+            base, merged, [*remaining, rollback], SHAPE, ALL, only_deleted=False
+        )
+        assert [history.key for history in histories] == ["b", "n"]
+
+    def test_without_ordering_field_records_are_level_and_deletes_natural(self, storage: Storage) -> None:
+        _, merged, remaining = self._slice(storage)
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, (), None)
+        histories = ArrowLogContent(storage).key_histories(None, merged, remaining, shape, ALL, only_deleted=True)
+        assert histories[0] == KeyHistory(
+            "b", None, (Version(0, False, 0), Version(None, True, 1)), (Version(0, False, 2),)
+        )
+
+    def test_several_ordering_fields_make_tuples(self, storage: Storage) -> None:
+        _, merged, remaining = self._slice(storage)
+        rows = [{"_hoodie_record_key": "a", "ts": 7, "id": "b"}]
+        base = _base(storage, rows, _hoodie_record_key=pa.string(), ts=pa.int64(), id=pa.string())
+        shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts", "id"), "ts")
+        (history, *_) = ArrowLogContent(storage).key_histories(
+            base, merged[:1], remaining, shape, ALL, only_deleted=False
+        )
+        assert history == KeyHistory(
+            "a", Version((7, "b"), False, 0), (Version((20, "a"), False, 1),), (Version((40, "a"), False, 2),)
+        )
+
+    def test_a_base_file_older_than_the_ordering_column_has_hudis_default(self, storage: Storage) -> None:
+        _, merged, remaining = self._slice(storage)
+        base = _base(storage, [{"_hoodie_record_key": "a"}], _hoodie_record_key=pa.string())
+        histories = ArrowLogContent(storage).key_histories(base, merged, remaining, SHAPE, ALL, only_deleted=False)
+        assert histories[0].base == Version(0, False, 0)
+
+    def test_a_base_file_that_is_no_parquet_is_told(self, storage: Storage) -> None:
+        _, merged, remaining = self._slice(storage)
+        storage.put("part=a/f_0-0-0_1.parquet", b"PAR1")
+        with pytest.raises(CorruptBaseFileError, match=r"f_0-0-0_1\.parquet"):
+            ArrowLogContent(storage).key_histories(
+                "part=a/f_0-0-0_1.parquet", merged, remaining, SHAPE, ALL, only_deleted=False
+            )
+
+
+def test_it_can_be_sent_to_another_process(storage: Storage) -> None:
+    log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 5}))
+    sent: ArrowLogContent = pickle.loads(pickle.dumps(ArrowLogContent(storage)))
+    assert sent.summarize(log, SHAPE).event_times == EventTimeRange(5, 5)
+
+
+_GOLDEN = ["v6_avro_defpay", "v6_parquet_defpay", "v6_avro_types", "v6_ordered_deletes", "v9_event_bucket"]
+
+
+@pytest.mark.parametrize("name", _GOLDEN)
+def test_logs_of_real_hudi_hold_what_fastavro_reads_in_them(name: str, tmp_path: Path) -> None:
+    table = golden.unpack(name, tmp_path)
+    storage = LocalStorage(table)
+    logs = [path for path in table.rglob(".*.log.*") if ".hoodie" not in path.parts and path.suffix != ".crc"]
+    assert logs
+    for path in logs:
+        log_name = LogFileName.parse(path.name)
+        assert log_name is not None
+        log = LogFile(log_name, path.relative_to(table).as_posix(), path.stat().st_size)
+        blocks = parse_blocks(path.read_bytes())
+        fields = json.loads(blocks[0][1][SCHEMA])
+        shape = RecordShape(
+            json.dumps({**fields, "fields": fields["fields"][5:]}),
+            MergeRule.EVENT_TIME_ORDERING,
+            ("event_ts",),
+            "event_ts",
+        )
+        records = [read_records(*parsed) for parsed in blocks if parsed[0] != DELETE]
+        accepted = BlockFilter(frozenset(header[INSTANT_TIME] for _, header, _ in blocks), None)
+        parts = list(iter_log_records(storage, [(log.path, log.size)], shape, accepted, None, is_strict=True))
+        assert [part.records.to_pylist() for part in parts if isinstance(part, DataBlock)] == records
+        deleted = [ts for part in parts if isinstance(part, DeleteBlock) for ts in part.orderings.to_pylist()]
+        times = [record["event_ts"] for block_records in records for record in block_records] + deleted
+        known = [time for time in times if time is not None]
+        summary = ArrowLogContent(storage).summarize(log, shape)
+        unknown = len(times) - len(known)
+        assert summary.event_times == EventTimeRange(min(known, default=None), max(known, default=None), unknown)
+        assert summary.delete_count == len(deleted)
+        threshold = 1700003000000
+        before = ArrowLogContent(storage).count_before(log, shape, threshold, accepted)
+        assert before == sum(time < threshold for time in known)

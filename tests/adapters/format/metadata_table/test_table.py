@@ -1,0 +1,283 @@
+"""The metadata table of small real tables: what it lists, what an update writes, and what a crash leaves."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import fastavro
+import pytest
+
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.errors import BusyError, UnsupportedTableError
+from eventide_core.ports import AddedFile, FileChanges, RowChange
+from support import golden
+
+TABLES = ["v6_mdt", "v9_mdt"]
+INSTANT = "20261122000000000"
+COMPLETED = "20261122000000123"
+ADDED = (
+    AddedFile("part=a", f"new_0-7-7_{INSTANT}.parquet", 1234, ()),
+    AddedFile("part=b", f".old_{INSTANT}.log.1_0-1-2", 77, ("left.log",)),
+    AddedFile("part=d", f"other_0-7-7_{INSTANT}.parquet", 5, ()),
+)
+
+
+@pytest.fixture(params=TABLES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return golden.unpack(str(request.param), tmp_path)
+
+
+def opened(path: Path) -> HudiMetadataTable:
+    return HudiMetadataTable(LocalStorage(path))
+
+
+def write(metadata: HudiMetadataTable, removed: Mapping[str, tuple[str, ...]] | None = None) -> None:
+    metadata.prepare(INSTANT, FileChanges(RowChange.NONE, ADDED, removed or {})).write(COMPLETED)
+
+
+def metadata_files(path: Path) -> dict[str, bytes]:
+    """By name; without the random marker that ends an Avro container."""
+    folder = path / ".hoodie" / "metadata"
+    return {
+        str(found.relative_to(folder)): _without_marker(found.read_bytes())
+        for found in folder.rglob("*")
+        if found.is_file() and found.suffix != ".crc"
+    }
+
+
+def _without_marker(data: bytes) -> bytes:
+    return data.replace(data[-16:], b"") if data.startswith(b"Obj") else data
+
+
+def on_disk(path: Path) -> dict[str, dict[str, int]]:
+    return {
+        folder.name: {
+            file.name: file.stat().st_size
+            for file in folder.iterdir()
+            if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
+        }
+        for folder in path.glob("part=*")
+    }
+
+
+def commit(path: Path) -> None:
+    """Completes the instant on the timeline of the table itself."""
+    timeline = path / ".hoodie" / "timeline"
+    if timeline.exists():
+        (timeline / f"{INSTANT}_{COMPLETED}.commit").write_bytes(b"")
+    else:
+        (path / ".hoodie" / f"{INSTANT}.commit").write_bytes(b"")
+
+
+def begin(path: Path) -> None:
+    timeline = path / ".hoodie" / "timeline"
+    (timeline if timeline.exists() else path / ".hoodie").joinpath(f"{INSTANT}.compaction.requested").write_bytes(b"")
+
+
+def test_it_lists_the_files_that_are_there(table: Path) -> None:
+    assert opened(table).partitions() == ("files",)
+    assert opened(table).read_files() == on_disk(table)
+
+
+def test_an_update_is_seen_from_the_tables_commit_on(table: Path) -> None:
+    metadata = opened(table)
+    before = metadata.read_files()
+    removed = {"part=c": tuple(before["part=c"])}
+    begin(table)
+    write(metadata, removed)
+    assert metadata.read_files() == before
+    assert not metadata.tells(FileChanges(RowChange.NONE, ADDED))
+    assert not metadata.tells(FileChanges(RowChange.NONE, removed=removed))
+    commit(table)
+    after = metadata.read_files()
+    assert metadata.tells(FileChanges(RowChange.NONE, ADDED, removed))
+    assert after["part=a"] == {**before["part=a"], ADDED[0].name: 1234}
+    assert after["part=b"] == {**before["part=b"], ADDED[1].name: 77}
+    assert after["part=c"] == {}
+    assert after["part=d"] == {ADDED[2].name: 5}
+
+
+def test_an_update_adds_files_and_changes_none(table: Path) -> None:
+    before = metadata_files(table)
+    write(opened(table))
+    after = metadata_files(table)
+    new = after.keys() - before.keys()
+    assert before.items() <= after.items()
+    if table.name == "v6_mdt":
+        base = "00000000000000010"
+        assert new == {
+            f"files/.files-0000-0_{base}.log.11_0-7-0",
+            f".hoodie/{INSTANT}.deltacommit.requested",
+            f".hoodie/{INSTANT}.deltacommit.inflight",
+            f".hoodie/{INSTANT}.deltacommit",
+        }
+        (stat,) = json.loads(after[f".hoodie/{INSTANT}.deltacommit"])["partitionToWriteStats"]["files"]
+        assert stat["baseFile"] == f"files-0000-0_0-1168-1955_{base}.hfile"
+        assert len(stat["logFiles"]) == stat["logVersion"] == 11
+        assert stat["prevCommit"] == base
+    else:
+        assert new == {
+            f"files/.files-0000-0_{INSTANT}.log.1_0-7-0",
+            f".hoodie/timeline/{INSTANT}.deltacommit.requested",
+            f".hoodie/timeline/{INSTANT}.deltacommit.inflight",
+            f".hoodie/timeline/{INSTANT}_{COMPLETED}.deltacommit",
+        }
+        written = table / ".hoodie" / "metadata" / ".hoodie" / "timeline" / f"{INSTANT}_{COMPLETED}.deltacommit"
+        with written.open("rb") as stream:
+            (record,) = fastavro.reader(stream)
+        assert isinstance(record, dict)
+        (stat,) = record["partitionToWriteStats"]["files"]
+        assert stat["logFiles"] == [f".files-0000-0_{INSTANT}.log.1_0-7-0"]
+        assert stat["prevCommit"] == INSTANT
+    assert stat["numWrites"] == 4
+
+
+def test_a_second_run_ends_what_a_crash_left(table: Path, tmp_path: Path) -> None:
+    """Dead before each write in turn: the second run leaves what an undisturbed one leaves."""
+    whole = tmp_path / "whole"
+    shutil.copytree(table, whole)
+    begin(whole)
+    write(opened(whole))
+    expected = metadata_files(whole)
+    crashes = 0
+    for number in range(20):
+        path = tmp_path / f"crash{number}" / table.name
+        shutil.copytree(table, path)
+        begin(path)
+        before = opened(path).read_files()
+        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
+        try:
+            write(HudiMetadataTable(dying))
+        except SimulatedCrash:
+            crashes += 1
+        assert opened(path).read_files() == before
+        write(opened(path))
+        assert metadata_files(path) == expected
+    assert crashes == 4
+
+
+def test_what_was_never_committed_can_be_withdrawn(table: Path, tmp_path: Path) -> None:
+    untouched = metadata_files(table)
+    for number in (1, 2, 3, 9):
+        path = tmp_path / f"crash{number}" / table.name
+        shutil.copytree(table, path)
+        begin(path)
+        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
+        try:
+            write(HudiMetadataTable(dying))
+        except SimulatedCrash:
+            assert number < 4
+        opened(path).withdraw(INSTANT)
+        assert metadata_files(path) == untouched
+
+
+def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> None:
+    """Version 6: an update that died before its commit, then a write of Hudi; the second run takes the next number."""
+    path = golden.unpack("v6_mdt", tmp_path)
+    begin(path)
+    dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={3: Fault.CRASH_BEFORE}))
+    with pytest.raises(SimulatedCrash):
+        write(HudiMetadataTable(dying))
+    folder = path / ".hoodie" / "metadata" / "files"
+    name = ".files-0000-0_00000000000000010.log"
+    theirs = folder / f"{name}.12_0-1400-2300"
+    shutil.copy(folder / f"{name}.10_0-1358-2236", theirs)
+    data = theirs.read_bytes()
+    write(opened(path))
+    assert theirs.read_bytes() == data
+    assert (folder / f"{name}.13_0-7-0").exists()
+    commit(path)
+    assert opened(path).tells(FileChanges(RowChange.NONE, ADDED))
+
+
+def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path) -> None:
+    """Version 9: a base of the metadata table that is later than the update's completion hides its log."""
+    path = golden.unpack("v9_mdt", tmp_path)
+    write(opened(path))
+    folder = path / ".hoodie" / "metadata"
+    base = next((folder / "files").glob("files-*.hfile"))
+    shutil.copy(base, folder / "files" / "files-0000-0_0-9-9_20261122000000200.hfile")
+    (folder / ".hoodie" / "timeline" / "20261122000000200_20261122000000300.commit").write_bytes(b"")
+    commit(path)
+    assert not opened(path).tells(FileChanges(RowChange.NONE, ADDED))
+
+
+def change_property(path: Path, key: str, value: str) -> None:
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if not line.startswith(f"{key}=")]
+    properties.write_text("\n".join([*lines, f"{key}={value}", ""]))
+
+
+@pytest.mark.parametrize("partitions", ["files,expr_index_by_day", "files,unheard_of", "column_stats"])
+def test_a_partition_of_an_unknown_kind_is_refused(table: Path, partitions: str) -> None:
+    change_property(table, "hoodie.table.metadata.partitions", partitions)
+    before = metadata_files(table)
+    with pytest.raises(UnsupportedTableError, match=r"eventide\.metadata\.table=drop"):
+        opened(table).check(RowChange.NONE)
+    with pytest.raises(UnsupportedTableError):
+        write(opened(table))
+    assert metadata_files(table) == before
+
+
+def test_indexes_by_key_need_nothing_while_all_rows_stay(table: Path) -> None:
+    change_property(table, "hoodie.table.metadata.partitions", "files,record_index,secondary_index_by_val")
+    opened(table).check(RowChange.NONE)
+    for rows, which, when in (
+        (RowChange.WRITTEN, "has secondary_index_by_val", "when rows are written"),
+        (RowChange.TAKEN_BACK, "has record_index, secondary_index_by_val", "when rows are taken back"),
+    ):
+        with pytest.raises(UnsupportedTableError, match=f"{which}, .* {when}"):
+            opened(table).check(rows)
+
+
+def test_ranges_need_a_known_form_when_columns_are_new(table: Path) -> None:
+    change_property(table, "hoodie.table.metadata.partitions", "bloom_filters,column_stats,files,partition_stats")
+    opened(table).check(RowChange.NONE)
+    opened(table).check(RowChange.TAKEN_BACK)
+    opened(table).check(RowChange.WRITTEN)
+    with pytest.raises(UnsupportedTableError, match=r"column_stats, partition_stats, .* when rows with new columns"):
+        opened(table).check(RowChange.WIDENED)
+
+
+def test_a_log_that_holds_others_records_too_is_not_withdrawn(tmp_path: Path) -> None:
+    """Version 6, on a filesystem where Hudi appends to logs."""
+    path = golden.unpack("v6_mdt", tmp_path)
+    begin(path)
+    write(opened(path))
+    folder = path / ".hoodie" / "metadata" / "files"
+    (ours,) = folder.glob(".files-*.log.11_*")
+    theirs = next(folder.glob(".files-*.log.10_*"))
+    ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
+    before = metadata_files(path)
+    with pytest.raises(UnsupportedTableError, match=r"log\.11_.* among others'"):
+        opened(path).withdraw(INSTANT)
+    assert metadata_files(path) == before
+
+
+def test_a_partition_that_hudi_is_building_is_waited_for(table: Path) -> None:
+    change_property(table, "hoodie.table.metadata.partitions.inflight", "column_stats")
+    with pytest.raises(BusyError, match="column_stats"):
+        opened(table).check(RowChange.NONE)
+
+
+def test_a_pending_compaction_of_it_stands_in_the_way_on_version_6_alone(table: Path) -> None:
+    timeline = table / ".hoodie" / "metadata" / ".hoodie"
+    if table.name == "v6_mdt":
+        (timeline / "20261121091044787001.compaction.requested").write_bytes(b"")
+        with pytest.raises(BusyError, match="20261121091044787001"):
+            opened(table).check(RowChange.NONE)
+    else:
+        (timeline / "timeline" / "20261121100000000.compaction.requested").write_bytes(b"")
+        opened(table).check(RowChange.NONE)
+
+
+def test_it_is_dropped_whole(table: Path) -> None:
+    opened(table).drop()
+    assert opened(table).partitions() == ()
+    assert not (table / ".hoodie" / "metadata").exists()
+    assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
+    with pytest.raises(UnsupportedTableError, match="no partition files"):
+        opened(table).check(RowChange.NONE)

@@ -1,0 +1,106 @@
+"""Instants that eventide archives are found again, in both layouts, each once, beside what Hudi archived."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.errors import CorruptTimelineError
+from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline
+from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.table_config import TableConfig
+from support import golden
+
+NAMES = ("v6_archived", "v9_archived")
+STAT = WriteStat("f-0", "p=1/f-0_0-1-0_20301121000000000.parquet", "p=1", "null", num_writes=3, file_size_bytes=9)
+METADATA = CommitMetadata({"p=1": (STAT,)}, {"schema": '"string"', "hoodie.ro.event.time.cut": "7"}, "UPSERT")
+
+
+@pytest.fixture(params=NAMES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return golden.unpack(request.param, tmp_path)
+
+
+def config_of(table: Path) -> TableConfig:
+    return TableConfig.parse((table / PROPERTIES_PATH).read_text(), str(table))
+
+
+def archive_of(table: Path) -> ArchivedTimeline:
+    return open_archived_timeline(LocalStorage(table), config_of(table))
+
+
+def write(table: Path, number: int) -> ArchivedAction:
+    """A delta commit with its three files."""
+    version = config_of(table).version
+    time = f"203011210000000{number:02d}"
+    completion = f"203011210000001{number:02d}" if version >= 8 else None
+    completed = Instant(time, Action.DELTA_COMMIT, State.COMPLETED, completion)
+    pending = [Instant(time, Action.DELTA_COMMIT, state) for state in (State.REQUESTED, State.INFLIGHT)]
+    files = [ArchivedFile(instant, b"", 1_795_265_077_815) for instant in pending]
+    data = HudiMetadataCodec().encode_commit(METADATA, version)
+    return ArchivedAction(completed, (*files, ArchivedFile(completed, data, 1_795_265_077_815)))
+
+
+def test_what_was_archived_is_found_beside_what_hudi_archived(table: Path) -> None:
+    archive = archive_of(table)
+    before = [instant.requested_time for instant in archive.writes("", "9")]
+    assert before
+    archive.append([write(table, 1), write(table, 2)])
+    archive.append([write(table, 3)])
+    for reader in (archive, archive_of(table)):
+        found = [instant.requested_time for instant in reader.writes("", "9")]
+        assert found == [write(table, n).completed.requested_time for n in (3, 2, 1)] + before
+        archived = write(table, 2).completed
+        assert reader.find(archived.requested_time) == archived
+        metadata = reader.commit(archived.requested_time)
+        assert metadata is not None
+        assert dict(metadata.extra_metadata) == dict(METADATA.extra_metadata)
+        (stat,) = metadata.stats
+        assert (stat.path, stat.num_writes, stat.file_size_bytes) == (STAT.path, 3, 9)
+
+
+def test_what_is_archived_again_after_a_crash_is_there_once(table: Path) -> None:
+    archive = archive_of(table)
+    archive.append([write(table, 1), write(table, 2)])
+    files = {path.name: path.read_bytes() for path in (table / config_of(table).archive_path).iterdir()}
+    archive_of(table).append([write(table, 1), write(table, 2)])
+    assert {path.name: path.read_bytes() for path in (table / config_of(table).archive_path).iterdir()} == files
+    archive_of(table).append([write(table, 2), write(table, 3)])
+    found = [i.requested_time[-2:] for i in archive_of(table).writes("2030", "9")]
+    assert found == ["03", "02", "01"]
+
+
+def test_a_first_archive_is_made(table: Path) -> None:
+    for path in (table / config_of(table).archive_path).iterdir():
+        path.unlink()
+    archive_of(table).append([write(table, 1)])
+    assert len(list(archive_of(table).writes("", "9"))) == 1
+
+
+def test_torn_metadata_is_not_archived(tmp_path: Path) -> None:
+    table = golden.unpack("v6_archived", tmp_path)
+    action = write(table, 1)
+    torn = ArchivedAction(action.completed, (ArchivedFile(action.completed, b"{", 0),))
+    with pytest.raises(CorruptTimelineError):
+        archive_of(table).append([torn])
+
+
+def test_an_archived_plan_stands_beside_its_instant(tmp_path: Path) -> None:
+    table = golden.unpack("v9_archived", tmp_path)
+    time = "20301121000000001"
+    completed = Instant(time, Action.COMMIT, State.COMPLETED, "20301121000000009")
+    files = (
+        ArchivedFile(Instant(time, Action.COMPACTION, State.REQUESTED), b"the plan", 0),
+        ArchivedFile(Instant(time, Action.COMPACTION, State.INFLIGHT), b"", 0),
+        ArchivedFile(completed, HudiMetadataCodec().encode_commit(METADATA, 9), 0),
+    )
+    archive_of(table).append([ArchivedAction(completed, files)])
+    (written,) = (table / ".hoodie/timeline/history").glob(f"{time}_*.parquet")
+    (row,) = pq.read_table(written).to_pylist()
+    assert (row["plan"], row["action"], row["completionTime"]) == (b"the plan", "commit", "20301121000000009")
+    assert b"parquet.avro.schema" in (pq.read_metadata(written).metadata or {})

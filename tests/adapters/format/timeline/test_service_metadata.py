@@ -1,0 +1,71 @@
+"""Cleans, savepoints and restores are written in the form in which Hudi reads them, and read back."""
+
+import pytest
+
+from eventide_adapters.format.timeline.clean import decode_clean
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_adapters.format.timeline.container import read_container
+from eventide_core.errors import CorruptTimelineError, UnsafePathError
+from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
+from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackTarget, RolledBackPartition
+from eventide_core.table.savepoint_metadata import SavepointMetadata
+
+CODEC = HudiMetadataCodec()
+BASE = "f1-0_0-1-0_20261121091030640.parquet"
+EARLIEST = Instant("20261121091030640", Action.DELTA_COMMIT, State.COMPLETED)
+TARGET = RollbackTarget("20261121091030640", Action.DELTA_COMMIT)
+
+
+@pytest.mark.parametrize("earliest", [EARLIEST, None])
+def test_a_clean_plan_is_read_back(earliest: Instant | None) -> None:
+    plan = CleanPlan("20261121091031101", CleaningPolicy.HOURS, earliest, "", {"p=1": (BASE,)}, ("20261121091030000",))
+    data = CODEC.encode_clean_plan(plan, "file:///lake/trips")
+    assert CODEC.decode_clean_plan(data, "c", plan.instant) == plan
+    files = read_container(data, "c").document("filePathsToBeDeletedPerPartition")
+    assert [found.text("filePath") for found in files.documents("p=1")] == [f"/lake/trips/p=1/{BASE}"]
+
+
+def test_a_completed_clean_is_read_back() -> None:
+    metadata = CleanMetadata("20261121091031101", CleaningPolicy.FILE_VERSIONS, "", "20261121091030640", {"": (BASE,)})
+    assert decode_clean(CODEC.encode_clean(metadata), "c") == metadata
+
+
+def test_a_savepoint_is_read_back() -> None:
+    metadata = SavepointMetadata("me", 1_795_265_077_815, "before the change", {"p=1": (BASE,)})
+    assert CODEC.decode_savepoint(CODEC.encode_savepoint(metadata), "s") == metadata
+    assert metadata.paths == {f"p=1/{BASE}"}
+
+
+def test_a_restore_is_read_back() -> None:
+    plan = RestorePlan("20261121091031101", "20261121091030000", (TARGET,))
+    assert CODEC.decode_restore_plan(CODEC.encode_restore_plan(plan), "r", plan.instant) == plan
+    done = RestoreMetadata(
+        plan.instant, (RollbackMetadata(plan.instant, (TARGET,), {"p=1": RolledBackPartition((BASE,))}),)
+    )
+    record = read_container(CODEC.encode_restore(done, "file:///lake/trips"), "r")
+    assert record.texts("instantsToRollback") == (TARGET.instant,)
+    (undone,) = record.document("hoodieRestoreMetadata").documents(TARGET.instant)
+    assert undone.document("partitionMetadata").document("p=1").texts("successDeleteFiles") == (
+        f"/lake/trips/p=1/{BASE}",
+    )
+
+
+@pytest.mark.parametrize("name", ["..", "hoodie.properties", "a/../../x.parquet"])
+def test_a_name_that_is_no_data_file_is_not_believed(name: str) -> None:
+    plan = CleanPlan("20261121091031101", CleaningPolicy.COMMITS, None, "", {"p=1": (name,)})
+    with pytest.raises(UnsafePathError):
+        CODEC.decode_clean_plan(CODEC.encode_clean_plan(plan, "file:///lake"), "c", plan.instant)
+    with pytest.raises(UnsafePathError):
+        CODEC.decode_savepoint(CODEC.encode_savepoint(SavepointMetadata("", 0, "", {"p=1": (name,)})), "s")
+
+
+@pytest.mark.parametrize("data", [b"", b"Obj\x01", b"{}"])
+def test_torn_bytes_are_corrupt(data: bytes) -> None:
+    for decode in (CODEC.decode_clean_plan, CODEC.decode_restore_plan):
+        with pytest.raises(CorruptTimelineError):
+            decode(data, "x", "20261121091031101")
+    for torn in (CODEC.decode_savepoint, decode_clean):
+        with pytest.raises(CorruptTimelineError):
+            torn(data, "x")

@@ -1,0 +1,25 @@
+"""Java's hash codes by columns are those of the plain rule."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide_adapters.format.write.java_hash import buckets_of, java_hashes
+from eventide_core.table.bucket import bucket_of, java_hash
+
+TEXTS = st.lists(st.one_of(st.text("abz019-", max_size=40), st.text(max_size=8)), min_size=1, max_size=20)
+
+
+@given(TEXTS, st.integers(0, 3))
+def test_a_column_hashes_as_its_texts_do(texts: list[str], offset: int) -> None:
+    column = pa.array(["x"] * offset + texts).slice(offset)
+    assert java_hashes(column).tolist() == [java_hash(text) for text in texts]
+
+
+@given(TEXTS, st.integers(1, 300))
+def test_rows_go_to_the_bucket_of_their_key(texts: list[str], buckets: int) -> None:
+    columns = [pa.array(texts), pa.array(texts[::-1])]
+    expected = [bucket_of(pair, buckets) for pair in zip(texts, texts[::-1], strict=True)]
+    assert buckets_of(columns, buckets).tolist() == expected

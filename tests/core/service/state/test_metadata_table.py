@@ -1,0 +1,147 @@
+"""A table that has Hudi's metadata table: updated, or dropped, or refused, at every step that would make it stale."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.engine_local import LocalEngine
+from eventide.progress import NoProgress
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.storage.faulty import FaultyStorage
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.errors import RefusedError, UnsupportedTableError
+from eventide_core.ports import AddedFile, FileChanges, RowChange
+from eventide_core.table.instant import next_instant_time
+from golden.histories import PLAIN
+from support import golden
+from support.thresholds import dividing_plan
+
+DROP = {"eventide.metadata.table": "drop"}
+REFUSE = {"eventide.metadata.table": "refuse"}
+TABLES = ["v6_mdt", "v9_mdt"]
+T = TypeVar("T")
+LINK_MODES = [("v6_mdt", "copy"), ("v9_mdt", "copy"), ("v9_mdt", "hardlink")]
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(found.relative_to(path)): found.read_bytes() for found in path.rglob("*") if found.is_file()}
+
+
+def on_disk(path: Path) -> dict[str, dict[str, int]]:
+    return {
+        folder.name: {
+            file.name: file.stat().st_size
+            for file in folder.iterdir()
+            if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
+        }
+        for folder in path.glob("part=*")
+    }
+
+
+@pytest.mark.parametrize(("name", "mode"), LINK_MODES)
+def test_it_is_updated_unless_told_otherwise(name: str, mode: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    metadata = HudiMetadataTable(LocalStorage(path))
+    before = metadata.read_files()
+    table = Table.open(str(path))
+    plan = dividing_plan(table, "event_ts", mode)
+    assert any("will be updated" in note for note in plan.draft.notes)
+    scheduled = table.schedule(plan)
+    assert any(operation.remaining for operation in scheduled.operations)
+    assert metadata.read_files() == before
+    table.execute(scheduled.instant)
+    assert metadata.read_files() == on_disk(path) != before
+
+
+class PassedOver(FaultyStorage):
+    """Hudi compacts the metadata table between its update and the table's own commit, and so passes over the update."""
+
+    def __init__(self, path: Path, instant: str) -> None:
+        super().__init__(LocalStorage(path))
+        self._path = path
+        self._commit = re.compile(rf"\.hoodie/timeline/{instant}_\d+\.commit")
+
+    def _write(self, kind: str, path: str, write: Callable[[], T]) -> T:
+        if self._commit.fullmatch(path):
+            later = "29991231000000000"
+            metadata = self._path / ".hoodie" / "metadata"
+            base = next((metadata / "files").glob("files-*.hfile"))
+            shutil.copy(base, metadata / "files" / f"files-0000-0_0-9-9_{later}.hfile")
+            (metadata / ".hoodie" / "timeline" / f"{later}_{later}.commit").write_bytes(b"")
+        return super()._write(kind, path, write)
+
+
+def test_an_update_that_was_passed_over_drops_the_metadata_table(tmp_path: Path) -> None:
+    """Else readers who list by it would miss the files of the compaction."""
+    path = golden.unpack("v9_mdt", tmp_path)
+    table = Table.open(str(path))
+    before = Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist()))
+    plan = table.schedule(dividing_plan(table, "event_ts", "copy"))
+    application = assemble(str(path), {}, storage=PassedOver(path, plan.instant), engine=LocalEngine(1))
+    application.runner.execute(plan.instant, NoProgress())
+    assert HudiMetadataTable(LocalStorage(path)).partitions() == ()
+    assert not (path / ".hoodie" / "metadata").exists()
+    assert Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist())) == before
+
+
+def test_a_rollback_withdraws_what_an_engine_that_ran_the_plan_left(tmp_path: Path) -> None:
+    """An instant of the metadata table counts as soon as it is no longer pending on the table's timeline."""
+    path = golden.unpack("v9_mdt", tmp_path)
+    metadata = HudiMetadataTable(LocalStorage(path))
+    before = metadata.read_files()
+    table = Table.open(str(path))
+    instant = table.schedule(dividing_plan(table, "event_ts", "copy")).instant
+    theirs = AddedFile("part=a", f"theirs_0-1-2_{instant}.parquet", 5)
+    metadata.prepare(instant, FileChanges(RowChange.NONE, (theirs,))).write(next_instant_time(instant))
+    table.rollback(instant)
+    assert metadata.read_files() == before
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_plan_made_with_leave_to_drop_is_not_run_against_a_refusal(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    with pytest.raises(RefusedError, match=r"eventide\.metadata\.table=drop"):
+        Table.open(str(path), REFUSE).plan_compaction(0)
+    table = Table.open(str(path), DROP)
+    plan = dividing_plan(table, "event_ts", "copy")
+    assert any("dropped" in note for note in plan.draft.notes)
+    scheduled = table.schedule(plan)
+    with pytest.raises(RefusedError, match=r"eventide\.metadata\.table=drop"):
+        Table.open(str(path), REFUSE).execute(scheduled.instant)
+    assert (path / ".hoodie" / "metadata").is_dir()
+    table.execute(scheduled.instant)
+    assert not (path / ".hoodie" / "metadata").exists()
+    assert "hoodie.table.metadata.partitions" not in (path / ".hoodie" / "hoodie.properties").read_text()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    table = Table.open(str(path))
+    plan = dividing_plan(table, "event_ts", "copy")
+    scheduled = table.schedule(plan)
+    properties = path / ".hoodie" / "hoodie.properties"
+    known = properties.read_text()
+    unknown = known.replace("metadata.partitions=files", "metadata.partitions=expr_index_by_day,files")
+    assert unknown != known
+    properties.write_text(unknown)
+    before = files(path)
+    with pytest.raises(UnsupportedTableError, match=r"expr_index_by_day.*eventide\.metadata\.table=drop"):
+        table.execute(scheduled.instant)
+    assert files(path) == before
+    properties.write_text(known)
+    table.rollback(scheduled.instant)
+    properties.write_text(unknown)
+    before = files(path)
+    with pytest.raises(UnsupportedTableError, match="expr_index_by_day"):
+        table.schedule(plan)
+    assert files(path) == before

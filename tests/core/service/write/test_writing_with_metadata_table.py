@@ -1,0 +1,176 @@
+"""Writes into a table with Hudi's metadata table: what its indexes say afterwards is what the table shows."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eventide import Table
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records import column_stats_key, partition_stats_key
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.properties import PROPERTIES_PATH
+from support import golden
+
+INDEXED = ("_hoodie_record_key", "id", "part", "event_ts", "val", "amount")
+FIRST = "00000000000000000"  # the instant at which Hudi made the metadata table
+FILE_GROUPS = {
+    "column_stats": ("col-stats-0000-0", "col-stats-0001-0"),
+    "partition_stats": ("partition-stats-0000-0",),
+    "record_index": ("record-index-0000-0", "record-index-0001-0"),
+}
+OPTIONS = {"hoodie.index.type": "RECORD_INDEX", "hoodie.index.bloom.num_entries": "100"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A table of Hudi whose metadata table has these indexes too, as empty as Hudi begins them."""
+    made = golden.unpack("v9_mdt", tmp_path)
+    for partition, file_ids in FILE_GROUPS.items():
+        folder = made / ".hoodie/metadata" / partition
+        folder.mkdir()
+        for file_id in file_ids:
+            empty = encode_delete_block(FIRST, partition, [], pa.nulls(0))
+            (folder / f".{file_id}_{FIRST}.log.1_0-0-0").write_bytes(empty)
+    definition = {"sourceFields": INDEXED, "version": "V2"}
+    (made / ".hoodie/.index_defs").mkdir()
+    (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
+    has_partitions(made, ",".join(["files", *FILE_GROUPS]))
+    return made
+
+
+def has_partitions(path: Path, names: str) -> None:
+    properties = path / PROPERTIES_PATH
+    lines = properties.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("hoodie.table.metadata.partitions=")]
+    properties.write_text("\n".join([*kept, f"hoodie.table.metadata.partitions={names}", ""]))
+    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
+
+
+def records(path: Path, partition: str) -> dict[str, list[dict[str, Any]]]:
+    reader = MetadataTableReader.load(LocalStorage(path))
+    return {key: [*v] for part in reader.slices(partition) for key, v in reader.records(part).items()}
+
+
+def homes(path: Path) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for key, versions in records(path, "record_index").items():
+        told = versions[-1]["recordIndexMetadata"]
+        uuid = UUID(bytes=struct.pack(">qq", told["fileIdHighBits"], told["fileIdLowBits"]))
+        found[key] = (told["partitionName"], f"{uuid}-{told['fileIndex']}" if told["fileIndex"] >= 0 else str(uuid))
+    return found
+
+
+def shown_homes(table: Table) -> dict[str, tuple[str, str]]:
+    rows = table.snapshot().to_arrow().to_pylist()
+    return {
+        row["_hoodie_record_key"]: (row["_hoodie_partition_path"], row["_hoodie_file_name"].split("_")[0])
+        for row in rows
+    }
+
+
+def ends(stats: dict[str, Any]) -> tuple[Any, Any]:
+    low, high = stats["minValue"], stats["maxValue"]
+    return (low and low[1]["value"], high and high[1]["value"])
+
+
+def changed(row: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {**row, **changes}
+
+
+def written(table: Table) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Writes, and which keys they were about."""
+    everything = table.snapshot().to_arrow()
+    schema = pa.schema([field for field in everything.schema if not field.name.startswith("_hoodie_")])
+    old = sorted(everything.select(schema.names).to_pylist(), key=lambda row: row["id"])
+    new = [changed(old[0], id="new1", amount=1e9), changed(old[1], id="new2", part="z", amount=None)]
+    late = [changed(old[2], event_ts=0, amount=-1e9), changed(old[3], event_ts=2 * 10**12, val="zzz")]
+    table.upsert(pa.Table.from_pylist([*new, *late], schema=schema))
+    yield "upsert", [*new, *late]
+    gone = [changed(old[4], event_ts=2 * 10**12), changed(old[5], event_ts=0), new[0]]
+    table.delete(pa.Table.from_pylist(gone, schema=schema).select(["id", "part", "event_ts"]))
+    yield "delete", gone
+    back = [changed(new[0], event_ts=3 * 10**12), changed(old[4], event_ts=3 * 10**12)]
+    table.upsert(pa.Table.from_pylist(back, schema=schema))
+    yield "upsert", back
+
+
+def test_the_record_index_says_where_each_key_lives(path: Path) -> None:
+    table = Table.open(str(path), OPTIONS)
+    asked: set[str] = set()
+    for _, rows in written(table):
+        asked |= {row["id"] for row in rows}
+        found, shown = homes(path), shown_homes(table)
+        assert found.keys() <= asked
+        for key in asked:
+            assert found.get(key) == shown.get(key), key
+    assert len(asked) == 6
+    assert HudiMetadataTable(LocalStorage(path)).partitions() == tuple(sorted(["files", *FILE_GROUPS]))
+
+
+def test_every_new_file_has_the_ranges_of_its_rows_and_partitions_hold_them_all(path: Path) -> None:
+    table = Table.open(str(path), OPTIONS)
+    for operation, rows in written(table):
+        state = table.state()
+        statistics = records(path, "column_stats")
+        stats = state.commits[state.timeline.writes[-1].requested_time].stats
+        for stat in stats:
+            name = stat.path.rpartition("/")[2]
+            told = {c: statistics[column_stats_key(c, stat.partition, name)] for c in INDEXED}
+            of_file = {c: ends(versions[-1]["ColumnStatsMetadata"]) for c, versions in told.items()}
+            if stat.log_version is None:
+                base = pq.read_table(path / stat.path).to_pylist()
+                assert of_file["amount"] == least_and_greatest(row["amount"] for row in base)
+                assert of_file["id"] == least_and_greatest(row["id"] for row in base)
+            elif operation == "delete":
+                assert of_file == dict.fromkeys(INDEXED, (None, None))
+            else:
+                ids = [row for row in rows if row["id"] in of_file["id"]]
+                assert of_file["event_ts"] == least_and_greatest(row["event_ts"] for row in ids)
+        ranges = records(path, "partition_stats")
+        for row in rows if operation == "upsert" else ():
+            key = partition_stats_key("amount", f"part={row['part']}")
+            merged = [ends(version["ColumnStatsMetadata"]) for version in ranges[key]]
+            assert row["amount"] is None or any(low <= row["amount"] <= high for low, high in merged if low is not None)
+            assert not any(version["ColumnStatsMetadata"]["isTightBound"] for version in ranges[key])
+
+
+def least_and_greatest(values: Iterator[Any]) -> tuple[Any, Any]:
+    found = [value for value in values if value is not None]
+    return (min(found), max(found)) if found else (None, None)
+
+
+def test_records_with_new_columns_are_refused_before_anything_is_written(path: Path) -> None:
+    table = Table.open(str(path), OPTIONS)
+    before = sorted(path.rglob("*"))
+    rows = table.snapshot().to_arrow().slice(0, 1)
+    rows = rows.select([n for n in rows.column_names if not n.startswith("_hoodie_")])
+    with pytest.raises(UnsupportedTableError, match=r"column_stats, partition_stats.*new columns"):
+        table.upsert(rows.append_column("more", pa.array([1])))
+    assert sorted(path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("index", ["secondary_index_by_val", "expr_index_by_day"])
+def test_a_table_with_an_index_of_values_is_not_written(index: str, path: Path) -> None:
+    has_partitions(path, f"files,{index}")
+    with pytest.raises(UnsupportedTableError, match=index):
+        Table.open(str(path), OPTIONS).delete(pa.table({"id": ["k00000"], "part": ["a"]}))
+
+
+def test_a_record_index_of_each_partition_is_not_written(path: Path) -> None:
+    folder = path / ".hoodie/metadata/record_index"
+    for log in sorted(folder.iterdir()):
+        log.rename(folder / log.name.replace("record-index-", "part=a-record-index-"))
+    with pytest.raises(UnsupportedTableError, match="record index by partition"):
+        Table.open(str(path), OPTIONS).delete(pa.table({"id": ["k00000"], "part": ["a"]}))

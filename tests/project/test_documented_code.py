@@ -1,0 +1,121 @@
+"""All code in README and in the guide runs, and prints what the page says: support/documented_code.py has the rules."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from support.documented_code import DocumentedPage
+from support.documented_commands import Commands
+from support.documented_schedules import Airflow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+CODE = re.compile(r"^```(python|sh|console|cron|yaml)$", re.MULTILINE)
+PAGES = [
+    page
+    # The storage page's is run in tests/adapters/storage/test_own_storage.py.
+    for page in (ROOT / "README.md", *sorted({*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "storage.md"}))
+    if CODE.search(page.read_text(encoding="utf-8"))
+]
+# A story that begins with nothing; on the other pages each block meets the same table.
+STORY = "quickstart.md"
+ON_SPARK = re.compile(r"^```python\n(?:(?!```).*\n)*?.*\b(spark|frame|stream)\b", re.MULTILINE)
+S3 = "http://localhost:9000"
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("trip", pa.string(), nullable=False),
+    pa.field("city", pa.string(), nullable=False),
+    pa.field("fare", pa.float64()),
+    pa.field("ended_at", pa.timestamp("us", "UTC")),
+]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    from eventide.spark.engine import spark_session
+
+    session = spark_session("local[2]")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    yield session
+    session.stop()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": page.stem, "rows": trips(("t8", "Oslo", "2026-03-03T09:00"))}
+    (tmp_path / "var" / "lib" / "node_exporter").mkdir(parents=True)
+    addresses = {S3: request.getfixturevalue("moto").endpoint} if S3 in text else {}
+    commands, airflow = Commands(tmp_path, monkeypatch), Airflow()
+    airflow.install(monkeypatch)
+    spark_streams: list[SparkSession] = []
+
+    def before() -> None:
+        if page.name != STORY:
+            shutil.rmtree(tmp_path / "lake", ignore_errors=True)
+            lay_trips(tmp_path / "lake" / "trips")
+
+    def after() -> None:
+        for command in airflow.taken():
+            commands.script(command, page.name)
+        for session in spark_streams:
+            end_streams(session)
+
+    if ON_SPARK.search(text):
+        session: SparkSession = request.getfixturevalue("spark")
+        names |= {"spark": session, "frame": session.createDataFrame(names["rows"].to_pandas())}
+        names["stream"] = streamed(session, names["rows"], tmp_path)
+        spark_streams.append(session)
+    assert DocumentedPage(page, tmp_path, commands, names, addresses, before, after).run() > 0
+
+
+def trips(*rows: tuple[str, str, str]) -> pa.Table:
+    """Trips by key, city and when they ended."""
+    found = [(key, city, 10.0, datetime.fromisoformat(at).replace(tzinfo=UTC)) for key, city, at in rows]
+    schema = pa.schema(COLUMNS)
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in found], schema=schema)
+
+
+def lay_trips(path: Path) -> None:
+    """The table that the pages are about: two cities, each with a base file, a log of Monday and one of Tuesday."""
+    options = {"hoodie.bucket.index.num.buckets": 1, "hoodie.time.generator.max_expected_clock_skew_time_ms": 1}
+    table = Table.create(
+        str(path),
+        schema=pa.schema(COLUMNS),
+        record_key="trip",
+        partition="city",
+        event_time="ended_at",
+        options=options,
+    )
+    table.upsert(trips(("t1", "Oslo", "2026-03-02T08:05"), ("t2", "Lima", "2026-03-02T09:10")))
+    table.upsert(trips(("t3", "Oslo", "2026-03-02T17:20"), ("t4", "Lima", "2026-03-02T23:50")))
+    table.upsert(trips(("t5", "Oslo", "2026-03-03T00:20"), ("t2", "Lima", "2026-03-03T07:35")))
+
+
+def streamed(spark: SparkSession, rows: pa.Table, folder: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    (folder / "arriving").mkdir()
+    pq.write_table(rows, folder / "arriving" / "1.parquet")
+    schema = spark.read.parquet(str(folder / "arriving")).schema
+    return spark.readStream.schema(schema).parquet(str(folder / "arriving"))
+
+
+def end_streams(spark: SparkSession) -> None:
+    """What a block has started is let run through what has arrived, and ended."""
+    for query in spark.streams.active:
+        query.processAllAvailable()
+        query.stop()

@@ -1,0 +1,97 @@
+"""Tables that Hudi wrote, compacted on other storages by the command line, by Spark, and through lost answers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from eventide import Table
+from eventide.spark.engine import spark_session
+from eventide_adapters.storage.local import LocalStorage
+from support import golden
+from support.backends import Backend, backend, files_of, upload
+from support.command_line import run_json
+from support.servers.faulty_proxy import Fault, faulty_proxy
+from support.servers.s3_servers import S3Server
+
+# Thresholds that leave logs over in most slices of the two tables.
+DIVIDING_V6 = 1_700_002_204_000
+BACK_DATING_V9 = 1_700_001_102_000
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("local[2]")
+    yield session
+    session.stop()
+
+
+def in_order(found: pa.Table) -> list[dict[str, object]]:
+    names = [name for name in found.column_names if name != "_hoodie_file_name"]
+    return found.select(names).sort_by("id").to_pylist()
+
+
+def place(name: str, table: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
+    """A copy of a golden table on that storage."""
+    found = backend(name, request, folder)
+    upload(golden.unpack(table, folder), found.storage)
+    return found
+
+
+def on_this_disk(table: str, folder: Path) -> Table:
+    return Table.open(str(golden.unpack(table, folder / "here")))
+
+
+@pytest.mark.parametrize("name", ["moto", "hdfs"])
+def test_a_table_of_version_9_is_back_dated_there_by_the_command_line(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    there, here = place(name, "v9_no_deletes", request, tmp_path), on_this_disk("v9_no_deletes", tmp_path)
+    local = here.plan_compaction(BACK_DATING_V9)
+    before = in_order(here.snapshot().to_arrow())
+    words = ("--before", local.cut_ms, "--engine", "local", *there.words())
+    assert run_json("plan", there.uri, *words)["link_mode"] == "prefix"
+    answer = run_json("compact", there.uri, *words)
+    assert answer["metrics"]["log_files_compacted"] == here.compact(local).metrics["log_files_compacted"]
+    assert in_order(there.table().snapshot().to_arrow()) == before
+    assert in_order(there.table().read_optimized().to_arrow()) == in_order(here.read_optimized().to_arrow())
+    fresh = run_json("freshness", there.uri, *there.words())
+    assert (fresh["cut_ms"], fresh["watermark_ms"]) == (answer["cut_ms"], answer["watermark_ms"])
+
+
+def test_sparks_executors_reach_the_storage_by_themselves(
+    tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession
+) -> None:
+    there, here = place("seaweedfs", "v6_no_deletes", request, tmp_path), on_this_disk("v6_no_deletes", tmp_path)
+    table = there.table()
+    before = in_order(here.snapshot().to_arrow())
+    result = table.compact(table.plan_compaction(DIVIDING_V6), engine=spark)
+    done = here.compact(here.plan_compaction(DIVIDING_V6))
+    assert result.metrics["log_files_linked"] == done.metrics["log_files_linked"] > 0
+    assert in_order(table.snapshot().to_spark(spark).toArrow()) == before
+    assert in_order(table.read_optimized().to_spark(spark).toArrow()) == in_order(here.read_optimized().to_arrow())
+
+
+def test_a_compaction_survives_a_store_that_loses_every_fourth_answer(
+    moto: S3Server, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.01)
+    there, here = place("moto", "v6_no_deletes", request, tmp_path), on_this_disk("v6_no_deletes", tmp_path)
+    before = in_order(here.snapshot().to_arrow())
+    faults = (Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER)
+
+    def every_fourth(_method: str, _path: str, number: int) -> Fault | None:
+        return faults[number // 4 % len(faults)] if number % 4 == 3 else None
+
+    with faulty_proxy(moto.endpoint.removeprefix("http://")) as proxy:
+        proxy.choose = every_fourth
+        table = there.with_option("fs.s3a.endpoint", f"http://{proxy.address}").table()
+        result = table.compact(table.plan_compaction(DIVIDING_V6))
+        assert all(proxy.struck[fault] for fault in faults)
+    done = here.compact(here.plan_compaction(DIVIDING_V6))
+    assert result.metrics["log_files_linked"] == done.metrics["log_files_linked"]
+    assert len(files_of(there.storage)) == len(files_of(LocalStorage(here.uri)))
+    assert in_order(there.table().snapshot().to_arrow()) == before
+    assert in_order(there.table().read_optimized().to_arrow()) == in_order(here.read_optimized().to_arrow())

@@ -1,0 +1,130 @@
+"""Writing DataFrames: the same tables come of it as of the same rows in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from eventide import Table
+from eventide.spark.engine import spark_session
+from eventide.spark.types import arrow_schema_of
+from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
+from eventide_core.errors import EngineError, InvalidRecordError
+
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("ms", pa.int64()),
+    pa.field("word", pa.string()),
+]
+SCHEMA = pa.schema(COLUMNS)
+START_MS = 1_700_000_000_000
+SMALL_FILES = {BLOOM_ENTRIES: 100, PARQUET_MAX_FILE_SIZE: 1000, RECORD_SIZE_ESTIMATE: 50}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("local[2]")
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    yield session
+    session.stop()
+
+
+def rows(*values: tuple[str, str, int, str]) -> pa.Table:
+    shifted = [(key, part, START_MS + ms, word) for key, part, ms, word in values]
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in shifted], schema=SCHEMA)
+
+
+def seen(table: Table) -> list[tuple[object, ...]]:
+    found = table.snapshot().to_arrow()
+    own = ["_hoodie_record_key", "_hoodie_partition_path", *SCHEMA.names]
+    return sorted(tuple(row.values()) for row in found.select(own).to_pylist())
+
+
+@pytest.mark.parametrize(("version", "index", "left"), [(9, "BUCKET", 60), (6, "SIMPLE", 60), (9, "GLOBAL_SIMPLE", 59)])
+def test_a_data_frame_makes_the_table_that_arrow_makes(
+    version: int, index: str, left: int, tmp_path: Path, spark: SparkSession
+) -> None:
+    base = rows(*((f"k{i}", "ab"[i % 2], i, "base") for i in range(60)))
+    changes = rows(
+        *((f"k{i}", "ab"[i % 2], 100 + i % 3, f"new {i}") for i in range(0, 30, 3)),
+        ("k0", "a", 50, "an earlier version in the same write"),
+        ("k1", "a", 1, "same key, other partition"),
+        ("k99", "c", 1, "new partition"),
+    )
+    keys = pa.table({"id": ["k2", "k3", "k777"], "part": ["a", "b", "a"]})
+    tables = {}
+    for name in ("arrow", "spark"):
+        options = {**SMALL_FILES, INDEX_TYPE: index, **({BUCKETS: 2} if index == "BUCKET" else {})}
+        tables[name] = Table.create(
+            str(tmp_path / name),
+            schema=SCHEMA,
+            record_key="id",
+            partition="part",
+            event_time="ms",
+            version=version,
+            options=options,
+        )
+    told = []
+    for name, table in tables.items():
+        given = [part if name == "arrow" else spark.createDataFrame(part) for part in (base, changes, keys)]
+        results = table.bulk_insert(given[0]), table.upsert(given[1]), table.delete(given[2])
+        told.append([(result.upserts, result.deletes, result.files) for result in results])
+    assert told[0] == told[1]
+    assert seen(tables["arrow"]) == seen(tables["spark"])
+    assert len(seen(tables["spark"])) == left
+
+
+def test_a_bad_record_of_a_data_frame_is_a_typed_error_and_nothing_is_written(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    table = Table.create(
+        str(tmp_path), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options={BUCKETS: 2}
+    )
+    frame = spark.createDataFrame([("a", "p", None, "x")], "id string, part string, ms long, word string")
+    with pytest.raises(InvalidRecordError, match="ordering field 'ms' is null"):
+        table.upsert(frame)
+    assert not list(tmp_path.glob(".hoodie/timeline/*"))
+
+
+def test_timestamps_are_in_utc_by_every_pyspark(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    """From 4.3 on PySpark asserts that the caller names the zone; before, it has no such parameter."""
+
+    def of_43(schema: StructType, *, timezone: str | None = None) -> pa.Schema:
+        assert timezone is not None
+        return pa.schema([pa.field(name, pa.timestamp("us", tz=timezone)) for name in schema.names])
+
+    schema = spark.createDataFrame([], "at timestamp").schema
+    expected = pa.schema([pa.field("at", pa.timestamp("us", tz="UTC"))])
+    assert arrow_schema_of(schema) == expected
+    monkeypatch.setattr("pyspark.sql.pandas.types.to_arrow_schema", of_43)
+    assert arrow_schema_of(schema) == expected
+
+
+def test_records_that_change_while_they_are_written_end_the_write(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when an executor dies whose rows Spark computes again, from a source that gives others now."""
+    computed = tmp_path / "computed"
+    computed.mkdir()
+
+    def others_each_time(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            number = len(list(computed.iterdir()))
+            (computed / str(number)).touch()
+            yield pa.RecordBatch.from_pylist([{"id": "k", "part": f"p{number}", "ms": START_MS, "word": "w"}], SCHEMA)
+
+    words: Any = {"record_key": "id", "partition": "part", "event_time": "ms", "options": {BUCKETS: 2}}
+    table = Table.create(str(tmp_path / "table"), schema=SCHEMA, **words)
+    frame = spark.range(0, 1, 1, 1).mapInArrow(others_each_time, "id string, part string, ms long, word string")
+    monkeypatch.setattr(type(frame), "persist", lambda kept: kept)
+    with pytest.raises(EngineError, match="key 'k' was not among the records before"):
+        table.upsert(frame)
+    assert seen(table) == []
+    assert table.state().timeline.writes == ()
