@@ -1,6 +1,8 @@
 """What every test may ask for by name, and what the run tells at its end."""
 
 import os
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,33 @@ from support.reach import REACHED
 # Every Spark that a test starts does little, once: without the optimizing compiler it takes half the processor time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-pytest_plugins = ["support.judge.fixtures", "support.servers.fixtures"]
+REAL_HUDI = {"judge_015", "judge_102", "judge_111", "judge_111_with_catalog", "judge_120", "judge"}
+SERVERS = {"moto", "seaweedfs", "rclone", "hdfs", "hdfs_with_symlinks", "native_hdfs", "hive_metastore", "spark"}
+
+pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "real: needs real Hudi, Spark or a server (marked by its fixtures)")
+    config.addinivalue_line("markers", "slow: takes seconds: left out of ./run test quick")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is `real`, and puts the files that take longest first, so that all processes end together."""
+    places: dict[Path, int] = {}
+    for item in items:
+        needed = set(getattr(item, "fixturenames", ()))
+        # Who asks by `request` names a judge or a server in a parameter.
+        asks = "request" in signature(getattr(item, "function", _nothing)).parameters
+        if asks or needed & (REAL_HUDI | SERVERS):
+            item.add_marker("real")
+        is_first = (needed & REAL_HUDI, item.get_closest_marker("campaign"), needed & SERVERS, asks)
+        place = next((place for place, is_here in enumerate(is_first) if is_here), len(is_first))
+        places[item.path] = min(places.get(item.path, place), place)
+    items.sort(key=lambda item: places[item.path])
+
+
+def _nothing() -> None: ...
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

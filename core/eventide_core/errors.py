@@ -211,13 +211,6 @@ class RefusedError(EventideError, PermissionError):
     exit_code = 3
 
 
-class ThresholdBelowCutError(RefusedError):
-    """T lies before the cut that is already published; the cut falls only by rollback or restore.
-
-    Give a T at or after the cut that `eventide freshness` tells.
-    """
-
-
 class NothingToDoError(EventideError):
     """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written.
 

@@ -27,6 +27,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
+from eventide_core.service.compaction.pending import PendingCompactions
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import CompactionScheduler
 from eventide_core.service.compaction.split_judge import SplitJudge
@@ -42,6 +43,7 @@ from eventide_core.service.rollback.restore import Restorer
 from eventide_core.service.rollback.savepoint import Savepoints
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.facts import FactsReader
@@ -76,6 +78,7 @@ class Application:
     files: TableFiles
     scheduler: CompactionScheduler
     runner: CompactionRunner
+    pending: PendingCompactions
     rollback: Rollback
     cleaner: Cleaner
     archiver: Archiver
@@ -113,7 +116,7 @@ def assemble(
 ) -> Application:
     """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
 
-    `new_uuid` names new file groups. Raises ConfigError for an option that cannot be used.
+    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used.
     """
     typed = Options(dict(options))
     clock = clock or SystemClock()
@@ -136,20 +139,24 @@ def assemble(
     metadata = MetadataTableUpkeep(metadata_table, typed)
     scheduler = CompactionScheduler(files, SplitJudge(content, engine), facts, freshness, metadata, lock, clock, typed)
     merger = ArrowSliceMerger(storage)
-    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, lock, clock, typed)
-    rollback = Rollback(files, metadata, lock, clock, typed)
-    cleaner = Cleaner(files, metadata, rollback, lock, clock, typed)
-    append = Append(files, metadata, rollback, lock, FileHeartbeats(storage, typed), clock, typed, new_uuid)
+    heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
+    liveness = Liveness(storage, heartbeats, clock, typed)
+    ownership = Ownership(lock, heartbeats, liveness)
+    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, ownership, lock, clock, typed)
+    rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
+    cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
+    append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
     return Application(
         storage=storage,
         files=files,
         scheduler=scheduler,
         runner=runner,
+        pending=PendingCompactions(files, runner, rollback),
         rollback=rollback,
         cleaner=cleaner,
         archiver=Archiver(files, cleaner, lock, typed),
         savepoints=Savepoints(files, lock, clock),
-        restorer=Restorer(files, metadata, lock, clock, typed),
+        restorer=Restorer(files, metadata, lock, heartbeats, clock, typed),
         append=append,
         batches=BatchWriter(files, append),
         queries=QueryService(files),
@@ -157,7 +164,7 @@ def assemble(
         freshness=freshness,
         verifier=Verifier(
             files,
-            FactsReader(files, freshness, audit, engine, Liveness(storage, clock, typed), typed),
+            FactsReader(files, freshness, audit, engine, liveness, typed),
             RecordsReader(audit, engine),
         ),
         sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),

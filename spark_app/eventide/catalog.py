@@ -1,6 +1,6 @@
 """Which way a sync speaks to its catalog: by Thrift to a Hive Metastore, or through a SparkSession with Hive support."""
 
-import sys
+from typing import Any
 
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
@@ -18,13 +18,15 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     """
     uris = options.text(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
-    if "pyspark" in sys.modules:  # else nobody can have made a session
+    session: Any = getattr(engine, "session", None)
+    if session is not None:
+        # Imported here: a sync works where PySpark is not installed.
         from eventide.spark.catalog import SparkHiveCatalog, has_hive_support
-        from eventide.spark.engine import SparkEngine, is_connect
+        from eventide.spark.engine import is_connect
 
-        if isinstance(engine, SparkEngine) and has_hive_support(engine.session):
-            if not is_connect(engine.session):
-                return SparkHiveCatalog(engine.session, uris)
+        if has_hive_support(session):
+            if not is_connect(session):
+                return SparkHiveCatalog(session, uris)
             if uris is None:
                 raise UnsupportedEngineError(
                     f"over Spark Connect a sync cannot use the session's metastore: give its address by {METASTORE_URIS}"

@@ -42,6 +42,11 @@ class Plan:
         return self.draft.idle
 
     @property
+    def is_reached(self) -> bool:
+        """Whether everything before T is compacted already; `idle` says by which figures."""
+        return self.draft.is_reached
+
+    @property
     def operations(self) -> tuple[PlannedOperation, ...]:
         return self.draft.plan.operations
 
@@ -69,6 +74,7 @@ class Plan:
             "strategy": self.draft.strategy,
             "trigger": None if due is None else {"name": str(due.trigger), "due": due.is_due, "reason": due.reason},
             "idle": self.idle,
+            "already_reached": self.is_reached,
             "cut_ms": plan.cut_ms,
             "cut": str(plan.cut),
             "link_mode": str(plan.link_mode),

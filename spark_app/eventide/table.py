@@ -1,7 +1,7 @@
 """The public face: one table, its writes, compaction by event time, its four queries, its freshness."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,13 @@ from eventide.table_queries import TableQueries
 from eventide.table_service import TableService
 from eventide.table_tags import TableTags
 from eventide.writer import create_table, incoming_records
+from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.action.verification.result import Verification
-from eventide_core.errors import NothingToDoError
+from eventide_core.errors import ConfigError, NothingToDoError
 from eventide_core.ports import Engine, Progress
-from eventide_core.service.compaction.run import CompactionResult
+from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.service.maintenance.clean import CleanResult
 from eventide_core.service.maintenance.sync import SyncResult
 from eventide_core.service.state.table import TableState
@@ -147,24 +148,63 @@ class Table(TableQueries, TableTags):
         operations, which would just publish its cut, is put there only for who executes it at once (not `is_for_later`):
         stock Hudi fails over it.
         """
-        draft = self._application.scheduler.schedule(plan.request, is_for_later=is_for_later)
-        return Plan(plan.request, draft, self._application.offending.read)
+        return self._schedule(plan.request, is_for_later=is_for_later)
+
+    def _schedule(self, request: CompactionRequest, *, is_for_later: bool) -> Plan:
+        draft = self._application.scheduler.schedule(request, is_for_later=is_for_later)
+        return Plan(request, draft, self._application.offending.read)
 
     def compact(
         self,
-        plan: Plan,
+        plan: Plan | None = None,
         *,
+        before: str | int | None = None,
+        data_latency_seconds: int | None = None,
+        cut: str | None = None,
+        link_mode: str | None = None,
+        align: str | None = None,
+        time_zone: str | None = None,
         engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
     ) -> CompactionResult:
-        """Schedules and runs the plan's compaction: on a SparkSession, or in this process when omitted.
+        """Schedules and runs the plan's compaction, or the one that these words ask for, as in `plan_compaction`.
 
-        Raises NothingToDoError where nothing is to be done: `plan.idle` says so beforehand.
+        On a SparkSession, or in this process when omitted.
+
+        First ends what runs that died have left (`resume`); the result says what. Running it again is harmless: where
+        everything before T is compacted already, the result is that of the compaction that published the cut, with
+        `is_already_reached`. Raises NothingToDoError where the trigger is not due, or there is nothing to compact:
+        `plan.idle` says so beforehand. Raises BusyError while another process runs a compaction.
         """
-        scheduled = self.schedule(plan, is_for_later=False)
-        if scheduled.idle is not None:
+        given = GivenWords(before, data_latency_seconds, cut, link_mode, align, time_zone)
+        if plan is not None and given != GivenWords():
+            raise ConfigError("give either a plan, or the words that one is made of")
+        request = compaction_request(self.options, given) if plan is None else plan.request
+        ended = self.resume(engine=engine, progress=progress)
+        scheduled = self._schedule(request, is_for_later=False)
+        if scheduled.idle is None:
+            result = self.execute(scheduled.instant, engine=engine, progress=progress)
+        elif scheduled.is_reached:
+            result = self._application.runner.reached()
+        elif ended.resumed:
+            result = self.execute(ended.resumed[-1])  # which has completed: its answer
+        else:
             raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
-        return self.execute(scheduled.instant, engine=engine, progress=progress)
+        return replace(result, ended=ended)
+
+    def resume(self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None) -> Ended:
+        """Ends what runs of eventide that died have left, as `compact` does first: what was run, what was rolled back.
+
+        A pending compaction of eventide is run, also one that was scheduled and that nobody has begun; one that fits the
+        table no more is rolled back, and so are writes whose writers are known to be dead. Raises BusyError while a process
+        that is alive runs one.
+        """
+        application = self._application if engine is None else self._on(engine)
+        return application.pending.end(progress or NoProgress())
+
+    def has_pending_runs(self) -> bool:
+        """Whether `resume` has something to do. Writes nothing."""
+        return self._application.pending.has_any()
 
     def execute(
         self, instant: str, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None

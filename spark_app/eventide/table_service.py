@@ -24,11 +24,9 @@ from eventide.progress import NoProgress
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.action.sync_options import is_sync_enabled
-from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError, PlanMismatchError
+from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError
 from eventide_core.ports import Progress
 from eventide_core.service.maintenance.sync import SyncResult
-from eventide_core.table.instant import Action
-from eventide_core.table.plans import CompactionPlan
 
 _STATES = {3: "refused", 4: "busy"}  # by exit code; anything else has failed
 
@@ -146,25 +144,8 @@ class TableService:
         return replace(done, rolled_back=self.application.rollback.undo_failed_writes())
 
     def _resume(self, done: Round, progress: Progress) -> Round:
-        files = self.application.files
-        config = files.config()
-        plans = (i for i in files.timeline(config).pending_plans if i.action is Action.COMPACTION)
-        ours = [i for i in plans if isinstance(files.plan(config, i.requested_time), CompactionPlan)]
-        for pending in ours:
-            if self._is_executed(pending.requested_time, progress):
-                done = replace(done, resumed=(*done.resumed, pending.requested_time))
-            else:
-                done = replace(done, rolled_back=(*done.rolled_back, pending.requested_time))
-        return done
-
-    def _is_executed(self, instant: str, progress: Progress) -> bool:
-        """Runs a plan; where it can never be run any more it is rolled back instead."""
-        try:
-            self.application.runner.execute(instant, progress)
-        except PlanMismatchError:
-            self.application.rollback.undo(instant)
-            return False
-        return True
+        ended = self.application.pending.end_compactions(progress)
+        return replace(done, resumed=ended.resumed, rolled_back=(*done.rolled_back, *ended.rolled_back))
 
     def _compact(self, done: Round, progress: Progress) -> Round:
         draft = self.application.scheduler.schedule(self.request)

@@ -22,6 +22,8 @@ from eventide import Table
 from support import golden
 from support.real_parts import require_or_skip
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 EXTRAS = {"spark", "s3", "hdfs", "hive", "metrics"}  # those that users were promised
 # Modules of what an extra brings; all others are imported without any.

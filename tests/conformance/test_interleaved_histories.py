@@ -9,14 +9,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
+from support.campaign import IS_PROOF, IS_REPEATED, tries
 from support.judge import HudiJudge
 from support.reach import reached
 from support.turns.campaign import Campaign
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
+pytestmark = pytest.mark.campaign
+
 FIRST_SEED = int(os.environ.get("EVENTIDE_SEED", "0"))
-AT_ONCE = 8
-TURNS = 5 if CAMPAIGN == 1 else 8
+AT_ONCE = 8 if IS_PROOF else 4
+TURNS = 5 if IS_REPEATED else 8
 
 
 def test_hudi_rs_sees_what_the_oracle_says_after_every_turn_of_eventide_alone(tmp_path: Path) -> None:
@@ -30,7 +34,7 @@ def test_all_readers_see_the_same_after_every_turn_of_eventide_and_hudi(
 
 
 def _live(campaign: Campaign, what: str) -> None:
-    for number in range(CAMPAIGN):
+    for number in range(tries(test=1, proof=1)):
         first = FIRST_SEED + number * AT_ONCE
         campaign.live(range(first, first + AT_ONCE), TURNS)
     for reach, times in campaign.reached.items():

@@ -8,12 +8,12 @@ the merge mode makes of the ones before and these changes.
 Filters are asked where something could prune by them: by key and partition in every cell, by other columns where the
 metadata table has their statistics.
 
-Every two kinds meet in some cell; with EVENTIDE_CAMPAIGN=n every n + 1 do, so from 6 on these are all cells there are.
+Each kind is in some cell. In `./run proof` every two kinds meet in one, and in a campaign of n (support.campaign) every
+n + 1 do: from 6 on these are all cells there are.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
@@ -27,12 +27,14 @@ import pytest
 from eventide import Table
 from golden.histories import EPOCH_MS, Row
 from golden.readings import as_json
+from support.campaign import CAMPAIGN
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import Question
 from support.matrix import KEYS, Blocks, Cell, Index, KeyGenerator, Merge, Metadata, Types, Writer, covering_cells
 from support.reach import reached
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
+pytestmark = pytest.mark.campaign
+
 CELLS = covering_cells(CAMPAIGN + 1)
 JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 
@@ -221,6 +223,7 @@ def test_a_cell_of_the_matrix_is_read_alike_and_goes_on(cell: Cell, tmp_path: Pa
     reached(f"matrix: cells with {cell.types} types in {cell.blocks} blocks")
 
 
+@pytest.mark.proof
 def test_the_cells_cover_every_pair_of_kinds() -> None:
     kinds: tuple[type[StrEnum], ...] = (Writer, KeyGenerator, Types, Blocks, Index, Merge, Metadata)
     found = {pair for cell in CELLS for pair in combinations([repr(kind) for kind in kinds_of(cell)], 2)}

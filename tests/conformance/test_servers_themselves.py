@@ -13,6 +13,7 @@ import pytest
 from eventide.spark.java_home import JavaNotFoundError
 from support.maven import JarUnavailableError
 from support.real_parts import REQUIRED
+from support.run_parts import KeptParts
 from support.servers import hdfs_server, s3_servers
 from support.servers.fixtures import started
 
@@ -59,11 +60,12 @@ def test_a_missing_server_is_named(
     missing: str,
     is_promised: bool,
     tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(REQUIRED, "1" if is_promised else "0")
     take_away(monkeypatch, tmp_path)
+    parts = KeptParts()
     outcome = pytest.fail.Exception if is_promised else pytest.skip.Exception
     with pytest.raises(outcome, match=missing):
-        next(started(start, tmp_path_factory))
+        started(parts, start)
+    parts.close()

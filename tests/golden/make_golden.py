@@ -22,7 +22,7 @@ from golden.histories import Step
 from golden.readings import Readings, as_json
 from golden.recipes import Recipe, recipes
 from support.golden import FOLDER, unpack
-from support.judge import HudiJudge, JudgeError, hudi_rs
+from support.judge import HudiJudge, JudgeError, hudi_judge, hudi_rs
 from support.judge.jars import BUNDLES
 
 Document: TypeAlias = dict[str, object]
@@ -110,7 +110,7 @@ def write_all(version: str, chosen: list[Recipe]) -> Iterator[tuple[Recipe, Docu
     own = [recipe for recipe in chosen if recipe.bundle == version]
     if not own:
         return
-    with HudiJudge(version) as judge:
+    with hudi_judge(version) as judge:
         for recipe in own:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / recipe.name
@@ -127,7 +127,7 @@ def write_all(version: str, chosen: list[Recipe]) -> Iterator[tuple[Recipe, Docu
 
 def read_all(version: str, readings: dict[str, Readings]) -> None:
     """Asks `version` about every table that it knows the format of: 0.15 reads none of version 9."""
-    with HudiJudge(version) as judge, tempfile.TemporaryDirectory() as folder:
+    with hudi_judge(version) as judge, tempfile.TemporaryDirectory() as folder:
         for name, table in readings.items():
             if version != "0.15.0" or name.startswith("v6"):
                 table.ask(version, partial(judge.read, unpack(name, Path(folder))))

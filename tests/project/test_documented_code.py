@@ -20,6 +20,8 @@ from support.documented_schedules import Airflow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"^```(python|sh|console|cron|yaml)$", re.MULTILINE)
 PAGES = [

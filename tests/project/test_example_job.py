@@ -11,6 +11,8 @@ from eventide import Table
 from support import golden
 from support.backends import backend, upload
 
+pytestmark = pytest.mark.slow
+
 JOB = Path(__file__).parents[2] / "examples" / "trips_job" / "job.py"
 RUN_AT = "2023-11-14T23:20:04+00:00"  # half an hour after a time that divides the golden table's logs
 

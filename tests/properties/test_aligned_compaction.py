@@ -34,9 +34,9 @@ def test_a_boundary_that_is_published_and_still_true_makes_nothing_due() -> None
     story.commit((put("a", 10, "first day"), put("b", MIDNIGHT + 5, "second day")))
     first = EPOCH_MS + MIDNIGHT
     assert round_at(MIDNIGHT + 1000) == first
-    assert round_at(MIDNIGHT + 2000) == f"everything before {first} is compacted, and the cut is published"
+    assert round_at(MIDNIGHT + 2000) == "already reached: everything before T is compacted"
     story.commit((put("c", MIDNIGHT + 3000, "on time"),))
-    assert round_at(MIDNIGHT + 4000) == f"everything before {first} is compacted, and the cut is published"
+    assert round_at(MIDNIGHT + 4000) == "already reached: everything before T is compacted"
     story.commit((put("d", 20, "late"),))
     assert bench.process().freshness.now(bench.process().state()).late_records == 1
     assert round_at(MIDNIGHT + 5000) == first

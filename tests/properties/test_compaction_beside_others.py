@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from eventide.bootstrap import Application
 from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import MEANWHILE, Case
@@ -22,6 +24,8 @@ from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
 from eventide_core.table.plans import require_ours
 from support.compaction_cells import TALLY, check_reach
+
+pytestmark = pytest.mark.slow
 
 
 def test_two_processes_at_work_on_one_plan_make_one_compaction(case: Case) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventide.testing.compaction_case import Case
 from eventide.testing.crash_enumeration import (
     execute,
@@ -11,6 +13,8 @@ from eventide.testing.crash_enumeration import (
 )
 from eventide_adapters.storage.faulty import Fault
 from support.compaction_cells import TALLY, check_reach
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no_harm(case: Case) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import Case
 from eventide.testing.crash_enumeration import (
@@ -13,6 +15,8 @@ from eventide.testing.crash_enumeration import (
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, InstantNotFoundError
 from support.compaction_cells import TALLY, check_reach
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_compaction_that_dies_at_any_write_can_be_ended_in_any_way(case: Case) -> None:

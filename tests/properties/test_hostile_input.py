@@ -8,7 +8,6 @@ EVENTIDE_CAMPAIGN=n tries n times as many, other ones at each run: 10,000 of eac
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 from collections import Counter
@@ -21,11 +20,11 @@ from hypothesis import strategies as st
 
 from eventide_adapters.format.log_file.blocks import read_headers
 from eventide_core.errors import EventideError
+from support.campaign import IS_REPEATED, tries
 from support.changed_bytes import EDITS, Edit, edited
 from support.parsers import PARSERS, files_of, in_memory
 from support.reach import reached
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 SECONDS_MAX = 20
 MEGABYTES_MAX = (
     768  # more address space than any of these files, of some kilobytes, is worth; Arrow reserves much of it
@@ -82,10 +81,10 @@ def test_changed_bytes_are_read_or_refused_with_a_typed_error(name: str) -> None
     assert answers["read"] >= len(sources), "what is not changed can be read"
 
     @settings(
-        max_examples=50 * CAMPAIGN,
+        max_examples=tries(test=50, proof=50),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
-        derandomize=CAMPAIGN == 1,
+        derandomize=IS_REPEATED,
         database=None,
     )
     @given(st.sampled_from(sources), EDITS)

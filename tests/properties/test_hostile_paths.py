@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptTimelineError, EventideError, UnsafePathError
+from support.campaign import IS_REPEATED, tries
 from support.hostile_paths import ALL, HOSTILE, filled
 from support.path_fields import FIELDS, PathField
 from support.reach import reached
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 DATA_FILE = re.compile(
     r"(?s)[^./].*_\d+-\d+-\d+_\d{14,20}\.[A-Za-z0-9_]+|\..+_\d{14,20}\.log\.\d+(_\d+-\d+-\d+)?(\.cdc)?"
 )
@@ -86,7 +86,7 @@ def test_a_path_in_a_stored_document_is_refused_or_stays_within_the_data_of_the_
         max_size=8,
     ).map("".join),
 )
-@settings(max_examples=100 * CAMPAIGN, deadline=None, derandomize=CAMPAIGN == 1, database=None)
+@settings(max_examples=tries(test=100, proof=100), deadline=None, derandomize=IS_REPEATED, database=None)
 def test_no_drawn_text_leads_out_of_the_table(field: PathField, text: str) -> None:
     answer(field, filled(text, field.proper))
 

@@ -42,6 +42,8 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, WriteConflictError
 from eventide_core.table.write_shape import WriteOperation
 
+pytestmark = pytest.mark.slow
+
 HEARTBEAT_EXPIRY_MS = 121_000
 BEGINNING = History(
     "beginning",

@@ -5,7 +5,6 @@ Where a kill strikes is drawn from the number of the kill; what the rows must be
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,15 @@ import pytest
 
 from eventide import Table
 from eventide_core.table.file_name import BaseFileName, LogFileName
+from support.campaign import tries
 from support.command_line import run_json
 from support.killed import run_until_killed
 from support.reach import reached
 from support.small_table import OPTIONS, SERVE, make, rows, seen
 
-KILLS = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))  # of each verb on each table version
+pytestmark = pytest.mark.slow
+
+KILLS = tries(test=1, proof=1)  # of each verb on each table version
 KEYS = 8
 Truth = dict[str, tuple[int, str]]
 

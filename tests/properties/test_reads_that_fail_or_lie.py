@@ -36,6 +36,8 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import FileInfo, Storage
 from eventide_core.table.write_shape import WriteOperation
 
+pytestmark = pytest.mark.slow
+
 HISTORY = named_histories()[0]
 COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
 HEARTBEAT_EXPIRY_MS = 121_000

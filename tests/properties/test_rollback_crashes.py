@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import Case
 from eventide.testing.crash_enumeration import (
@@ -11,6 +13,8 @@ from eventide.testing.crash_enumeration import (
     roll_back,
 )
 from support.compaction_cells import TALLY, check_reach
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_rollback_that_dies_at_any_write_can_be_ended(case: Case) -> None:

@@ -1,12 +1,12 @@
 """Two processes at work on one table, in every order of their storage operations; three, in random ones.
 
-testing/schedules.py says how. By default the pairs of the longest protocols are bounded to orders of few switches, which is
-told; EVENTIDE_CAMPAIGN=n goes through all of them, and through n times as many orders of three.
+testing/schedules.py says how. The pairs of the longest protocols are bounded to orders of few switches, which is told: to
+one in `./run test`, to two in `./run proof`. A longer campaign (support.campaign) goes through all of them, and through n
+times as many orders of three.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,12 +35,14 @@ from eventide_core.errors import (
     RefusedError,
 )
 from eventide_core.table.write_shape import WriteOperation
+from support.campaign import CAMPAIGN, tries
 from support.mutants import MUTANTS
 from support.reach import reached
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
-FEW_SWITCHES = 2 if CAMPAIGN == 1 else None
-OF_THREE = 10 * CAMPAIGN
+pytestmark = pytest.mark.campaign
+
+FEW_SWITCHES = (1, 2, None)[min(CAMPAIGN, 2)]
+OF_THREE = tries(test=4, proof=10)
 SWITCHES_OF_THREE = 10
 MEANWHILE: Commit = (put("k1", 9, "meanwhile"), put("k7", 2, "late meanwhile"))
 LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))

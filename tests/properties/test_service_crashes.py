@@ -30,6 +30,8 @@ from eventide_adapters.storage.faulty import FaultyStorage, Operation
 from eventide_core.errors import EventideError, RefusedError
 from support.pasts import EARLY, LAYOUTS, SEAMLESS, SERVICES, Service, begin_and_die, begin_past, nothing_told, rows
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True, slots=True)
 class Past:

@@ -11,6 +11,8 @@ import pytest
 from eventide.testing.state_machine import Configuration, configurations
 from support.machine_run import MachineRun
 
+pytestmark = pytest.mark.campaign
+
 RUN = MachineRun(tuple(kind for kind in configurations() if kind.layout.version >= 8))
 
 

@@ -6,7 +6,6 @@ EVENTIDE_CAMPAIGN=n tries n times as many, other ones at each run.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 
 from hypothesis import HealthCheck, given, settings
@@ -27,9 +26,8 @@ from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import ThresholdBelowCutError
+from support.campaign import IS_REPEATED, tries
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 PARTITIONS = ("p", "q", "r")
 TIMES = st.integers(1, 6)
 EVENT_TIME = "EventTimeBasedCompactionStrategy"
@@ -73,7 +71,10 @@ BASE = tuple(put(f"{name}-0", 1, "base", partition=name) for name in PARTITIONS)
 
 
 @settings(
-    max_examples=40 * CAMPAIGN, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=CAMPAIGN == 1
+    max_examples=tries(test=40, proof=40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=IS_REPEATED,
 )
 @given(layout=st.sampled_from(layouts()), rounds=ROUNDS)
 def test_what_is_published_stays_true_whatever_strategies_leave_out(layout: Layout, rounds: list[Round]) -> None:
@@ -86,10 +87,7 @@ def test_what_is_published_stays_true_whatever_strategies_leave_out(layout: Layo
         application = _process(bench, turn)
         is_for_t = EVENT_TIME in turn.strategy
         request = CompactionRequest(EPOCH_MS + turn.t if is_for_t else None, None, LinkChoice.AUTO, is_for_t)
-        try:
-            draft = application.scheduler.schedule(request)
-        except ThresholdBelowCutError:
-            continue
+        draft = application.scheduler.schedule(request)
         if draft.idle is None:
             plan = pending_plan(application)
             story.oracle.compact(plan.cut_ms, merged_counts(plan))

@@ -13,6 +13,7 @@ from eventide.testing.histories import EPOCH_MS, History, Layout, Story, put
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
 from eventide.testing.stock_engine import run_plan_ignorantly
+from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import (
     BusyError,
@@ -20,7 +21,6 @@ from eventide_core.errors import (
     InvalidThresholdError,
     PlanMismatchError,
     RefusedError,
-    ThresholdBelowCutError,
 )
 from support.pasts import nothing_told, rows
 
@@ -55,15 +55,36 @@ def compact(bench: Bench, cut_ms: int) -> None:
     execute(pending_plan(bench.process()).instant)(bench.process())
 
 
-def test_a_t_below_the_watermark_is_refused_and_nothing_is_written(story: tuple[Bench, Story]) -> None:
-    bench, told = story
+@pytest.mark.parametrize("asked", [10, 9, 0])
+def test_a_t_that_is_reached_already_is_said_and_nothing_is_written(story: tuple[Bench, Story], asked: int) -> None:
+    bench, _ = story
     compact(bench, 10)
     start = bench.moment()
-    left, failure = bench.attempt(start, before(9))
-    assert isinstance(failure, ThresholdBelowCutError)
+    left, failure = bench.attempt(start, before(asked))
+    assert failure is None
     assert written_to(left, start) == set()
+    draft = bench.process().scheduler.plan(CompactionRequest(EPOCH_MS + asked, None, LinkChoice.COPY))
+    assert draft.is_reached
+    assert draft.idle == "already reached: everything before T is compacted"
+
+
+def test_late_records_below_t_are_compacted_up_to_the_published_cut(story: tuple[Bench, Story]) -> None:
+    bench, told = story
     compact(bench, 10)
-    assert rows(bench.process()) == told.oracle.snapshot()
+    told.commit((put("k0", 7, "late"), put("k8", 7, "late, too")))
+    start = bench.moment()
+    for reached in (0, 7):
+        assert bench.process().scheduler.plan(CompactionRequest(EPOCH_MS + reached, None, LinkChoice.COPY)).is_reached
+    left, failure = bench.attempt(start, before(8))
+    assert failure is None
+    assert written_to(left, start) != set()
+    bench.load(left)
+    plan = pending_plan(bench.process())
+    assert plan.cut_ms == EPOCH_MS + 10
+    execute(plan.instant)(bench.process())
+    process = bench.process()
+    assert process.freshness.now(process.state()).watermark_ms == EPOCH_MS + 10
+    assert rows(process) == told.oracle.snapshot()
 
 
 def test_a_t_beyond_the_clock_and_all_records_is_refused_and_nothing_is_written(story: tuple[Bench, Story]) -> None:
@@ -91,7 +112,8 @@ def test_event_times_that_are_dates_to_come_are_compacted_up_to_the_last_of_them
     bench.load(start)
     compact(bench, FUTURE_MS + 1)
     assert rows(bench.process()) == told.oracle.snapshot()
-    compact(bench, FUTURE_MS + 1)
+    again = CompactionRequest(EPOCH_MS + FUTURE_MS + 1, None, LinkChoice.COPY)
+    assert bench.process().scheduler.plan(again).is_reached
     told.commit((put("k0", FUTURE_MS + 30, "after it"),))
     fresh = bench.process().freshness.now(bench.process().state())
     assert (fresh.cut_ms, fresh.watermark_ms) == (EPOCH_MS + FUTURE_MS + 1, EPOCH_MS + FUTURE_MS + 1)

@@ -18,6 +18,8 @@ from support.command_line import run_json
 from support.flights import flights, reports
 from support.reach import reached
 
+pytestmark = pytest.mark.slow
+
 # A flight of the tenth leaves nineteen hours late.
 LOADED, END = datetime(2013, 1, 10, 6, tzinfo=UTC), datetime(2013, 1, 12, tzinfo=UTC)
 COMMIT_EVERY, ROUND_EVERY, LATENCY = timedelta(hours=3), timedelta(hours=6), timedelta(hours=4)

@@ -1,11 +1,10 @@
 """The compactions whose every crash is gone through: each history in both versions and orders, each link mode that goes.
 
-EVENTIDE_CAMPAIGN=n adds n - 1 random histories in each layout and link mode.
+support.campaign: EVENTIDE_CAMPAIGN=n adds n - 1 random histories in each layout and link mode.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,9 +14,9 @@ from eventide.testing.histories import Commit, History, Layout, delete, layouts,
 from eventide.testing.named_histories import named_histories
 from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
+from support.campaign import CAMPAIGN
 from support.reach import reached
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
 TALLY = Tally()
 
 Cell = tuple[Layout, History, LinkChoice]

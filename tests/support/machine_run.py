@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ import pytest
 from eventide.testing.campaign import run_examples
 from eventide.testing.state_machine import Configuration
 from eventide_adapters.format.base_file import dictionary_columns as few_values
+from support.campaign import IS_REPEATED, tries
 from support.reach import reached
 
-CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
-EXAMPLES = 50
+EXAMPLES = tries(test=10, proof=50)
 
 # What an example must reach on average at the least; a generator that reaches less finds less.
 FLOORS = {
@@ -38,17 +37,17 @@ class MachineRun:
     reach: Counter[str] = field(default_factory=Counter[str])
 
     def of(self, configuration: Configuration) -> None:
-        """Its examples of twenty steps, the same ones at each run; other ones where a campaign asks for more of them.
+        """Its examples of twenty steps, the same ones at each run; other ones in a campaign that is longer than a proof.
 
         Every other kind of table keeps texts as numbers of a dictionary wherever a base file has one.
         """
-        seeded = zlib.crc32(str(configuration).encode()) if CAMPAIGN == 1 else None
+        seeded = zlib.crc32(str(configuration).encode()) if IS_REPEATED else None
         with pytest.MonkeyPatch.context() as patch:
             if self.kinds.index(configuration) % 2:
                 patch.setattr(few_values, "_ROWS_MIN", 1)
                 patch.setattr(few_values, "_VALUE_BYTES_MAX", 1 << 20)
             # To make one smaller takes minutes: only where one asks for more of it anyway.
-            run_examples(configuration, self.reach, EXAMPLES * CAMPAIGN, seeded, shrinks=CAMPAIGN > 1)
+            run_examples(configuration, self.reach, EXAMPLES, seeded, shrinks=not IS_REPEATED)
 
     def tell(self) -> None:
         """Fails where too little was reached to have proved anything."""

@@ -6,7 +6,7 @@ from typing import Final
 from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, threshold_of_latency
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
-from eventide_core.errors import ConfigError, InvalidThresholdError, ThresholdBelowCutError
+from eventide_core.errors import ConfigError, InvalidThresholdError
 from eventide_core.table.plans import Cut
 
 _AHEAD_MS_MAX: Final = 24 * 3_600_000
@@ -29,20 +29,14 @@ class CompactionRequest:
     alignment: Alignment | None = None
 
     def threshold_at(self, now_ms: int, published_ms: int | None) -> int:
-        """T, aligned, but not below the cut that is published already: between two boundaries that is what stays to reach.
+        """Up to where to compact: T, but not below the cut that is published already, which falls only by rollback."""
+        asked_ms = self.asked_at(now_ms)
+        return asked_ms if published_ms is None else max(asked_ms, published_ms)
 
-        Raises ThresholdBelowCutError where what was asked for lies before the published cut.
-        """
-        asked_ms = self._asked_at(now_ms)
-        if published_ms is not None and asked_ms < published_ms:
-            raise ThresholdBelowCutError(
-                f"T {asked_ms} lies before the published cut {published_ms}: the cut falls only by rollback or restore; "
-                "give a T at or after it"
-            )
-        if self.alignment is None:
-            return asked_ms
-        aligned_ms = self.alignment.floor(asked_ms)
-        return aligned_ms if published_ms is None else max(aligned_ms, published_ms)
+    def asked_at(self, now_ms: int) -> int:
+        """T itself, aligned."""
+        asked_ms = self._given_at(now_ms)
+        return asked_ms if self.alignment is None else self.alignment.floor(asked_ms)
 
     def check_reach(self, threshold_ms: int, now_ms: int, published_ms: int | None, latest_ms: int | None) -> None:
         """Raises InvalidThresholdError where T lies beyond the clock and all that a smaller T would take in as well.
@@ -60,7 +54,7 @@ class CompactionRequest:
                 f"be refused; give one of at most {reach_ms}, in milliseconds, which takes in just as much"
             )
 
-    def _asked_at(self, now_ms: int) -> int:
+    def _given_at(self, now_ms: int) -> int:
         if self.threshold_ms is not None:
             return self.threshold_ms
         if self.data_latency_seconds is not None:

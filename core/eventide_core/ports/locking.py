@@ -25,7 +25,10 @@ class TableLock(Protocol):
 
 
 class Heartbeats(Protocol):
-    """Signs of life of a write, as Hudi's writers leave them: who finds none for long takes the write for dead."""
+    """Signs of life of whoever works on an instant, as Hudi's writers leave them: without one for long, that one is dead.
+
+    Each is the file `heartbeat_path(instant)`. Its content names the process; Hudi's are empty, and Hudi reads none.
+    """
 
     def start(self, instant: str) -> None:
         """Begins to beat: the first one is there on return."""
@@ -33,4 +36,12 @@ class Heartbeats(Protocol):
 
     def stop(self, instant: str) -> None:
         """Ends it; the last beat stays, and grows old. Harmless where none was started."""
+        ...
+
+    def end(self, instant: str) -> None:
+        """Ends it and removes the last beat, unless another process has taken the instant over since."""
+        ...
+
+    def has_ended(self, content: bytes) -> bool:
+        """Whether the process that the content of a heartbeat names ran on this machine, and has ended."""
         ...

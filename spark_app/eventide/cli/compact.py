@@ -1,5 +1,11 @@
 """`eventide compact`: schedules a compaction and runs it."""
 
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import click
@@ -11,7 +17,8 @@ from eventide.cli.settings import Settings, common_options
 from eventide.moment import moment
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.service.compaction.run import CompactionResult
+from eventide_core.errors import EngineError, StorageError
+from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.table.event_time import parse_threshold
 
 
@@ -31,8 +38,9 @@ def compact(
 ) -> None:
     """Compact everything before T.
 
-    Schedules a compaction of TABLE and executes it, on Spark where PySpark is installed. Without --before and
-    --data-latency by the strategy and the trigger that the options name; a trigger that is not due says so.
+    First ends what runs on TABLE that died have left. Then schedules a compaction and executes it, on Spark where PySpark is
+    installed; Spark starts only where there is something to do. Without --before and --data-latency by the strategy and the
+    trigger that the options name; a trigger that is not due says so. Run it again after any interruption.
     """
     if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
         raise click.UsageError("--execute runs a plan as it was scheduled: it goes with none of the plan's options")
@@ -44,20 +52,25 @@ def compact(
         with settings.table(table) as opened:
             made = opened.schedule(plan_for(opened, words))
             if made.idle is not None:
-                _say_idle(console, opened, made.idle)
+                _say_idle(console, opened, made, Ended())
                 return
         console.result(_scheduled(made), made.explain(), f"scheduled at {made.instant}")
         return
-    with settings.table(table, on_spark_by_default=True) as opened:
-        if scheduled is None:
-            made = opened.schedule(plan_for(opened, words), is_for_later=False)
+    with settings.table_on_demand(table) as (opened, start_engine):
+        if scheduled is not None:
+            start_engine()
+            result = _run(console, opened, scheduled)
+        else:
+            ended = _end_pending(console, opened, start_engine)
+            made = plan_for(opened, words)
+            if made.idle is None:
+                start_engine()  # before anything is written
+                made = opened.schedule(made, is_for_later=False)
             if made.idle is not None:
-                _say_idle(console, opened, made.idle)
+                _say_idle(console, opened, made, ended)
                 return
-            scheduled = made.instant
             console.say(made.explain())
-        with console.progress() as progress:
-            result = opened.execute(scheduled, progress=progress)
+            result = replace(_run(console, opened, made.instant), ended=ended)
     console.result(_completed(result), *_told(result))
     if result.sync_error is not None:
         # No second document: the first one says it, too.
@@ -65,19 +78,68 @@ def compact(
         click.get_current_context().exit(result.sync_error.exit_code)
 
 
-def _say_idle(console: Console, table: Table, why: str) -> None:
+def _end_pending(console: Console, table: Table, start_engine: Callable[[], None]) -> Ended:
+    """What runs that died have left comes first."""
+    if not table.has_pending_runs():
+        return Ended()
+    start_engine()
+    with _interruptible("what was pending is still pending"), console.progress() as progress:
+        ended = table.resume(progress=progress)
+    for instant in ended.rolled_back:
+        console.tell(f"rolled back {instant}, which a run that died had left")
+    for instant in ended.resumed:
+        console.tell(f"completed the compaction at {instant}, which was pending")
+    return ended
+
+
+def _run(console: Console, table: Table, instant: str) -> CompactionResult:
+    is_pending = f"the compaction at {instant} is pending, and nobody sees any of it"
+    with _interruptible(is_pending), console.progress() as progress:
+        return table.execute(instant, progress=progress)
+
+
+@contextmanager
+def _interruptible(state: str) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the block in order, so that the next run need not wait for this one's heartbeat to expire."""
+    cure = f"{state}; run the same command again, which goes on with it"
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop) if threading.current_thread() is threading.main_thread() else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted: {cure}") from None
+    except (StorageError, EngineError) as failure:
+        failure.add_note(cure)
+        raise
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
     """Nothing was to be done, which is no failure."""
     cut_ms = table.state().cut_ms
     watermark_ms = None if cut_ms is None else table.freshness().watermark_ms
     document: dict[str, Any] = {
         "instant": None,
         "state": "idle",
-        "idle": why,
+        "idle": plan.idle,
+        "already_reached": plan.is_reached,
+        "resumed": list(ended.resumed),
+        "rolled_back": list(ended.rolled_back),
         "watermark_ms": watermark_ms,
         "cut_ms": cut_ms,
         "metrics": {},
     }
-    console.result(document, f"nothing to do: {why}")
+    reached = (
+        "no compaction by event time yet"
+        if cut_ms is None
+        else f"watermark {moment(watermark_ms)}, cut {moment(cut_ms)}"
+    )
+    console.result(document, f"nothing to do: {plan.idle}", reached)
 
 
 def _scheduled(plan: Plan) -> dict[str, Any]:
@@ -95,6 +157,9 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
     return {
         "instant": result.instant,
         "state": "completed",
+        "already_reached": False,
+        "resumed": list(result.ended.resumed),
+        "rolled_back": list(result.ended.rolled_back),
         "watermark_ms": result.freshness.watermark_ms,
         "cut_ms": result.freshness.cut_ms,
         "late_records": result.freshness.late_records,

@@ -36,8 +36,8 @@ class GroupWithExitCodes(click.Group):
             sys.stdout.flush()
         except BrokenPipeError:
             code = 0  # whoever read the results has seen enough
-        except (KeyboardInterrupt, click.Abort):
-            code = _report("Interrupted", "interrupted", INTERRUPTED, words, redaction)
+        except (KeyboardInterrupt, click.Abort) as stop:
+            code = _report("Interrupted", str(stop) or "interrupted", INTERRUPTED, words, redaction)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             code = USAGE
@@ -47,7 +47,8 @@ class GroupWithExitCodes(click.Group):
             code = _report("UsageError", message, USAGE, words, redaction)
         except EventideError as error:
             _show_stack(words, redaction)
-            code = _report(type(error).__name__, str(error), error.exit_code, words, redaction)
+            message = "; ".join((str(error), *getattr(error, "__notes__", ())))
+            code = _report(type(error).__name__, message, error.exit_code, words, redaction)
         except Exception as error:
             _show_stack(words, redaction)
             message = f"unexpected {type(error).__name__}: {str(error) or 'no message'}; --debug shows where"

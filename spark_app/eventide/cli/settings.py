@@ -3,7 +3,7 @@
 import functools
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,8 +14,10 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.redaction import Redaction
-from eventide.spark.session import quiet_session
+from eventide.engine_local import LocalEngine
+from eventide.spark.session import EngineOnDemand, quiet_session
 from eventide_core.errors import ConfigError
+from eventide_core.ports import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,6 +92,26 @@ class Settings:
         table = Table.open(uri, self.options)
         with self.session(by_default=on_spark_by_default) as spark:
             yield table if spark is None else Table.open(uri, self.options, engine=spark)
+
+    @contextmanager
+    def table_on_demand(self, uri: str) -> Iterator[tuple[Table, Callable[[], None]]]:
+        """The table on an engine that starts with the first task that it is given; and what starts it before.
+
+        That is Spark where PySpark is installed and nothing else was said: a run that has nothing to do starts no JVM.
+        """
+        with ExitStack() as running:
+
+            def start() -> Engine:
+                spark = running.enter_context(self.session(by_default=True))
+                if spark is None:
+                    return LocalEngine()
+                # Imported here: the local engine works where PySpark is not installed.
+                from eventide.spark.engine import SparkEngine
+
+                return SparkEngine(spark)
+
+            engine = EngineOnDemand(start)
+            yield Table.open(uri, self.options, engine=engine), engine.start
 
 
 def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:

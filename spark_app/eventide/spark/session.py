@@ -1,18 +1,55 @@
-"""A SparkSession for one run, without the noise of its start."""
+"""A SparkSession for one run, without the noise of its start, or without its start where there is nothing to do."""
 
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from eventide_core.errors import EngineError
+from eventide_core.ports import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 _LOG_BYTES_MAX = 1 << 20  # a start that fails says so within some kilobytes
+
+
+class EngineOnDemand:
+    """ports.Engine that starts another one with the first task."""
+
+    def __init__(self, start: Callable[[], Engine]) -> None:
+        self._start = start
+        self._started: Engine | None = None
+
+    def start(self) -> None:
+        """Starts the engine now, unless it has been started."""
+        self._engine()
+
+    @property
+    def session(self) -> "SparkSession | None":
+        """That of the engine; None where it has none."""
+        session: SparkSession | None = getattr(self._engine(), "session", None)
+        return session
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,
+        on_done: Callable[[], None] | None = None,
+    ) -> list[R]:
+        return self._engine().map(function, items, sizes=sizes, on_done=on_done) if items else []
+
+    def _engine(self) -> Engine:
+        if self._started is None:
+            self._started = self._start()
+        return self._started
 
 
 @contextmanager

@@ -27,12 +27,13 @@ from eventide.engine_local import LocalEngine
 from eventide.progress import NoProgress
 from eventide.testing.decode_cache import KnownCommits
 from eventide.testing.histories import History, ManualClock, WrittenTable
-from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
+from eventide.testing.observation import HEARTBEATS_PREFIX, LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import (
     EVENT_TIME_FIELD,
+    HEARTBEAT_INTERVAL_MS,
     LOCK_EXPIRE_MINUTES,
     LOCK_WAIT_MS,
     PARQUET_CODEC,
@@ -47,6 +48,7 @@ OPTIONS = {
     EVENT_TIME_FIELD: "ms",
     PARQUET_CODEC: "uncompressed",
     LOCK_EXPIRE_MINUTES: "1",
+    HEARTBEAT_INTERVAL_MS: "30000",  # so that a heartbeat has expired when the lock has
     LOCK_WAIT_MS: "1000",
     PENDING_WRITE_WAIT_MS: "1000",
 }
@@ -99,7 +101,7 @@ class Moment:
     @property
     def visible(self) -> frozenset[tuple[str, bytes, str | None]]:
         """What any query may depend on."""
-        hidden = (LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX)
+        hidden = (LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, HEARTBEATS_PREFIX)
         return frozenset((p, f.data, f.link_target) for p, f in self.files.items() if not p.startswith(hidden))
 
 

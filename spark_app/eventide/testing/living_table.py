@@ -29,7 +29,6 @@ from eventide_core.errors import (
     InstantNotFoundError,
     PlanMismatchError,
     RefusedError,
-    ThresholdBelowCutError,
 )
 from eventide_core.table.plans import Cut
 from eventide_core.table.write_shape import WriteOperation
@@ -92,11 +91,6 @@ class LivingTable:
         for link in links:
             request = CompactionRequest(EPOCH_MS + cut_ms, None, link, cut=self.cut)
             failure = self._step("schedule", partial(_schedule, request), crash_at, (BusyError, RefusedError))
-            if isinstance(failure, ThresholdBelowCutError):
-                published = self.account.oracle.freshness().cut_ms
-                assert published is not None
-                assert EPOCH_MS + cut_ms < published
-                return
             if not isinstance(failure, RefusedError):
                 break
             assert link is LinkChoice.PREFIX, repr(failure)

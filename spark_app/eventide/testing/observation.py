@@ -29,6 +29,7 @@ _COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", _COMMIT_TIME)
 LOCK_PREFIX = ".hoodie/lock"
 MARKERS_PREFIX = ".hoodie/.temp/"
 OUTCOMES_PREFIX = ".hoodie/.aux/eventide/"
+HEARTBEATS_PREFIX = ".hoodie/.heartbeat/"
 
 Files = Mapping[str, MemoryFile]
 

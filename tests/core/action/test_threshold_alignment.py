@@ -8,7 +8,7 @@ import pytest
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import LinkChoice
-from eventide_core.errors import ConfigError, ThresholdBelowCutError
+from eventide_core.errors import ConfigError
 
 HOUR, DAY = 3600, 86_400
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -94,6 +94,6 @@ def test_before_the_next_boundary_the_published_cut_is_what_stays_to_reach() -> 
     assert aligned(ms("2026-11-21T13:07Z")).threshold_at(0, published) == published
 
 
-def test_asking_for_less_than_the_published_cut_is_refused_all_the_same() -> None:
-    with pytest.raises(ThresholdBelowCutError):
-        aligned(ms("2026-11-21T11:00Z")).threshold_at(0, ms("2026-11-21T12:00Z"))
+def test_asking_for_less_than_the_published_cut_compacts_up_to_that_cut() -> None:
+    published = ms("2026-11-21T12:00Z")
+    assert aligned(ms("2026-11-21T11:00Z")).threshold_at(0, published) == published

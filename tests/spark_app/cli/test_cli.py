@@ -17,6 +17,8 @@ from eventide_adapters.storage.secret_texts import HIDDEN
 from support import golden
 from support.command_line import content_of, run, run_json
 
+pytestmark = pytest.mark.slow
+
 # In both tables the logs on either side of it differ by slice: some are merged, some are left over.
 T = "2023-11-14T22:50Z"
 T_MS = 1_700_002_200_000

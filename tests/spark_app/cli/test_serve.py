@@ -25,6 +25,8 @@ from eventide_core.table.write_shape import WriteOperation
 from support.command_line import content_of, run, run_json
 from support.small_table import HOUR_MS, OPTIONS, SERVE, SOON, make, rows, seen
 
+pytestmark = pytest.mark.slow
+
 
 def die(table: Table, records: pa.Table) -> str:
     """A write whose files are there, and whose writer dies; its instant."""

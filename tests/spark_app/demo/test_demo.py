@@ -10,6 +10,8 @@ import pytest
 from support.command_line import content_of, run, run_json
 from support.flights import flights, last_report, reports
 
+pytestmark = pytest.mark.slow
+
 DAYS = 10
 T = datetime(2013, 1, 11, tzinfo=UTC)
 

@@ -11,6 +11,8 @@ import pytest
 from eventide.spark.java_home import JavaNotFoundError, find_java_home
 from support.real_parts import require_or_skip
 
+pytestmark = pytest.mark.slow
+
 INCUBATOR = "jdk.incubator.vector"
 
 

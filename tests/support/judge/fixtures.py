@@ -1,4 +1,4 @@
-"""Fixtures of the judges: each version starts when a test first asks for it, and ends with the run."""
+"""Fixtures of the judges: each version starts once in a run, when a test first asks for it (support.run_parts)."""
 
 from __future__ import annotations
 
@@ -6,46 +6,47 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.judge.hudi_judge import HudiJudge, JudgeUnavailableError
+from support.judge.hudi_judge import HudiJudge, JudgeUnavailableError, hudi_server
 from support.maven import JarUnavailableError
 from support.real_parts import require_or_skip
+from support.run_parts import Parts
 from support.servers.hive_metastore import HiveMetastoreServer
 
 
-def _judge(version: str, metastore: str | None = None) -> Iterator[HudiJudge]:
+def _judge(parts: Parts, version: str, metastore: str | None = None) -> Iterator[HudiJudge]:
     try:
-        judge = HudiJudge(version, metastore=metastore)
+        server = parts.get(hudi_server, version, metastore)
     except (JarUnavailableError, JudgeUnavailableError) as missing:
         require_or_skip(f"Hudi {version} can't run here: {missing}")
-    with judge:
+    with HudiJudge(server) as judge:
         yield judge
 
 
 @pytest.fixture(scope="session")
-def judge_015() -> Iterator[HudiJudge]:
+def judge_015(parts: Parts) -> Iterator[HudiJudge]:
     """Hudi 0.15.0: writes table version 6."""
-    yield from _judge("0.15.0")
+    yield from _judge(parts, "0.15.0")
 
 
 @pytest.fixture(scope="session")
-def judge_102() -> Iterator[HudiJudge]:
+def judge_102(parts: Parts) -> Iterator[HudiJudge]:
     """Hudi 1.0.2: writes table versions 6 and 8."""
-    yield from _judge("1.0.2")
+    yield from _judge(parts, "1.0.2")
 
 
 @pytest.fixture(scope="session")
-def judge_111() -> Iterator[HudiJudge]:
+def judge_111(parts: Parts) -> Iterator[HudiJudge]:
     """Hudi 1.1.1: writes table versions 6, 8 and 9."""
-    yield from _judge("1.1.1")
-
-
-@pytest.fixture(scope="module")
-def judge_111_with_catalog(hive_metastore: HiveMetastoreServer) -> Iterator[HudiJudge]:
-    """Hudi 1.1.1, whose Spark finds tables by name in a Hive Metastore."""
-    yield from _judge("1.1.1", hive_metastore.uri)
+    yield from _judge(parts, "1.1.1")
 
 
 @pytest.fixture(scope="session")
-def judge_120() -> Iterator[HudiJudge]:
+def judge_111_with_catalog(parts: Parts, hive_metastore: HiveMetastoreServer) -> Iterator[HudiJudge]:
+    """Hudi 1.1.1, whose Spark finds tables by name in a Hive Metastore."""
+    yield from _judge(parts, "1.1.1", hive_metastore.uri)
+
+
+@pytest.fixture(scope="session")
+def judge_120(parts: Parts) -> Iterator[HudiJudge]:
     """Hudi 1.2.0: writes table versions 6, 8 and 9."""
-    yield from _judge("1.2.0")
+    yield from _judge(parts, "1.2.0")

@@ -8,9 +8,11 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
@@ -64,35 +66,82 @@ class Question:
     where: str = "true"
 
 
+@dataclass(frozen=True, slots=True)
+class HudiServer:
+    """A running Hudi: any number of judges may connect to it."""
+
+    version: str
+    folder: Path
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "socket"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    def end_of_log(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:]
+
+
+@contextmanager
+def hudi_server(folder: Path, version: str, metastore: str | None = None) -> Iterator[HudiServer]:
+    """Hudi `version` for the length of the block; `metastore` is the address of a Hive Metastore that has its tables.
+
+    Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing.
+    """
+    found = HudiServer(version, folder)
+    python, environment = judge_python(), judge_environment()
+    jar = maven_jar(BUNDLES[version], python=python, environment=environment)
+    with found.log.open("wb") as log:
+        process = subprocess.Popen(
+            [str(python), str(SERVER), str(jar), str(folder), *([metastore] if metastore else [])],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            # One group for the server and its JVM: both end at once, and a Ctrl-C spares them till then.
+            start_new_session=True,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        ready, _, _ = select.select([process.stdout], [], [], START_TIMEOUT_SECONDS)
+        if not (ready and process.stdout.readline()):
+            what = "ended" if ready else f"did not start within {START_TIMEOUT_SECONDS} s"
+            raise JudgeUnavailableError(f"Hudi {version} {what}; its log ends with:\n{found.end_of_log()}")
+        yield found
+    finally:
+        process.stdin.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+@contextmanager
+def hudi_judge(version: str) -> Iterator[HudiJudge]:
+    """A judge with a Hudi of its own, for the length of the block."""
+    with (
+        tempfile.TemporaryDirectory(prefix=f"hudi-judge-{version}-", ignore_cleanup_errors=True) as folder,
+        hudi_server(Path(folder), version) as server,
+        HudiJudge(server) as judge,
+    ):
+        yield judge
+
+
 class HudiJudge:
-    """Hudi `version`, started by the constructor and ended by `close`, or with the process that holds it."""
+    """A connection to a running Hudi, with a Spark session of its own."""
 
-    def __init__(self, version: str, *, metastore: str | None = None) -> None:
-        """`metastore` is the address of a Hive Metastore that has its tables.
-
-        Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing.
-        """
-        self.version = version
-        python, environment = judge_python(), judge_environment()
-        jar = maven_jar(BUNDLES[version], python=python, environment=environment)
-        self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-judge-{version}-"))
-        self._log_path = self._scratch / "log"
-        with self._log_path.open("wb") as log:
-            self._process = subprocess.Popen(
-                [str(python), str(SERVER), str(jar), str(self._scratch), *([metastore] if metastore else [])],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                # One group for the server and its JVM: both end at once, and a Ctrl-C spares them till then.
-                start_new_session=True,
-            )
-        try:
-            self._answer(START_TIMEOUT_SECONDS)
-        except BaseException:
-            self.close()
-            raise
+    def __init__(self, server: HudiServer) -> None:
+        self.version = server.version
+        self._server = server
+        self._scratch = Path(tempfile.mkdtemp(prefix="judge-", dir=server.folder))
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(REQUEST_TIMEOUT_SECONDS)
+        self._socket.connect(str(server.socket))
+        self._lines = self._socket.makefile("rw", encoding="utf-8")
 
     def __enter__(self) -> Self:
         return self
@@ -101,15 +150,10 @@ class HudiJudge:
         self.close()
 
     def close(self) -> None:
-        """Ends Spark and its JVM, and removes what they left in the scratch folder."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        # The end of its input ends the server and the JVM, but only after seconds of tidying up.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._process.stdout.close()
+        """Hangs up, and removes the rows that were written."""
+        with contextlib.suppress(OSError):
+            self._lines.close()
+        self._socket.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def write(
@@ -226,19 +270,17 @@ class HudiJudge:
         return table
 
     def _ask(self, method: str, **arguments: object) -> object:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"method": method, **arguments}) + "\n")
-        self._process.stdin.flush()
-        return self._answer(REQUEST_TIMEOUT_SECONDS)
-
-    def _answer(self, timeout_seconds: float) -> object:
-        assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], timeout_seconds)
-        line = self._process.stdout.readline() if ready else ""
+        try:
+            self._lines.write(json.dumps({"method": method, **arguments}) + "\n")
+            self._lines.flush()
+            line = self._lines.readline()
+            what = "ended"
+        except TimeoutError:
+            line, what = "", f"gave no answer within {REQUEST_TIMEOUT_SECONDS} s"
+        except OSError as failure:
+            line, what = "", f"ended ({failure})"
         if not line:
-            ending = self._log_path.read_text(errors="replace")[-4000:]
-            what = "ended" if ready else f"gave no answer within {timeout_seconds} s"
-            raise JudgeError(f"Hudi {self.version} {what}; its log ends with:\n{ending}")
+            raise JudgeError(f"Hudi {self.version} {what}; its log ends with:\n{self._server.end_of_log()}")
         answer = json.loads(line)
         if "error" in answer:
             raise JudgeError(f"Hudi {self.version}: {answer['error']}")

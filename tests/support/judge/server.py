@@ -1,6 +1,7 @@
-"""Real Hudi in one Spark session: answers JSON requests, one a line, until its standard input closes.
+"""Real Hudi in one JVM: answers JSON requests, one a line, on the socket SCRATCH/socket, until its standard input closes.
 
 Usage: `python server.py JAR SCRATCH [METASTORE]`, the last one the address of a Hive Metastore that has its tables.
+Each connection has a Spark session of its own; sessions share the tables that they create. Prints a line once it listens.
 Runs with PySpark 3.5 and imports nothing of the project.
 
     request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "storage_lock",
@@ -15,17 +16,17 @@ from __future__ import annotations
 import functools
 import json
 import os
-import queue
+import signal
+import socket
 import sys
 import threading
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-# Spark's launcher and the JVM write to descriptor 1: it becomes standard error; answers go to a private copy.
-ANSWERS = os.fdopen(os.dup(1), "w", encoding="utf-8")
+# Spark's launcher and the JVM write to descriptor 1: it becomes standard error; the only line goes to a private copy.
+READY = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
 from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
@@ -111,7 +112,8 @@ class Hudi:
             session.sql(statement).collect()
 
     def read(self, path: str, options: dict[str, str]) -> str:
-        return self._answer(self._spark.read.format("hudi").options(**options).load(path))
+        # As one task: to prepare a task takes longer than to read the few rows of a file group.
+        return self._answer(self._spark.read.format("hudi").options(**options).load(path).coalesce(1))
 
     def ask(self, questions: list[dict[str, Any]]) -> str:
         """Many reads in one job: the rows of all, each with the number of its question in the column `question`."""
@@ -195,34 +197,40 @@ def _told(failure: Exception) -> str:
     return "\n".join(line for line in lines if not line.lstrip().startswith(("at ", "... ")))
 
 
-def requests() -> Callable[[], str]:
-    """Lines of standard input. The process ends with the input, even in the middle of a request."""
-    lines: queue.Queue[str] = queue.Queue()
+def serve(connection: socket.socket, hudi: Hudi) -> None:
+    """Answers one request after the other, until the other side hangs up."""
+    with connection, connection.makefile("rw", encoding="utf-8") as lines:
+        for line in lines:
+            request = json.loads(line)
+            try:
+                answer: dict[str, object] = {"ok": getattr(hudi, request.pop("method"))(**request)}
+            # Whatever Hudi throws is an answer: the asking test decides what it means.
+            except Exception as failure:
+                answer = {"error": _told(failure)}
+            lines.write(json.dumps(answer) + "\n")
+            lines.flush()
 
-    def listen() -> None:
-        for line in sys.stdin:
-            lines.put(line)
-        # The JVM waits on a pipe from this process, and ends with it.
-        os._exit(0)
 
-    threading.Thread(target=listen, daemon=True).start()
-    return lines.get
+def end_with_input() -> None:
+    """Ends this process and its JVM, even in the middle of a request: both are in a group of their own."""
+    while os.read(0, 1):
+        pass
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def main() -> None:
     jar, scratch, *metastore = sys.argv[1:]
-    next_request = requests()
-    hudi = Hudi(spark_session(jar, scratch, metastore[0] if metastore else None), scratch)
-    answer: dict[str, object] = {"ok": "ready"}
-    while True:
-        ANSWERS.write(json.dumps(answer) + "\n")
-        ANSWERS.flush()
-        request = json.loads(next_request())
-        try:
-            answer = {"ok": getattr(hudi, request.pop("method"))(**request)}
-        # Whatever Hudi throws is an answer: the asking test decides what it means.
-        except Exception as failure:
-            answer = {"error": _told(failure)}
+    threading.Thread(target=end_with_input, daemon=True).start()
+    spark = spark_session(jar, scratch, metastore[0] if metastore else None)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{scratch}/socket")
+        listener.listen()
+        READY.write("ready\n")
+        READY.flush()
+        while True:
+            connection, _ = listener.accept()
+            hudi = Hudi(_session_of(spark, {}), scratch)
+            threading.Thread(target=serve, args=(connection, hudi), daemon=True).start()
 
 
 if __name__ == "__main__":

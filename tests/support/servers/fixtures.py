@@ -1,15 +1,15 @@
-"""Fixtures of the real servers: each starts when a test first asks for it, and ends with the run."""
+"""Fixtures of the real servers: each starts once in a run, when a test first asks for it (support.run_parts)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
+import fcntl
+from collections.abc import Iterator
 from typing import TypeVar
 
 import pytest
 
 from support.real_parts import require_or_skip
+from support.run_parts import Parts, Start
 from support.servers import hdfs_server, s3_servers
 from support.servers import hive_metastore as hive
 from support.servers import native_hdfs as libhdfs
@@ -22,55 +22,56 @@ from support.servers.server_process import ServerUnavailableError
 Server = TypeVar("Server")
 
 
-def started(
-    start: Callable[[Path], AbstractContextManager[Server]], temporary: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """The server while it runs; where it cannot, the test is skipped or fails, by what the run promises."""
-    starting = start(temporary.mktemp("server"))
+def started(parts: Parts, start: Start[Server]) -> Server:
+    """The server; where it can't start, the test is skipped or fails, by what the run promises."""
     try:
-        found = starting.__enter__()
+        return parts.get(start)
     except ServerUnavailableError as missing:
         require_or_skip(f"a server is missing here: {missing}")
-    try:
-        yield found
-    finally:
-        starting.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="session")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def moto(parts: Parts) -> S3Server:
     """An S3 server in Python."""
-    yield from started(s3_servers.moto, tmp_path_factory)
+    return started(parts, s3_servers.moto)
 
 
 @pytest.fixture(scope="session")
-def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def seaweedfs(parts: Parts) -> S3Server:
     """An S3 server in Go."""
-    yield from started(s3_servers.seaweedfs, tmp_path_factory)
+    return started(parts, s3_servers.seaweedfs)
 
 
 @pytest.fixture(scope="session")
-def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def rclone(parts: Parts) -> S3Server:
     """An S3 server that ignores conditions on writes."""
-    yield from started(s3_servers.rclone, tmp_path_factory)
+    return started(parts, s3_servers.rclone)
 
 
 @pytest.fixture(scope="session")
-def name_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+def name_node(parts: Parts) -> HdfsServer:
     """HDFS; ask for one of the two below."""
-    yield from started(hdfs_server.hdfs, tmp_path_factory)
+    return started(parts, hdfs_server.hdfs)
 
 
 @pytest.fixture
-def hdfs_with_symlinks(name_node: HdfsServer) -> HdfsServer:
+def name_node_alone(name_node: HdfsServer) -> Iterator[HdfsServer]:
+    """HDFS, and nobody else's until the test ends: symbolic links are on or off for everybody."""
+    with name_node.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield name_node
+
+
+@pytest.fixture
+def hdfs_with_symlinks(name_node_alone: HdfsServer) -> HdfsServer:
     """HDFS whose NameNode was told to keep symbolic links."""
-    return name_node.with_symlinks(True)
+    return name_node_alone.with_symlinks(True)
 
 
 @pytest.fixture
-def hdfs(name_node: HdfsServer) -> HdfsServer:
+def hdfs(name_node_alone: HdfsServer) -> HdfsServer:
     """HDFS as it comes, without symbolic links."""
-    return name_node.with_symlinks(False)
+    return name_node_alone.with_symlinks(False)
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +84,6 @@ def native_hdfs() -> NativeHdfs:
 
 
 @pytest.fixture(scope="session")
-def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastoreServer]:
+def hive_metastore(parts: Parts) -> HiveMetastoreServer:
     """A Hive Metastore; tests keep apart by the names of their databases."""
-    yield from started(hive.hive_metastore, tmp_path_factory)
+    return started(parts, hive.hive_metastore)

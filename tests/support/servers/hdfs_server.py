@@ -66,12 +66,13 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class HdfsServer:
-    """A running NameNode, as it behaves now."""
+    """A running NameNode, as it behaves now. Who needs it to stay so holds `lock`."""
 
     uri: str
     web_address: str
     has_symlinks: bool
-    _switch: Any
+    lock: Path
+    gateway_port: int
 
     @property
     def options(self) -> dict[str, str]:
@@ -88,7 +89,14 @@ class HdfsServer:
 
     def with_symlinks(self, has_symlinks: bool) -> HdfsServer:
         """The same one, with symbolic links on or off from now on."""
-        self._switch.setBoolean(None, has_symlinks)
+        gateway: Any = JavaGateway(gateway_parameters=GatewayParameters(port=self.gateway_port))
+        try:
+            file_system = gateway.jvm.java.lang.Class.forName("org.apache.hadoop.fs.FileSystem")
+            switch = file_system.getDeclaredField("symlinksEnabled")
+            switch.setAccessible(True)
+            switch.setBoolean(None, has_symlinks)
+        finally:
+            gateway.close()
         return replace(self, has_symlinks=has_symlinks)
 
 
@@ -117,7 +125,8 @@ def hdfs(folder: Path) -> Iterator[HdfsServer]:
         )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     try:
-        yield _started(gateway.jvm, folder / "data")
+        uri, web_address = _started(gateway.jvm, folder / "data")
+        yield HdfsServer(uri, web_address, True, folder / "lock", port)
     except Py4JError as failure:
         last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
         raise ServerUnavailableError(f"the NameNode did not start: {last}") from failure
@@ -127,7 +136,7 @@ def hdfs(folder: Path) -> Iterator[HdfsServer]:
         process.wait()
 
 
-def _started(java: Any, folder: Path) -> HdfsServer:
+def _started(java: Any, folder: Path) -> tuple[str, str]:
     hadoop = java.org.apache.hadoop
     settings = hadoop.conf.Configuration()
     settings.set("hdfs.minidfs.basedir", str(folder))
@@ -135,11 +144,8 @@ def _started(java: Any, folder: Path) -> HdfsServer:
         settings.set(key, value)
     cluster = getattr(hadoop.hdfs, "MiniDFSCluster$Builder")(settings).numDataNodes(1).build()
     cluster.waitActive()
-    switch = java.java.lang.Class.forName("org.apache.hadoop.fs.FileSystem").getDeclaredField("symlinksEnabled")
-    switch.setAccessible(True)
     lake = hadoop.fs.Path("/lake")
     cluster.getFileSystem().mkdirs(lake)
     cluster.getFileSystem().setOwner(lake, "lake", "lake")
     web = cluster.getNameNode().getHttpAddress()
-    address = f"{web.getHostName()}:{web.getPort()}"
-    return HdfsServer(f"hdfs://localhost:{cluster.getNameNodePort()}", address, True, switch)
+    return f"hdfs://localhost:{cluster.getNameNodePort()}", f"{web.getHostName()}:{web.getPort()}"

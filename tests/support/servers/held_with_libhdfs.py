@@ -4,6 +4,7 @@ import io
 import os
 import uuid
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ from support.servers.hdfs_server import HdfsServer
 from support.table_life import Chapter, TableLife
 
 URI, WEB_ADDRESS, HAS_SYMLINKS = "EVENTIDE_TEST_HDFS", "EVENTIDE_TEST_HDFS_WEB", "EVENTIDE_TEST_HDFS_SYMLINKS"
-SERVER = HdfsServer(os.environ[URI], os.environ[WEB_ADDRESS], os.environ[HAS_SYMLINKS] == "True", None)
+SERVER = HdfsServer(os.environ[URI], os.environ[WEB_ADDRESS], os.environ[HAS_SYMLINKS] == "True", Path(), 0)
 BY_LIBHDFS = {BYTES: "libhdfs", "dfs.replication": "1"}
 
 

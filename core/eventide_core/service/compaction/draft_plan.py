@@ -13,8 +13,9 @@ class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
     `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
-    `is_aligned` says that T was floored to a boundary, before which there may be nothing new. `offending` are logs with
-    records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi too.
+    `is_reached`: everything before the T that was asked for is compacted already, and nothing is planned. `offending` are
+    logs with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi
+    too.
     """
 
     plan: CompactionPlan
@@ -24,20 +25,21 @@ class DraftPlan:
     untouched_slices: int
     notes: tuple[str, ...]
     published_ms: int | None
-    is_aligned: bool = False
+    is_reached: bool = False
     offending: tuple[OffendingLog, ...] = ()
     is_for_later: bool = False
 
     @property
     def idle(self) -> str | None:
         """Why nothing is to be done now; None where the plan is to be made."""
+        if self.is_reached:
+            return "already reached: everything before T is compacted"
         if self.due is not None and not self.due.is_due:
             return f"{self.due.trigger} is not due: {self.due.reason}"
         if not self.plan.operations and self.plan.cut_ms is None:
             return f"{self.strategy} finds nothing to compact"
         if not self.plan.operations and self.is_for_later:
             return "no slice needs compacting, and Hudi can't run an empty plan: a compaction at once publishes the cut"
-        may_wait = self.due is not None or self.is_aligned
-        if may_wait and not self.plan.operations and self.plan.cut_ms == self.published_ms:
+        if not self.plan.operations and self.plan.cut_ms == self.published_ms:
             return f"everything before {self.published_ms} is compacted, and the cut is published"
         return None

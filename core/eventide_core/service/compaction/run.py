@@ -12,7 +12,7 @@ The steps of the protocol, and what a crash after each leaves:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
@@ -43,8 +43,10 @@ from eventide_core.service.rollback.compaction_files import (
 )
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
@@ -55,16 +57,28 @@ PENDING_WRITE_POLL_MS = 500
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """What was pending and is no more, by requested time: compactions that were run; writes and plans rolled back."""
+
+    resumed: tuple[str, ...] = ()
+    rolled_back: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionResult:
     """A completed compaction. Counts in records and files, sizes in bytes.
 
+    `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was written.
     `sync_error` is why the catalog could not be told of it, where it was to be: the commit stands, the next sync tells it.
+    `ended` is what runs that died had left, and this one ended first.
     """
 
     instant: str
     freshness: Freshness
     metrics: Mapping[str, int]
     sync_error: EventideError | None = None
+    ended: Ended = field(default_factory=Ended)
+    is_already_reached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,7 @@ class CompactionRunner:
     metadata: MetadataTableUpkeep
     merger: RecordMerger
     engine: Engine
+    ownership: Ownership
     lock: TableLock
     clock: Clock
     options: Options
@@ -82,16 +97,25 @@ class CompactionRunner:
     def execute(self, instant: str, progress: Progress) -> CompactionResult:
         """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
 
-        Raises InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known of the
-        commit.
+        One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
+        PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.
         """
         config = self.files.config()
         found = self._pending(self.files.timeline(config), instant)
         if found is not None:
-            plan = self._start(require_ours(self.files.plan(config, instant)), found)
-            if plan is not None:
-                self._run(plan, progress)
+            plan = require_ours(self.files.plan(config, instant))
+            with self.ownership.held(found):
+                started = self._start(plan, found)
+                if started is not None:
+                    self._run(started, progress)
         return self._completed(instant)
+
+    def reached(self) -> CompactionResult:
+        """What it comes to where the published cut is all that was asked for: nothing was done."""
+        state = TableState.load(self.files)
+        instant = state.cut_instant
+        assert instant is not None
+        return CompactionResult(instant, self.freshness.now(state), _metrics(()), is_already_reached=True)
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
@@ -284,22 +308,25 @@ class CompactionRunner:
         if found is None or not found.is_completed:
             raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
         stats = state.commit(found).stats
-        bases = [stat for stat in stats if stat.log_version is None]
-        links = [stat for stat in stats if stat.log_version is not None]
-        metrics = {
-            "operations": len(bases),
-            "records_written": sum(stat.num_writes for stat in bases),
-            "records_deleted": sum(stat.num_deletes for stat in bases),
-            "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
-            "log_files_linked": len(links),
-            "carried_tombstones": sum(stat.num_deletes for stat in links),
-            "bytes_written": sum(stat.file_size_bytes for stat in bases),
-            "bytes_linked": sum(stat.file_size_bytes for stat in links),
-        }
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
-        return CompactionResult(instant, fresh, metrics)
+        return CompactionResult(instant, fresh, _metrics(stats))
 
 
 def _pending_bound(plan: CompactionPlan, table_version: int) -> str:
     """Pending writes requested before this time stand in the plan's way: on version 6 any."""
     return plan.instant if table_version >= 8 else "9"
+
+
+def _metrics(stats: Sequence[WriteStat]) -> dict[str, int]:
+    bases = [stat for stat in stats if stat.log_version is None]
+    links = [stat for stat in stats if stat.log_version is not None]
+    return {
+        "operations": len(bases),
+        "records_written": sum(stat.num_writes for stat in bases),
+        "records_deleted": sum(stat.num_deletes for stat in bases),
+        "log_files_compacted": sum(stat.total_log_files_compacted for stat in bases),
+        "log_files_linked": len(links),
+        "carried_tombstones": sum(stat.num_deletes for stat in links),
+        "bytes_written": sum(stat.file_size_bytes for stat in bases),
+        "bytes_linked": sum(stat.file_size_bytes for stat in links),
+    }

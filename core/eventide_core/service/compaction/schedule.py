@@ -142,6 +142,7 @@ class CompactionScheduler:
             request.check_strategy(str(strategy))
             return self._whole_slices(state, strategy, now, is_due, notes)
         published_ms = state.cut_ms
+        asked_ms = request.asked_at(self.clock.now_ms())
         threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
@@ -150,6 +151,16 @@ class CompactionScheduler:
         ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
         latest_ms = max((times.max_ms for times in ranges.values() if times.max_ms is not None), default=None)
         request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, latest_ms)
+        is_reached = False
+        if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
+            now_ms = freshness(published_ms, [fact.waiting for found in facts for fact in found.logs], 0).watermark_ms
+            is_reached = now_ms is not None and asked_ms <= now_ms
+            if is_reached:
+                facts = []
+            elif asked_ms < published_ms:
+                notes += (
+                    f"T {asked_ms} lies before the published cut: late records are compacted up to {published_ms}",
+                )
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
         exact = self._exact_cut(threshold_ms) if request.cut is Cut.EXACT else None
         found = [
@@ -178,7 +189,8 @@ class CompactionScheduler:
         link = choose_link(
             selections, link_choice_facts(state, self.files.storage, self.options, request.link_choice, now)
         )
-        check_pending_writes(state.timeline, link.instant)
+        if not is_reached:
+            check_pending_writes(state.timeline, link.instant)
         emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
         terms = PlanTerms(
             cut_ms,
@@ -192,9 +204,8 @@ class CompactionScheduler:
         left = _left_waiting(facts, selections)
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
         untouched = len(slices) - len(selections)
-        is_aligned = request.alignment is not None
         offending = () if exact is None else offending_logs(facts, threshold_ms, self.clock.now_ms())
-        return DraftPlan(plan, str(strategy), is_due, predicted, untouched, notes, published_ms, is_aligned, offending)
+        return DraftPlan(plan, str(strategy), is_due, predicted, untouched, notes, published_ms, is_reached, offending)
 
     def _whole_slices(
         self, state: TableState, strategy: ChosenStrategy, now: str, is_due: Due | None, notes: tuple[str, ...]

@@ -27,7 +27,7 @@ from eventide_core.action.clean_planner import (
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, ConfigError
-from eventide_core.ports import Clock, FileChanges, Lease, RowChange, TableLock
+from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, RowChange, TableLock
 from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, stray_left_overs
 from eventide_core.service.facts.planning import local_instant_time, unused_instant
 from eventide_core.service.rollback.instant import Rollback
@@ -63,6 +63,7 @@ class Cleaner:
     metadata: MetadataTableUpkeep
     rollback: Rollback
     lock: TableLock
+    heartbeats: Heartbeats
     clock: Clock
     options: Options
 
@@ -115,7 +116,7 @@ class Cleaner:
 
     def _remove_orphans(self, ended: Collection[str]) -> None:
         """Marks of actions that have ended, or died before they began, and with them whoever would have removed these."""
-        liveness = Liveness(self.files.storage, self.clock, self.options)
+        liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for instant in ended:
             if not liveness.is_known_alive(instant):
                 remove_leavings(self.files.storage, instant)

@@ -1,8 +1,9 @@
 """Undo a pending compaction that eventide planned: its links, copies and base files, and nothing a writer wrote.
 
 Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any more; then left-overs
-first-first, base files, markers, what another engine that ran the plan left in the metadata table, the inflight file, and
-last the plan itself. A crash anywhere leaves a plan that is still pending and that a second rollback ends.
+first-first, base files, markers, what another engine that ran the plan left in the metadata table, the heartbeat of
+whoever ran it, the inflight file, and last the plan itself. A crash anywhere leaves a plan that is still pending and that a
+second rollback ends.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, require_ours
@@ -44,6 +46,7 @@ class CompactionRollback:
         deleted = self._delete(made_files(plan), lease)
         remove_markers(self.files.storage, plan)
         self.metadata.withdraw(state.config, lease, instant)
+        self.files.storage.delete(heartbeat_path(instant))
         pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
         deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
         return tuple(deleted)

@@ -1,6 +1,6 @@
 """Undo an action: a pending compaction, a write that failed, or a completed one where nothing is lost with it.
 
-    pending compaction of eventide    `compaction`: leaves nothing on the timeline
+    pending compaction of eventide    `rollback_compaction`: leaves nothing on the timeline
     anything else                     `run_rollback`: a rollback on the timeline, as Hudi has it
 
 A write that is alive (`Liveness`) is never undone. One of which nothing tells whether it is alive is undone only where a
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from eventide_core.action.rollback_planner import UndoneWrite, check_nothing_is_lost
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
-from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.facts.planning import unused_instant
@@ -37,6 +37,7 @@ class Rollback:
     files: TableFiles
     metadata: MetadataTableUpkeep
     lock: TableLock
+    heartbeats: Heartbeats
     clock: Clock
     options: Options
 
@@ -58,7 +59,10 @@ class Rollback:
                 self.end_begun(state.config, state.timeline, lease)
                 state = TableState.load(self.files)
                 found = state.timeline.find(instant)
-            if is_rolled_back(self.files.storage, instant) or self._is_own_plan(state, found):
+            is_decided = is_rolled_back(self.files.storage, instant)
+            if is_decided or self._is_own_plan(state, found):
+                if found is not None and not is_decided:
+                    self._liveness.check_not_alive(found, "try again when it has ended or died")
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
             if found is None:
                 raise InstantNotFoundError(
@@ -129,7 +133,7 @@ class Rollback:
 
     @property
     def _liveness(self) -> Liveness:
-        return Liveness(self.files.storage, self.clock, self.options)
+        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
 
     def _check_restoring(self, timeline: Timeline) -> None:
         for pending in timeline.pending:

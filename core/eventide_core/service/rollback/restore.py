@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from eventide_core.action.rollback_planner import plan_rollback
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
-from eventide_core.ports import Clock, Lease, RowChange, TableLock
+from eventide_core.ports import Clock, Heartbeats, Lease, RowChange, TableLock
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.run import RollbackRunner
@@ -42,6 +42,7 @@ class Restorer:
     files: TableFiles
     metadata: MetadataTableUpkeep
     lock: TableLock
+    heartbeats: Heartbeats
     clock: Clock
     options: Options
 
@@ -98,7 +99,7 @@ class Restorer:
         if missing:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
         end = commit.completion_time or savepoint
-        alive = Liveness(self.files.storage, self.clock, self.options)
+        alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         # What was requested before the savepoint's commit and completed after it may be part of what is kept.
         kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
         found: list[tuple[str, Instant]] = []

@@ -1,15 +1,17 @@
-"""Whether the writer of a pending action is still there, by its heartbeat.
+"""Whether the process that works on a pending action is still there, by its heartbeat.
 
-One with a heartbeat is alive until that expires. Without a heartbeat nothing tells (stock writers that clean eagerly keep
-none): it is neither known to be alive nor to be dead.
+1. A heartbeat that has not been renewed for as long as Hudi's options say has expired: its process counts as dead.
+2. A heartbeat of eventide names its process. One of this machine that has ended is dead at once.
+3. Without a heartbeat nothing tells: stock writers that clean eagerly keep none, nor does Flink. Neither alive nor dead.
 """
 
+import json
 from dataclasses import dataclass
 
 from eventide_core import config as keys
 from eventide_core.config import Options
-from eventide_core.errors import BusyError
-from eventide_core.ports import Clock, Storage
+from eventide_core.errors import BusyError, MissingFileError
+from eventide_core.ports import Clock, Heartbeats, Storage
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.instant import WRITE_ACTIONS, Instant
 
@@ -17,37 +19,75 @@ HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2  # Hudi's default
 
 
 @dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The last sign of life at an instant. `owner` says for people whose it is."""
+
+    age_ms: int
+    is_fresh: bool
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Liveness:
     storage: Storage
+    heartbeats: Heartbeats
     clock: Clock
     options: Options
 
     def is_dead(self, pending: Instant) -> bool:
-        """Whether it is a write whose heartbeat has expired."""
+        """Whether it is a write whose writer is known to be dead."""
         if pending.action not in WRITE_ACTIONS:
             return False
-        age_ms = self._age_ms(pending.requested_time)
-        return age_ms is not None and age_ms > self._expiry_ms
+        found = self.heartbeat(pending.requested_time)
+        return found is not None and not found.is_fresh
 
     def is_known_alive(self, instant: str) -> bool:
-        """Whether a heart beats at an instant."""
-        age_ms = self._age_ms(instant)
-        return age_ms is not None and age_ms <= self._expiry_ms
+        """Whether a process is known to work on the instant."""
+        found = self.heartbeat(instant)
+        return found is not None and found.is_fresh
+
+    def has_heartbeat(self, instant: str) -> bool:
+        """Whether anything tells of the instant's process at all."""
+        return self.heartbeat(instant) is not None
 
     def check_not_alive(self, pending: Instant, cure: str) -> None:
-        """Raises BusyError, with what to do about it, where the heart of a pending action is known to beat."""
-        age_ms = self._age_ms(pending.requested_time)
-        if age_ms is not None and age_ms <= self._expiry_ms:
+        """Raises BusyError, with what to do about it, where a process is known to work on a pending action."""
+        found = self.heartbeat(pending.requested_time)
+        if found is not None and found.is_fresh:
             raise BusyError(
-                f"the {pending.action} at {pending.requested_time} is alive: its heartbeat is {age_ms} ms old; {cure}"
+                f"the {pending.action} at {pending.requested_time} is alive: {found.owner} works on it, its heartbeat is "
+                f"{found.age_ms / 1000:.1f} s old and expires at {self._expiry_ms / 1000:g} s; {cure}"
             )
 
-    def _age_ms(self, instant: str) -> int | None:
-        found = self.storage.stat(heartbeat_path(instant))
-        return None if found is None else max(0, self.clock.now_ms() - found.modified_ms)
+    def heartbeat(self, instant: str) -> Heartbeat | None:
+        """The last sign of life at the instant; None where there is none."""
+        path = heartbeat_path(instant)
+        found = self.storage.stat(path)
+        if found is None:
+            return None
+        age_ms = max(0, self.clock.now_ms() - found.modified_ms)
+        if age_ms > self._expiry_ms:
+            return Heartbeat(age_ms, is_fresh=False, owner="")
+        try:
+            content = self.storage.read(path)
+        except MissingFileError:
+            return None  # it ended in between
+        return Heartbeat(age_ms, not self.heartbeats.has_ended(content), _owner(content))
 
     @property
     def _expiry_ms(self) -> int:
-        """The age from which on a write counts as dead."""
+        """The age from which on a heartbeat has expired."""
         interval = self.options.integer(keys.HEARTBEAT_INTERVAL_MS, keys.HEARTBEAT_INTERVAL_MS_DEFAULT)
         return interval * self.options.integer(keys.HEARTBEAT_TOLERABLE_MISSES, HEARTBEAT_TOLERABLE_MISSES_DEFAULT)
+
+
+def _owner(content: bytes) -> str:
+    try:
+        match json.loads(content):
+            case {"host": str(host), "pid": int(pid)}:
+                return f"eventide on host {host}, process {pid},"
+            case _:
+                pass
+    except (ValueError, RecursionError):
+        pass
+    return "a writer that names neither host nor process"

@@ -235,6 +235,12 @@ class TableState:
         return None if last is None else last.cut_ms
 
     @property
+    def cut_instant(self) -> str | None:
+        """The compaction that published the cut."""
+        last = self._last_cut()
+        return None if last is None else last.instant
+
+    @property
     def cut_field(self) -> str | None:
         """The field whose event times the published cut is in terms of."""
         last = self._last_cut()

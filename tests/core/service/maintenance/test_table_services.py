@@ -16,6 +16,8 @@ from support.command_line import content_of, run, run_json
 from support.table_rows import rows
 from support.thresholds import dividing_plan
 
+pytestmark = pytest.mark.slow
+
 TABLES = (
     ("v6_no_deletes", "copy"),
     ("v9_no_deletes", "copy"),

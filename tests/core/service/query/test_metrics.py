@@ -16,6 +16,8 @@ from support import golden
 from support.command_line import run, run_json
 from support.small_table import LATER_MS, make, rows
 
+pytestmark = pytest.mark.slow
+
 T_MS = 1_700_002_200_000
 SAMPLE = re.compile(r'([a-z_]+)\{table="((?:[^"\\]|\\.)*)"(?:,reason="([a-z-]+)")?\} (-?[0-9.e+]+)')
 

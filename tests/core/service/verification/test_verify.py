@@ -12,6 +12,8 @@ from eventide_core.errors import NotAHudiTableError
 from support import golden
 from support.command_line import content_of, run, run_json
 
+pytestmark = pytest.mark.slow
+
 BEFORE = 1_700_001_500_000
 
 T = TypeVar("T")

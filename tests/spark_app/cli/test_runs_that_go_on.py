@@ -1,0 +1,119 @@
+"""A run that goes on by itself: what a dead one left is ended first, a live one is left alone, repeating writes nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import Application, assemble
+from eventide_core.config import HEARTBEAT_INTERVAL_MS
+from eventide_core.errors import BusyError, NothingToDoError
+from eventide_core.service.state.outcome import Outcome, claim_outcome
+from support.command_line import content_of, run, run_json
+from support.on_disk import let_hearts_stop
+from support.small_table import LATER_MS, OPTIONS, make, rows, seen
+
+SLOW_HEARTS = {HEARTBEAT_INTERVAL_MS: "600000"}
+WORDS = ("--engine", "local", *OPTIONS, "--option", f"{HEARTBEAT_INTERVAL_MS}=600000")
+
+
+@pytest.fixture(params=[6, 9])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    made = make(tmp_path / "t", request.param)
+    made.upsert(rows(("k0", -9, "base"), ("k1", -9, "base")))
+    made.upsert(rows(("k0", -3, "due")))
+    return Table.open(made.uri, {**made.options, **SLOW_HEARTS})
+
+
+def scheduled(table: Table) -> str:
+    return table.schedule(table.plan_compaction(before=LATER_MS)).instant
+
+
+def beating(table: Table, instant: str) -> Application:
+    """A process of its own, as far as anybody sees, that lives and has begun the compaction."""
+    owner = assemble(table.uri, table.options)
+    owner.append.heartbeats.start(instant)
+    return owner
+
+
+def leave_heartbeat_of_dead_process(table: Table, instant: str) -> None:
+    """That of a process of this machine that has ended."""
+    code = (
+        "import sys\nfrom eventide.bootstrap import assemble\n"
+        "assemble(sys.argv[1], {}).append.heartbeats.start(sys.argv[2])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    subprocess.run([sys.executable, "-c", code, table.uri, instant], check=True, env=environment)
+
+
+def test_what_a_dead_run_left_is_ended_first_and_then_what_was_asked(table: Table) -> None:
+    begun = scheduled(table)
+    leave_heartbeat_of_dead_process(table, begun)
+    table.upsert(rows(("k1", -2, "after the plan")))
+    document = run_json("compact", table.uri, "--before", LATER_MS, *WORDS)
+    assert (document["resumed"], document["rolled_back"], document["state"]) == ([begun], [], "completed")
+    assert document["instant"] > begun
+    assert seen(table.read_optimized().to_arrow()) == seen(table.snapshot().to_arrow())
+    assert table.state().timeline.pending == ()
+    assert not list((Path(table.uri) / ".hoodie/.heartbeat").glob("*"))
+
+
+def test_a_plan_that_was_scheduled_and_nobody_has_begun_is_run_by_the_next_compact(table: Table) -> None:
+    begun = scheduled(table)
+    document = run_json("compact", table.uri, "--before", LATER_MS, *WORDS)
+    assert (document["resumed"], document["instant"], document["already_reached"]) == ([begun], None, True)
+
+
+def test_a_run_that_is_alive_is_named_and_left_alone(table: Table) -> None:
+    begun = scheduled(table)
+    owner = beating(table, begun)
+    before = content_of(Path(table.uri))
+    for words in (("--before", LATER_MS), ("--execute", begun)):
+        answer = run("compact", table.uri, *words, *WORDS)
+        assert answer.exit_code == 4
+        assert f"host {socket.gethostname()}, process {os.getpid()}" in answer.stderr
+        assert "s old" in answer.stderr
+    with pytest.raises(BusyError, match="alive"):
+        table.rollback(begun)
+    assert content_of(Path(table.uri)) == before
+    owner.append.heartbeats.end(begun)
+    assert run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["resumed"] == [begun]
+
+
+def test_a_run_on_another_machine_is_dead_when_its_heartbeat_has_expired(table: Table) -> None:
+    begun = scheduled(table)
+    beating(table, begun).append.heartbeats.stop(begun)
+    assert run("compact", table.uri, "--before", LATER_MS, *WORDS).exit_code == 4
+    let_hearts_stop(Path(table.uri))
+    assert run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["resumed"] == [begun]
+
+
+def test_a_plan_whose_rollback_was_decided_is_rolled_back_and_planned_anew(table: Table) -> None:
+    begun = scheduled(table)
+    claim_outcome(assemble(table.uri, {}).storage, Outcome(begun, None))
+    result = table.compact(before=LATER_MS)
+    assert (result.ended.rolled_back, result.ended.resumed) == ((begun,), ())
+    assert seen(table.read_optimized().to_arrow()) == seen(table.snapshot().to_arrow())
+
+
+def test_repeating_a_compaction_writes_nothing(table: Table) -> None:
+    first = run_json("compact", table.uri, "--before", LATER_MS, *WORDS)
+    before = content_of(Path(table.uri))
+    for asked in (LATER_MS, LATER_MS - 1, 1000):
+        document = run_json("compact", table.uri, "--before", asked, *WORDS)
+        assert (document["instant"], document["state"], document["already_reached"]) == (None, "idle", True)
+        assert document["watermark_ms"] == document["cut_ms"] == LATER_MS
+    assert run_json("compact", table.uri, "--before", LATER_MS, "--schedule-only", *WORDS)["already_reached"]
+    again = table.compact(before=LATER_MS)
+    assert (again.instant, again.is_already_reached) == (first["instant"], True)
+    assert set(again.metrics.values()) == {0}
+    assert content_of(Path(table.uri)) == before
+    by_strategy = Table.open(table.uri, {**table.options, "hoodie.compaction.strategy": "UnBoundedCompactionStrategy"})
+    with pytest.raises(NothingToDoError):
+        by_strategy.compact(by_strategy.plan_compaction())

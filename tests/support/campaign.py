@@ -1,0 +1,41 @@
+"""How much the campaigns try, in one variable.
+
+    EVENTIDE_CAMPAIGN   who sets it           what is tried
+    0                   ./run test, default   what finds most bugs a second; the same at each run
+    1                   ./run proof           every campaign in full; the same at each run
+    n                   you                   n times as much, other examples at each run
+
+A test that belongs to a campaign is marked with `campaign`: `./run proof` runs those alone. One that only a campaign affords
+is marked with `proof`, too: it is left out where EVENTIDE_CAMPAIGN is 0.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+CAMPAIGN = int(os.environ.get("EVENTIDE_CAMPAIGN", "0"))
+
+IS_PROOF = CAMPAIGN > 0
+IS_REPEATED = CAMPAIGN <= 1
+"""The same examples at each run."""
+
+
+def tries(test: int, proof: int) -> int:
+    """How many examples to try: in `./run test`, and in `./run proof`; a longer campaign tries n times the latter."""
+    return CAMPAIGN * proof or test
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "campaign: tries more in ./run proof, which runs these alone")
+    config.addinivalue_line("markers", "proof: too long for ./run test, part of ./run proof")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if IS_PROOF:
+        return
+    left_out = [item for item in items if item.get_closest_marker("proof") is not None]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("proof") is None]

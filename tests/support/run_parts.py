@@ -1,0 +1,145 @@
+"""The parts that a whole test run shares: servers and real Hudi, each started once, by whichever test first asks for it.
+
+1. The process that reports the run keeps the parts. With `--numprocesses` it runs no test itself.
+2. A process that runs tests names the context manager that starts a part. The first request starts the part; a later one,
+   from any process, gets the same answer.
+3. An answer says how to reach the part. It travels by pickle, so it holds addresses and paths, no connection.
+4. At the end of the run the parts end, the last one first. Each part also ends with its standard input, which only the
+   keeping process holds open: a killed run leaves nothing behind.
+
+Tests share the parts, so a test names its tables, databases and folders in a way that no other test does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, ExitStack, suppress
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+Part = TypeVar("Part")
+Start = Callable[..., AbstractContextManager[Part]]
+"""A function of a module, which takes an empty folder and then values."""
+
+
+class Parts(Protocol):
+    def get(self, start: Start[Part], *values: Hashable) -> Part:
+        """The part that `start(folder, *values)` starts; what stopped that from starting, each time it is asked for."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class KeptParts:
+    """The parts of this process and of those that connect to `address` and know `key`."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="eventide-run-"))
+        self._stack = ExitStack()
+        self._answers: dict[Hashable, tuple[bool, Any]] = {}
+        self._starting: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+        self._listener: Listener | None = None
+        self.key = os.urandom(32)
+
+    @property
+    def address(self) -> str:
+        """Where other processes ask; listens from now on."""
+        with self._lock:
+            if self._listener is None:
+                self._listener = Listener(str(self._folder / "parts"), "AF_UNIX", authkey=self.key)
+                threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        return str(self._listener.address)
+
+    def get(self, start: Start[Part], *values: Hashable) -> Part:
+        is_started, answer = self._answer(start, *values)
+        if not is_started:
+            raise answer
+        found: Part = answer
+        return found
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        self._stack.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _answer(self, start: Start[Any], *values: Hashable) -> tuple[bool, Any]:
+        asked = (start, *values)
+        with self._lock:
+            starting = self._starting[asked]
+        with starting:
+            if asked not in self._answers:
+                folder = Path(tempfile.mkdtemp(prefix=f"{start.__name__}-", dir=self._folder))
+                try:
+                    self._answers[asked] = (True, self._stack.enter_context(start(folder, *values)))
+                except Exception as failure:
+                    self._answers[asked] = (False, failure)
+            return self._answers[asked]
+
+    def _accept(self, listener: Listener) -> None:
+        while True:
+            try:
+                connection = listener.accept()
+            except AuthenticationError:
+                continue
+            except OSError:  # closed
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: Connection) -> None:
+        with suppress(EOFError, OSError), connection:
+            while True:
+                connection.send(self._answer(*connection.recv()))
+
+
+class AskedParts:
+    """The parts that another process keeps."""
+
+    def __init__(self, address: str, key: bytes) -> None:
+        self._connection = Client(address, "AF_UNIX", authkey=key)
+
+    def get(self, start: Start[Part], *values: Hashable) -> Part:
+        self._connection.send((start, *values))
+        is_started, answer = self._connection.recv()
+        if not is_started:
+            raise answer
+        found: Part = answer
+        return found
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+_PARTS = pytest.StashKey[Parts]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    kept: tuple[str, bytes] | None = getattr(config, "workerinput", {}).get("parts")
+    config.stash[_PARTS] = KeptParts() if kept is None else AskedParts(*kept)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a process that runs tests where to ask."""
+    kept = node.config.stash[_PARTS]
+    node.workerinput["parts"] = (kept.address, kept.key)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[_PARTS].close()
+
+
+@pytest.fixture(scope="session")
+def parts(pytestconfig: pytest.Config) -> Parts:
+    """The parts that the whole run shares."""
+    return pytestconfig.stash[_PARTS]
