@@ -159,6 +159,7 @@ def command(*words: object) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_command_line_does_the_main_job(tmp_path: Path) -> None:
     table = create(tmp_path / "table")
     for numbers in (FIRST, EARLY, LATE):

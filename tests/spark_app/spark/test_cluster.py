@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from eventide import Table
 from eventide_core.config import BUCKETS
@@ -24,6 +25,8 @@ from support.servers.spark_servers import spark_cluster
 COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.timestamp("us", tz="UTC"))]
 T = "2026-03-01T12:00:00Z"
 BEGIN_SECONDS = 300
+
+pytestmark = pytest.mark.real
 
 
 def written(path: Path) -> Table:

@@ -18,6 +18,8 @@ from support.servers.server_process import ServerUnavailableError
 from support.servers.spark_servers import connect_server
 from support.thresholds import dividing_plan
 
+pytestmark = pytest.mark.real
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
