@@ -147,7 +147,7 @@ def streams(spark: SparkSession, path: Path) -> list[int]:
 
 def main(url: str, folder: Path) -> None:
     spark = SparkSession.builder.remote(url).getOrCreate()
-    big = SparkEngine(spark).map(lambda size: b"x" * size, [1, 70 << 20, 2])
+    big = SparkEngine(spark).map(lambda size: b"x" * size, [1, 40 << 20, 2])
     answer = {
         "parallelism": parallelism(spark),
         "big": [len(found) for found in big],

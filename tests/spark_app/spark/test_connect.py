@@ -48,7 +48,7 @@ def test_the_cores_of_the_server_are_known(told: dict[str, Any]) -> None:
 
 
 def test_an_answer_of_any_size_comes_back(told: dict[str, Any]) -> None:
-    assert told["big"] == [1, 70 << 20, 2]
+    assert told["big"] == [1, 40 << 20, 2]
 
 
 @pytest.mark.parametrize("index", ["bucket", "simple", "global"])

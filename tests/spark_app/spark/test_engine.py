@@ -130,7 +130,7 @@ def test_the_callers_job_group_is_theirs_again(spark: SparkSession) -> None:
 
 
 def test_an_answer_of_many_pieces_comes_back_whole(spark: SparkSession) -> None:
-    assert [len(found) for found in SparkEngine(spark).map(bytes, [3, 70 << 20, 0])] == [3, 70 << 20, 0]
+    assert [len(found) for found in SparkEngine(spark).map(bytes, [3, 40 << 20, 0])] == [3, 40 << 20, 0]
 
 
 def test_very_many_items_share_tasks_and_keep_their_order(spark: SparkSession) -> None:
