@@ -104,7 +104,7 @@ class SparkRecords:
 
         self.place_nowhere()
         assert self._placed is not None
-        new = self._placed.drop(PLACE).persist()
+        new = self._placed.drop(PLACE)
         mine = {row[0] for row in _answered(lambda: new.select(PARTITION_PATH).distinct().collect())}
         asked = [file_slice for file_slice in slices if file_slice.partition in mine]
         if not asked:
@@ -192,12 +192,15 @@ class SparkRecords:
     def _place(self, placed: DataFrame) -> tuple[Placement, ...]:
         from pyspark.sql import functions
 
-        if self._placed is not None:
-            self._placed.unpersist()
-        self._placed = placed.persist()
+        before, self._placed = self._placed, placed.persist()
         deletes = functions.sum(functions.col(IS_DELETE).cast("long"))
         counted = self._placed.groupBy(PARTITION_PATH, PLACE).agg(functions.count("*"), deletes)
-        rows = _answered(counted.collect)
+        try:
+            rows = _answered(counted.collect)
+        finally:
+            # Not earlier: the rows with places are computed from those without.
+            if before is not None:
+                before.unpersist()
         return tuple(Placement(row[0], row[1], int(row[2]) - int(row[3]), int(row[3])) for row in sorted(rows))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -128,3 +129,24 @@ def test_records_that_change_while_they_are_written_end_the_write(
         table.upsert(frame)
     assert seen(table) == []
     assert table.state().timeline.writes == ()
+
+
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE", "GLOBAL_SIMPLE"])
+def test_the_rows_of_a_data_frame_are_computed_once_and_not_kept(
+    index: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    computed = tmp_path / "computed"
+    computed.mkdir()
+
+    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (computed / str(uuid4())).touch()
+        yield from batches
+
+    words: Any = {"record_key": "id", "partition": "part", "event_time": "ms", "options": {INDEX_TYPE: index}}
+    table = Table.create(str(tmp_path / "table"), schema=SCHEMA, **words)
+    table.upsert(rows(("k1", "a", 1, "old")))
+    frame = spark.createDataFrame(rows(("k1", "a", 2, "new"), ("k2", "b", 2, "new"))).coalesce(1)
+    table.upsert(frame.mapInArrow(counted, "id string, part string, ms long, word string"))
+    assert len(list(computed.iterdir())) == 1
+    kept: Any = spark.sparkContext
+    assert kept._jsc.getPersistentRDDs().size() == 0
