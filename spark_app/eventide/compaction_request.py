@@ -11,11 +11,11 @@ from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import ConfigError
 from eventide_core.table.event_time import parse_threshold
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 
 
 @dataclass(frozen=True, slots=True)
-class GivenWords:
+class Overrides:
     """What was said of this compaction; what was not, None, the options say."""
 
     before: str | int | None = None
@@ -30,7 +30,7 @@ class GivenWords:
         return self.before is not None or self.data_latency_seconds is not None
 
 
-def compaction_request(values: Mapping[str, str], words: GivenWords) -> CompactionRequest:
+def compaction_request(values: Mapping[str, str], words: Overrides) -> CompactionRequest:
     """The request that these options and words make. Raises ConfigError, InvalidThresholdError."""
     said: dict[str, object] = {
         keys.THRESHOLD: words.before,
@@ -52,7 +52,7 @@ def compaction_request(values: Mapping[str, str], words: GivenWords) -> Compacti
         data_latency_seconds=options.integer(keys.DATA_LATENCY, 0) if options.text(keys.DATA_LATENCY) else None,
         link_choice=options.choice(keys.LINK_MODE, LinkChoice.AUTO),
         is_for_t=words.is_for_t,
-        cut=options.choice(keys.CUT, Cut.FILE),
+        cut=options.choice(keys.CUT, CutMode.FILE),
         alignment=_alignment(options),
     )
 

@@ -4,8 +4,8 @@ import logging
 from functools import cache
 
 from eventide.bootstrap import Application
+from eventide.formatting import sanitize
 from eventide.show import describe
-from eventide.shown_text import shown
 from eventide_core.action.backlog import backlog
 from eventide_core.ports import MetricsSink, Unreported
 from eventide_core.service.facts.compaction_history import compaction_history, kept_bytes
@@ -29,7 +29,7 @@ def publish_metrics(application: Application) -> None:
             try:
                 _measure(application, sink)
             except Exception as error:  # be it a mistake of a library's or our own: a commit stands behind it
-                _LOG.warning("no metrics were written: %s", shown(error))
+                _LOG.warning("no metrics were written: %s", sanitize(error))
 
 
 def _measure(application: Application, sink: MetricsSink) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_logs import OffendingLog
 from eventide_core.errors import printable
@@ -110,13 +110,11 @@ class Plan:
         ]
         for op in plan.operations:
             lines.append(
-                f"  {op.partition or '.'} {op.file_id}: {len(op.compacted)} logs merged, {len(op.remaining)} left over"
+                f"  {op.partition or '.'} {op.file_id}: {len(op.compacted)} logs merged, {len(op.left_overs)} left over"
             )
             lines.append(f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}")
             lines += [f"    - merged   {log.name}" for log in op.compacted]
-            lines += [
-                f"    - left     {left.log.name}" + _link(left.linked_name) + _early(left) for left in op.remaining
-            ]
+            lines += [f"    - left     {left.log.name}" + _link(left.new_name) + _early(left) for left in op.left_overs]
             if op.carried_name is not None:
                 lines.append(f"    - carries tombstones in {op.carried_name}")
         for found in self.offending:
@@ -144,8 +142,8 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
         "link_mode": link_mode,
         "compacted": [log.name for log in op.compacted],
         "remaining": [
-            {"target": left.log.name, "symlink": left.linked_name, "merged_before_ms": left.merged_before_ms}
-            for left in op.remaining
+            {"target": left.log.name, "symlink": left.new_name, "merged_before_ms": left.merged_before_ms}
+            for left in op.left_overs
         ],
         "carried": op.carried_name,
         "fallback": None if op.fallback is None else str(op.fallback),
@@ -167,8 +165,8 @@ def offending_json(found: OffendingRecords) -> dict[str, Any]:
 
 def _told(found: OffendingRecords) -> list[str]:
     held_back = f", {found.log.held_back} logs above it wait for that" if found.log.held_back else ""
-    lines = [f"from the future: {found.log.log.path} reaches {moment(found.log.latest_ms)}{held_back}"]
-    lines += [f"    - key {one.key!r} has event time {moment(one.event_time_ms)}" for one in found.keys]
+    lines = [f"from the future: {found.log.log.path} reaches {format_timestamp(found.log.latest_ms)}{held_back}"]
+    lines += [f"    - key {one.key!r} has event time {format_timestamp(one.event_time_ms)}" for one in found.keys]
     return lines if found.problem is None else [*lines, f"    - {found.problem}"]
 
 

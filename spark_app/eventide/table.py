@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eventide.bootstrap import Application, assemble
-from eventide.compaction_request import GivenWords, compaction_request
+from eventide.compaction_request import Overrides, compaction_request
 from eventide.metrics import publish_metrics
 from eventide.plan import Plan
 from eventide.progress import NoProgress
@@ -137,7 +137,7 @@ class Table(TableQueries, TableTags):
         is compacted, their trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h, floors T to the
         start of a day or an hour in `time_zone` (UTC).
         """
-        given = GivenWords(before, data_latency_seconds, cut, link_mode, align, time_zone)
+        given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         request = compaction_request(self.options, given)
         return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
 
@@ -176,8 +176,8 @@ class Table(TableQueries, TableTags):
         `is_already_reached`. Raises NothingToDoError where the trigger is not due, or there is nothing to compact:
         `plan.idle` says so beforehand. Raises BusyError while another process runs a compaction.
         """
-        given = GivenWords(before, data_latency_seconds, cut, link_mode, align, time_zone)
-        if plan is not None and given != GivenWords():
+        given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
+        if plan is not None and given != Overrides():
             raise ConfigError("give either a plan, or the words that one is made of")
         request = compaction_request(self.options, given) if plan is None else plan.request
         ended = self.resume(engine=engine, progress=progress)
@@ -241,7 +241,7 @@ class Table(TableQueries, TableTags):
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
         """The table service, by the strategy, the trigger and T or the data's latency that the options name."""
         return TableService(
-            self._application, compaction_request(self.options, GivenWords(cut=cut, link_mode=link_mode))
+            self._application, compaction_request(self.options, Overrides(cut=cut, link_mode=link_mode))
         )
 
     def restore(self, savepoint: str) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def test_the_cut_outlives_the_commit_that_published_it(
     options = {**golden.expected(name).options, **ARCHIVED_EARLY}
     table = Table.open(str(path), {"hoodie.index.type": "BUCKET"})
     plan = dividing_plan(table, "event_ts", "copy")
-    assert any(operation.remaining for operation in plan.operations)
+    assert any(operation.left_overs for operation in plan.operations)
     instant = table.compact(plan).instant
     for nth in range(5):
         row = {"id": f"k{nth:05d}", "part": "ab"[nth % 2], "event_ts": EPOCH_MS * 2 + nth, "val": "on", "amount": 1.0}

@@ -112,7 +112,7 @@ def test_every_reader_sees_what_it_saw_before(
     assert result.freshness.watermark_ms == result.freshness.cut_ms == plan.cut_ms
 
     config = table.state().config
-    left = sum(len(operation.remaining) for operation in plan.operations)
+    left = sum(len(operation.left_overs) for operation in plan.operations)
     assert (left == 0) == (name in ALWAYS_IN_FULL)
     if left:
         assert str(plan.draft.plan.link_mode) == mode

@@ -64,7 +64,7 @@ def test_hudi_writes_compacts_and_cleans_a_compacted_table(
     path, twin, options = twins(name, tmp_path)
     table = opened(path, options)
     plan = dividing_plan(table, "event_ts", mode)
-    assert any(operation.remaining for operation in plan.operations)
+    assert any(operation.left_overs for operation in plan.operations)
     table.compact(plan)
     for found in (path, twin):
         write_on(judge, found, options)
@@ -96,7 +96,7 @@ def test_hudi_runs_a_plan_that_eventide_made_and_left(
     before = rows(judge.read(path))
     table = opened(path, options)
     scheduled = table.schedule(dividing_plan(table, "event_ts", mode))
-    assert any(operation.remaining for operation in scheduled.operations)
+    assert any(operation.left_overs for operation in scheduled.operations)
     if crash_at is not None:
         # The lock, its release and the inflight file come before the first write of a task.
         storage = FaultyStorage(LocalStorage(str(path)), FaultPlan(writes={3 + crash_at: Fault.CRASH_BEFORE}))

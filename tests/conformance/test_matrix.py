@@ -199,7 +199,7 @@ def test_a_cell_of_the_matrix_is_read_alike_and_goes_on(cell: Cell, tmp_path: Pa
 
     table = opened(cell, path)
     plan = table.plan_compaction(T_MS)
-    left_overs = sum(len(operation.remaining) for operation in plan.operations)
+    left_overs = sum(len(operation.left_overs) for operation in plan.operations)
     assert left_overs > 0, f"nothing is left over: {[(op.fallback, op.reason) for op in plan.operations]}"
     table.compact(plan)
     seen = read_in_every_way(judge, cell, path)

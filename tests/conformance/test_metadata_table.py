@@ -149,7 +149,7 @@ def die(case: Case, path: Path, pattern: str) -> str:
     """Compacts in part, and dies before a file; the instant. The lock is free, as it is once it has expired."""
     table = Table.open(str(path), case.opening_options)
     plan = table.schedule(dividing_plan(table, "event_ts", case.mode))
-    assert any(operation.remaining for operation in plan.operations)
+    assert any(operation.left_overs for operation in plan.operations)
     storage = DyingStorage(path, pattern.format(instant=plan.instant))
     application = assemble(str(path), case.opening_options, storage=storage, engine=LocalEngine(1))
     with pytest.raises(SimulatedCrash):

@@ -14,7 +14,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
 from eventide_core.table.instant import next_instant_time
-from eventide_core.table.plans import CompactionPlan, Cut, LeftOver, LinkMode, PlannedLog, PlannedOperation
+from eventide_core.table.plans import CompactionPlan, CutMode, LeftOver, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.timeline import Timeline
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Query
@@ -69,7 +69,7 @@ def _schedule(table: Path, timeline_folder: Path, *, is_v6: bool) -> CompactionP
     plan = CompactionPlan(
         instant=instant,
         cut_ms=300,
-        cut=Cut.FILE,
+        cut=CutMode.FILE,
         link_mode=LinkMode.COPY,
         link_reason="asked for",
         event_time_field="event_ts",
@@ -77,7 +77,7 @@ def _schedule(table: Path, timeline_folder: Path, *, is_v6: bool) -> CompactionP
         schema="{}",
         partitions_with_logs=("part=a", "part=b"),
     )
-    assert any(operation.remaining for operation in plan.operations)
+    assert any(operation.left_overs for operation in plan.operations)
     requested = timeline_folder / f"{instant}.compaction.requested"
     requested.write_bytes(HudiMetadataCodec().encode_plan(plan))
     return plan
@@ -92,7 +92,7 @@ def _operation(found: FileSlice, instant: str) -> PlannedOperation:
         base_path=found.base_file.path if found.base_file else None,
         base_size=found.base_file.size if found.base_file else 0,
         compacted=tuple(logs[:1]),
-        remaining=tuple(
+        left_overs=tuple(
             LeftOver(log, str(LogFileName(found.file_id, instant, 0, f"{number:05d}-0-1")))
             for number, log in enumerate(logs[1:], start=1)
         ),

@@ -18,11 +18,11 @@ def test_hudi_reads_eventides_lock_and_eventide_respects_it_as_hudi_writes_it(ju
 
     with lock("eventide").acquire():
         held = judge_111.storage_lock(storage.read(PATH))
-    given_up = judge_111.storage_lock(storage.read(PATH))
+    released = judge_111.storage_lock(storage.read(PATH))
 
     storage.put(PATH, held)
     with pytest.raises(LockError, match=r"'eventide .*' holds it until"):
         lock("another").acquire()
-    storage.put(PATH, given_up)
+    storage.put(PATH, released)
     with lock("another").acquire() as lease:
         lease.check()

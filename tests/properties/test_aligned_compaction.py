@@ -9,7 +9,7 @@ from eventide.testing.oracle import Order
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import LinkChoice
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 
 DAY_MS = 86_400_000
 MIDNIGHT = DAY_MS - EPOCH_MS % DAY_MS  # the first one of the history
@@ -21,7 +21,9 @@ def test_a_boundary_that_is_published_and_still_true_makes_nothing_due() -> None
 
     def round_at(ms: int) -> int | str | None:
         """The cut that a round at that event time publishes, or why it does nothing."""
-        request = CompactionRequest(EPOCH_MS + ms, None, LinkChoice.AUTO, cut=Cut.EXACT, alignment=Alignment(86_400))
+        request = CompactionRequest(
+            EPOCH_MS + ms, None, LinkChoice.AUTO, cut=CutMode.EXACT, alignment=Alignment(86_400)
+        )
         process = bench.process()
         draft = process.scheduler.schedule(request)
         if draft.idle is not None:

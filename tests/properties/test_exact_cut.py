@@ -21,7 +21,7 @@ from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, Story,
 from eventide.testing.observation import Observer, check_verified
 from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
 from eventide_core.service.state.table import TableState
-from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
+from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason
 from support.reach import reached
 
 IN_EVENT_TIME = [layout for layout in layouts() if layout.order.name == "EVENT_TIME"]
@@ -45,7 +45,7 @@ class Told:
     def compacted(self, cut_ms: int, link: LinkChoice = LinkChoice.COPY) -> CompactionPlan:
         oracle = self.story.oracle
         before = oracle.copy()
-        schedule(History("exact", (), cut_ms, Cut.EXACT), link)(self.bench.process())
+        schedule(History("exact", (), cut_ms, CutMode.EXACT), link)(self.bench.process())
         plan = pending_plan(self.bench.process())
         oracle.compact(plan.cut_ms, merged_counts(plan), plan.cut_ms)
         check_plan(plan, before, oracle, self.layout.reader_orders)
@@ -98,8 +98,8 @@ def test_late_records_are_taken_out_of_logs_that_stay(layout: Layout) -> None:
     )
     plan = told.compacted(10)
     (operation,) = plan.operations
-    assert [len(operation.compacted), len(operation.remaining)] == [1, 2]
-    assert [left.merged_before_ms for left in operation.remaining] == [None, EPOCH_MS + 10]
+    assert [len(operation.compacted), len(operation.left_overs)] == [1, 2]
+    assert [left.merged_before_ms for left in operation.left_overs] == [None, EPOCH_MS + 10]
     assert told.is_exact
     assert told.story.oracle.freshness().watermark_ms == EPOCH_MS + 10
     reached("exact cut: left-overs merged early", 1)
@@ -109,7 +109,7 @@ def test_late_records_are_taken_out_of_logs_that_stay(layout: Layout) -> None:
 def test_a_slice_whose_first_log_stays_is_rewritten_for_what_is_late(layout: Layout) -> None:
     told = Told(layout).commits(BASE, (put("a", 20, "on time"), put("b", 3, "late")))
     (operation,) = told.compacted(10).operations
-    assert (operation.compacted, len(operation.remaining)) == ((), 1)
+    assert (operation.compacted, len(operation.left_overs)) == ((), 1)
     assert told.is_exact
 
 
@@ -123,8 +123,8 @@ def test_what_was_merged_early_is_not_merged_for_its_own_sake_again(layout: Layo
     assert told.story.oracle.freshness().late_records == 1
     told.hold()
     (operation,) = told.compacted(15).operations
-    assert len(operation.remaining) == 2
-    assert told.compacted(25).operations[0].remaining == ()
+    assert len(operation.left_overs) == 2
+    assert told.compacted(25).operations[0].left_overs == ()
 
 
 @in_layouts(BY_ONE_RULE)
@@ -158,7 +158,7 @@ def test_a_tie_goes_to_the_left_over(layout: Layout) -> None:
         BASE, (put("a", 20, "stays"), put("b", 2, "v2")), (put("b", 2, "v3"),), (put("a", 20, "tie"),)
     )
     (operation,) = told.compacted(10).operations
-    assert (len(operation.compacted), len(operation.remaining)) == (0, 3)
+    assert (len(operation.compacted), len(operation.left_overs)) == (0, 3)
     assert told.is_exact
 
 
@@ -181,7 +181,7 @@ def test_a_record_from_the_future_does_not_hold_logs_back_for_ever(layout: Layou
     (operation,) = told.compacted(10).operations
     assert operation.fallback is FallbackReason.TOO_MANY_LEFT_OVERS
     assert str(EPOCH_MS + 10**9) in operation.reason
-    assert operation.remaining == ()
+    assert operation.left_overs == ()
 
 
 def test_what_a_pending_compaction_has_made_waits_with_the_logs_that_it_is_of() -> None:
@@ -190,7 +190,7 @@ def test_what_a_pending_compaction_has_made_waits_with_the_logs_that_it_is_of() 
     told.commits((put("k0", 1, "base"), put("k1", 2, "base")), (put("k0", 5, "early"), put("k1", 30, "stays")))
     told.compacted(10)
     told.commits((put("k1", 3, "late"), put("k0", 31, "stays")))
-    schedule(History("exact", (), 20, Cut.EXACT), LinkChoice.COPY)(told.bench.process())
+    schedule(History("exact", (), 20, CutMode.EXACT), LinkChoice.COPY)(told.bench.process())
     plan, expected = pending_plan(told.bench.process()), told.story.oracle.freshness()
     assert expected.late_records == 1
     pending = 0

@@ -18,12 +18,12 @@ from eventide.reader import Rows
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Layout, NoLock, put, records
 from eventide.testing.oracle import Change, Order
-from eventide.testing.stock_engine import run_plan_ignorantly
+from eventide.testing.stock_engine import run_plan_as_stock
 from eventide.writer import arrow_records, create
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LOG_EVENT_TIMES, TRACK_EVENT_TIMES, LinkChoice
 from eventide_core.errors import CleanedHistoryError
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 from eventide_core.table.slice_read import QueryPlan
 from eventide_core.table.write_shape import WriteOperation
 from support.campaign import tries
@@ -70,7 +70,7 @@ class Replay:
     """A table in memory, and what one knows of it who has listened. Times are milliseconds after EPOCH_MS."""
 
     version: int
-    cut: Cut
+    cut: CutMode
     chance: random.Random
     bench: Bench = field(init=False)
     known: Known = field(default_factory=Known)
@@ -99,14 +99,14 @@ class Replay:
         self.known.since_plan += latest.values()
         return instant
 
-    def compact(self, *, ignorantly: bool = False) -> None:
-        """Everything older than two commits; ignorantly: another engine runs the plan, and publishes nothing."""
+    def compact(self, *, as_stock: bool = False) -> None:
+        """Everything older than two commits; as stock: another engine runs the plan, and publishes nothing."""
         self.bench.clock.sleep(10)
         process = self.bench.process()
         request = CompactionRequest(EPOCH_MS + self.now_ms - 2 * COMMIT_MS, None, LinkChoice.AUTO, cut=self.cut)
         plan = process.scheduler.schedule(request).plan
-        if ignorantly:
-            run_plan_ignorantly(process, plan.instant)
+        if as_stock:
+            run_plan_as_stock(process, plan.instant)
         else:
             process.runner.execute(plan.instant, NoProgress())
             assert plan.cut_ms is not None
@@ -204,10 +204,10 @@ class Replay:
         )
 
 
-@pytest.mark.parametrize("cut", list(Cut))
+@pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("version", [6, 9])
 def test_everything_before_the_watermark_is_in_the_read_optimized_table_after_every_step(
-    version: int, cut: Cut
+    version: int, cut: CutMode
 ) -> None:
     for seed in range(tries(test=1, proof=1)):
         replay = Replay(version, cut, random.Random(f"{version} {cut} {seed}"))
@@ -222,7 +222,7 @@ def test_everything_before_the_watermark_is_in_the_read_optimized_table_after_ev
             elif number == 9:
                 replay.save(saved := instant)
             if number % 3 == 2:
-                replay.compact(ignorantly=number == 14)
+                replay.compact(as_stock=number == 14)
                 replay.check()
             if number == 12:
                 replay.restore(saved)

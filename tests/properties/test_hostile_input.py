@@ -39,10 +39,10 @@ class TookTooLongError(BaseException):
 def limits() -> Iterator[None]:
     """No more memory than a limit, and no more time for one case than another."""
 
-    def give_up(*_: object) -> None:
+    def abort(*_: object) -> None:
         raise TookTooLongError
 
-    before = signal.signal(signal.SIGALRM, give_up)
+    before = signal.signal(signal.SIGALRM, abort)
     yield
     signal.signal(signal.SIGALRM, before)
 

@@ -22,7 +22,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_WAIT_MS, Options
 from eventide_core.errors import EventideError, ResourceLimitError
 from eventide_core.ports import MergeTask
-from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_leavings
+from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
 from eventide_core.service.state.outcome import OUTCOME_FOLDER, Outcome, claim_outcome
 from eventide_core.table.catalog_columns import TableColumns
 from eventide_core.table.file_group_write import MARKERS
@@ -138,7 +138,7 @@ def test_what_links_among_markers_lead_to_stays_when_markers_are_removed(tmp_pat
     (markers / "part=a" / "data.parquet.marker.CREATE").touch()
     storage = LocalStorage(tmp_path)
     assert marked_paths(storage, INSTANT) >= {"part=a/data.parquet"}
-    remove_leavings(storage, INSTANT)
+    remove_markers_and_heartbeat(storage, INSTANT)
     assert not markers.exists()
     assert data.read_bytes() == b"data"
 

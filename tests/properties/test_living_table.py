@@ -13,7 +13,7 @@ from eventide.testing.oracle import Change, Order
 from eventide.writer import arrow_records
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError, RefusedError
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 from eventide_core.table.stream_batch import StreamBatch
 from eventide_core.table.write_shape import WriteOperation
 
@@ -61,7 +61,7 @@ def test_a_savepoint_does_not_keep_what_a_pending_compaction_has_made(death: int
     table.schedule(7)
     table.execute(death)
     table.save()
-    table.execute_ignorantly()
+    table.execute_as_stock()
     table.restore()
     table.inspect(whole=True)
 
@@ -100,7 +100,7 @@ def test_the_instant_of_a_compaction_that_was_undone_is_never_taken_again(is_res
     table.write((put("k1", 9, "left over"),))
     table.save()
     table.schedule(7)
-    table.execute_ignorantly()
+    table.execute_as_stock()
     if is_restored:
         table.restore()
     else:
@@ -152,7 +152,7 @@ def test_a_batch_that_is_undone_after_an_archival_died_is_written_again(version:
 @pytest.mark.parametrize("version", [6, 9])
 def test_what_an_exact_cut_has_merged_is_not_late(version: int) -> None:
     """A plan for one file group outlives the compaction of another, which is undone, and publishes a later cut."""
-    table = LivingTable(Layout(version, Order.EVENT_TIME), LinkChoice.COPY, "living", Cut.EXACT)
+    table = LivingTable(Layout(version, Order.EVENT_TIME), LinkChoice.COPY, "living", CutMode.EXACT)
     table.write((*BASE, put("k0", 1, "base", partition="b")))
     table.write((put("k0", 3, "merged early"), put("k1", 6, "waits"), put("k0", 9, "later", partition="b")))
     for cut_ms in (4, 8):
@@ -256,13 +256,13 @@ def test_no_rollback_writes_into_a_slice_that_another_one_has_removed() -> None:
 
 def test_freshness_counts_no_left_over_twice_while_its_compaction_is_under_way() -> None:
     """Version 6 shows the copy beside the log that it stands for; with an exact cut it may hold what is late."""
-    table = LivingTable(Layout(6, Order.EVENT_TIME), LinkChoice.COPY, "living", Cut.EXACT)
+    table = LivingTable(Layout(6, Order.EVENT_TIME), LinkChoice.COPY, "living", CutMode.EXACT)
     table.write(BASE)
     table.write((put("k0", 2, "merged"),))
     table.write((put("k0", 9, "left over"), put("k1", 3, "merged early"), delete("k2")))
     table.schedule(5)
     assert table.account.plan is not None
-    left_overs = [left.linked_name for op in table.account.plan.operations for left in op.remaining]
+    left_overs = [left.new_name for op in table.account.plan.operations for left in op.left_overs]
     for death in range(20):
         table.execute(death)
     assert left_overs

@@ -187,7 +187,7 @@ def check(past: Past, moment: Moment, operations: Sequence[Operation] = ()) -> N
             reader_orders=past.layout.reader_orders,
             untouched={p: f for p, f in kept.items() if past.undisturbed.files[p].data == f.data},
             rolled_back=past.service.undone,
-            published_cut_ms=oracle.freshness().cut_ms,
+            published_threshold_ms=oracle.freshness().cut_ms,
             operations=operations,
         )
     )

@@ -46,7 +46,7 @@ class Damaged:
     def left_over(self) -> str:
         """The first left-over's name in the new slice of partition a."""
         op = self.plan.operations[0]
-        return op.path_of(op.remaining[0].linked_name or op.remaining[0].log.name)
+        return op.path_of(op.left_overs[0].new_name or op.left_overs[0].log.name)
 
     @property
     def base(self) -> str:
@@ -116,12 +116,12 @@ def link_out_of_the_table(table: Damaged) -> None:
 
 def link_by_a_link(table: Damaged) -> None:
     op = table.plan.operations[0]
-    table.files[op.path_of(op.remaining[1].linked_name or "")] = MemoryFile(b"", 1, table.left_over)
+    table.files[op.path_of(op.left_overs[1].new_name or "")] = MemoryFile(b"", 1, table.left_over)
 
 
 def link_to_another_left_over(table: Damaged) -> None:
     op = table.plan.operations[0]
-    table.files[op.path_of(op.remaining[0].linked_name or "")] = MemoryFile(b"", 1, op.remaining[1].log.path)
+    table.files[op.path_of(op.left_overs[0].new_name or "")] = MemoryFile(b"", 1, op.left_overs[1].log.path)
 
 
 def missing_copy(table: Damaged) -> None:
@@ -210,7 +210,7 @@ def copy_of_something_else(table: Damaged) -> None:
 
 def plan_that_forgets_a_left_over(table: Damaged) -> None:
     op = table.plan.operations[0]
-    table.set_plan(lambda plan: replace(plan, operations=(replace(op, remaining=op.remaining[:1]),)))
+    table.set_plan(lambda plan: replace(plan, operations=(replace(op, left_overs=op.left_overs[:1]),)))
 
 
 def log_that_a_compaction_missed(table: Damaged) -> None:
@@ -324,7 +324,7 @@ def written(request: pytest.FixtureRequest) -> tuple[Bench, Moment, Damaged]:
     application = bench.process()
     application.scheduler.schedule(CompactionRequest(EPOCH_MS + 10, None, link))
     plan = pending_plan(application)
-    assert [len(op.remaining) for op in plan.operations] == [2]
+    assert [len(op.left_overs) for op in plan.operations] == [2]
     application.runner.execute(plan.instant, NoProgress())
     late = story.commit((put("k0", 20, "later"),))
     moment = bench.moment()

@@ -19,7 +19,7 @@ from eventide_core.errors import (
     TagNotFoundError,
     WatermarkNotFoundError,
 )
-from eventide_core.table.plans import Cut, LinkMode
+from eventide_core.table.plans import CutMode, LinkMode
 
 EAGER = {
     "hoodie.keep.min.commits": "2",
@@ -33,7 +33,7 @@ EAGER = {
 class Kept:
     """A table in memory, and its read-optimized views."""
 
-    def __init__(self, version: int, cut: Cut = Cut.EXACT) -> None:
+    def __init__(self, version: int, cut: CutMode = CutMode.EXACT) -> None:
         self.bench = Bench(f"views {version}")
         self.bench.options = {**self.bench.options, **EAGER}
         self.story = Story.begin(Layout(version, Order.EVENT_TIME), self.bench.storage, self.bench.clock)
@@ -189,7 +189,7 @@ def test_a_tag_names_one_commit_and_a_commit_has_one_tag(days: Kept) -> None:
 
 def test_a_view_of_a_back_dated_compaction_has_what_was_requested_after_its_instant_and_completed_before_it() -> None:
     """The write that is left over in one slice made the base file of another one."""
-    kept = Kept(9, Cut.FILE).commit((put("a", 1, "base"),), (put("a", 10, "one"),))
+    kept = Kept(9, CutMode.FILE).commit((put("a", 1, "base"),), (put("a", 10, "one"),))
     kept.commit((put("a", 110, "two"), put("d", 20, "two", partition="b")))
     compaction = kept.compact(100, LinkChoice.PREFIX)
     state = kept.bench.process().state()

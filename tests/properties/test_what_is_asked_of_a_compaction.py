@@ -12,7 +12,7 @@ from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol,
 from eventide.testing.histories import EPOCH_MS, History, Layout, Story, put
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
-from eventide.testing.stock_engine import run_plan_ignorantly
+from eventide.testing.stock_engine import run_plan_as_stock
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import (
@@ -137,7 +137,7 @@ def test_a_foreign_plan_is_left_alone_until_its_engine_has_run_it(story: tuple[B
         assert isinstance(failure, kind), what
         assert written_to(left, start) == set(), what
     bench.load(start)
-    run_plan_ignorantly(bench.process(), instant)
+    run_plan_as_stock(bench.process(), instant)
     assert rows(bench.process()) == told.oracle.snapshot()
     compact(bench, 10)
     assert rows(bench.process()) == told.oracle.snapshot()

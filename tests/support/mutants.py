@@ -185,8 +185,8 @@ def _renamed(op: PlannedOperation, attribute: str) -> PlannedOperation:
 
     if attribute == "carried_name":
         return replace(op, carried_name=as_writers_do(op.carried_name))
-    left_overs = tuple(replace(left, linked_name=as_writers_do(left.linked_name)) for left in op.remaining)
-    return replace(op, remaining=left_overs)
+    left_overs = tuple(replace(left, new_name=as_writers_do(left.new_name)) for left in op.left_overs)
+    return replace(op, left_overs=left_overs)
 
 
 def _copies_twice_in_increments(patch: pytest.MonkeyPatch) -> None:
@@ -349,7 +349,7 @@ MUTANTS = (
     Mutant(
         "4",
         "left-overs take names that writers take (version 6)",
-        _named_like_a_writers_log("remaining"),
+        _named_like_a_writers_log("left_overs"),
         _history(
             _writes(BASE, BEFORE_T, AFTER_T),
             _plans(3),

@@ -18,7 +18,15 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.instant import Action
-from eventide_core.table.plans import CompactionPlan, Cut, ForeignPlan, LeftOver, LinkMode, PlannedLog, PlannedOperation
+from eventide_core.table.plans import (
+    CompactionPlan,
+    CutMode,
+    ForeignPlan,
+    LeftOver,
+    LinkMode,
+    PlannedLog,
+    PlannedOperation,
+)
 from eventide_core.table.restore_metadata import RestorePlan
 from eventide_core.table.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
 from eventide_core.table.savepoint_metadata import SavepointMetadata
@@ -82,8 +90,8 @@ def good_bytes(document: str) -> bytes:
         return CODEC.encode_clean_plan(plan, "file:///lake")
     if document == ROLLBACK:
         deleted = RollbackRequest(PARTITION, FILE_ID, EARLY, (BASE,))
-        taken_back = RollbackRequest(PARTITION, FILE_ID, EARLY, log_blocks={MERGED: 7})
-        return CODEC.encode_rollback_plan(RollbackPlan(INSTANT, target, (taken_back, deleted)), "file:///lake")
+        rolled_back = RollbackRequest(PARTITION, FILE_ID, EARLY, log_blocks={MERGED: 7})
+        return CODEC.encode_rollback_plan(RollbackPlan(INSTANT, target, (rolled_back, deleted)), "file:///lake")
     if document == SAVEPOINT:
         return CODEC.encode_savepoint(SavepointMetadata("somebody", 1, "", {PARTITION: (BASE,)}))
     if document == RESTORE:
@@ -99,13 +107,13 @@ def _plan() -> CompactionPlan:
         base_path=f"{PARTITION}/{BASE}",
         base_size=1,
         compacted=(PlannedLog(f"{PARTITION}/{MERGED}", 1, None),),
-        remaining=(LeftOver(PlannedLog(f"{PARTITION}/{LEFT}", 1, None), LINKED),),
+        left_overs=(LeftOver(PlannedLog(f"{PARTITION}/{LEFT}", 1, None), LINKED),),
         new_base_name=NEW_BASE,
         carried_name=CARRIED,
         fallback=None,
         reason="",
     )
-    return CompactionPlan(INSTANT, 1, Cut.FILE, LinkMode.COPY, "", "ms", (operation,), '"string"', ())
+    return CompactionPlan(INSTANT, 1, CutMode.FILE, LinkMode.COPY, "", "ms", (operation,), '"string"', ())
 
 
 def _touched_by_clean(data: bytes, path: str) -> Iterable[str]:
@@ -141,8 +149,8 @@ def _touched_by_compaction(data: bytes, path: str) -> Iterable[str]:
         yield from plan.paths
         return
     for op in plan.operations:
-        yield from (log.path for log in (*op.compacted, *(left.log for left in op.remaining)))
-        yield from map(op.path_of, (op.new_base_name, *op.linked_names))
+        yield from (log.path for log in (*op.compacted, *(left.log for left in op.left_overs)))
+        yield from map(op.path_of, (op.new_base_name, *op.new_log_names))
         yield from (op.base_path,) if op.base_path else ()
 
 

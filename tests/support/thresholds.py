@@ -21,7 +21,7 @@ def dividing_plan(table: Table, event_time_field: str, link_mode: str) -> Plan:
             plan = table.plan_compaction(time, link_mode=link_mode)
         except RefusedError:  # back-dating is not possible at every threshold
             continue
-        left = sum(len(operation.remaining) for operation in plan.operations)
+        left = sum(len(operation.left_overs) for operation in plan.operations)
         merged = sum(len(operation.compacted) for operation in plan.operations)
         score = min(left, merged) if left else 0
         if merged and (best is None or score > best[0]):

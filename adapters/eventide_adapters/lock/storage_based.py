@@ -46,10 +46,10 @@ class _Found:
     version: str
     owner: str
     valid_until_ms: int
-    is_given_up: bool
+    is_released: bool
 
     def is_over(self, now_ms: int) -> bool:
-        return self.is_given_up or now_ms > self.valid_until_ms + _CLOCKS_DIFFER_MS or is_dead(self.content)
+        return self.is_released or now_ms > self.valid_until_ms + _CLOCKS_DIFFER_MS or is_dead(self.content)
 
 
 class StorageBasedLock:
@@ -75,7 +75,7 @@ class StorageBasedLock:
         while True:
             found = self.look()
             if found is None or found.is_over(self._clock.now_ms()):
-                taken = self.write(owner, found, is_given_up=False)
+                taken = self.write(owner, found, is_released=False)
                 if taken is not None:
                     self._require_conditions(taken)
                     return StorageBasedLease(self, taken)
@@ -100,10 +100,10 @@ class StorageBasedLock:
         found = self._files.read_version(PATH)
         return None if found is None else _parse(*found, self.place)
 
-    def write(self, owner: str, over: _Found | None, *, is_given_up: bool) -> _Found | None:
+    def write(self, owner: str, over: _Found | None, *, is_released: bool) -> _Found | None:
         """The owner's lock in place of the one found; None where another one was faster."""
-        until_ms = over.valid_until_ms if over and is_given_up else self._clock.now_ms() + self._validity_ms
-        content = _document(owner, until_ms, is_given_up=is_given_up)
+        until_ms = over.valid_until_ms if over and is_released else self._clock.now_ms() + self._validity_ms
+        content = _document(owner, until_ms, is_released=is_released)
         failure = None
         try:
             if over is None:
@@ -169,7 +169,7 @@ class StorageBasedLease:
     def renew(self) -> bool:
         """Makes it valid from now on; False where it was lost."""
         with self._one_at_a_time:
-            renewed = self._lock.write(self._found.owner, self._found, is_given_up=False)
+            renewed = self._lock.write(self._found.owner, self._found, is_released=False)
             self._found = renewed or self._found
             return renewed is not None
 
@@ -183,7 +183,7 @@ class StorageBasedLease:
         self._thread.join()
         # Where it cannot be given up it is over by itself, and what was done under it is done.
         with self._one_at_a_time, suppress(StorageError):
-            self._lock.write(self._found.owner, self._found, is_given_up=True)
+            self._lock.write(self._found.owner, self._found, is_released=True)
 
     def _go_on(self) -> None:
         is_held = True
@@ -193,22 +193,22 @@ class StorageBasedLease:
                 is_held = self.renew()
 
 
-def _document(owner: str, until_ms: int, *, is_given_up: bool) -> bytes:
-    lock_data = {"expired": is_given_up, "validUntil": until_ms, "owner": owner, **this_process()}
+def _document(owner: str, until_ms: int, *, is_released: bool) -> bytes:
+    lock_data = {"expired": is_released, "validUntil": until_ms, "owner": owner, **this_process()}
     return json.dumps(lock_data, separators=(",", ":")).encode()
 
 
 def _parse(content: bytes, version: str, place: str) -> _Found:
     try:
         document: dict[str, Any] = json.loads(content)
-        given_up, until_ms, owner = document["expired"], document["validUntil"], document["owner"]
+        released, until_ms, owner = document["expired"], document["validUntil"], document["owner"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        given_up = until_ms = owner = None
-    if not isinstance(given_up, bool) or type(until_ms) is not int or not isinstance(owner, str):
+        released = until_ms = owner = None
+    if not isinstance(released, bool) or type(until_ms) is not int or not isinstance(owner, str):
         raise LockError(
             f"the table lock {place} holds no lock of Hudi's: see that nobody works on the table, then delete the file"
         )
-    return _Found(content, version, owner, until_ms, given_up)
+    return _Found(content, version, owner, until_ms, released)
 
 
 def _moment(time_ms: int) -> str:

@@ -14,7 +14,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.plans import (
     CompactionPlan,
-    Cut,
+    CutMode,
     FallbackReason,
     LeftOver,
     LinkMode,
@@ -28,7 +28,7 @@ class PlanTerms:
     """What a plan says besides its operations; see CompactionPlan."""
 
     cut_ms: int | None
-    cut: Cut
+    cut: CutMode
     event_time_field: str | None
     schema: str
     table_version: int
@@ -61,7 +61,7 @@ def plan_whole_slices(
             base_path=found.base_file.path if found.base_file else None,
             base_size=found.base_file.size if found.base_file else 0,
             compacted=tuple(PlannedLog(log.path, log.size, None) for log in found.log_files),
-            remaining=(),
+            left_overs=(),
             new_base_name=str(BaseFileName(found.file_id, f"{number}-{attempt}-0", instant)),
             carried_name=None,
             fallback=fallback,
@@ -92,14 +92,14 @@ def _operation(selection: Selection, link: LinkDecision, terms: PlanTerms, token
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
     early = {fact.log.path for fact in selection.early}
-    remaining = tuple(
+    left_overs = tuple(
         LeftOver(
             _planned(fact),
             _left_over_name(fact.log, number, link, terms.table_version, has_carried),
             selection.exact_ms if fact.log.path in early else None,
             fact.delete_count,
         )
-        for number, fact in enumerate(selection.remaining)
+        for number, fact in enumerate(selection.left_overs)
     )
     carried = None
     if has_carried:
@@ -115,7 +115,7 @@ def _operation(selection: Selection, link: LinkDecision, terms: PlanTerms, token
         base_path=base.path if base else None,
         base_size=base.size if base else 0,
         compacted=tuple(_planned(fact) for fact in selection.compacted),
-        remaining=remaining,
+        left_overs=left_overs,
         new_base_name=str(BaseFileName(file_slice.file_id, token, link.instant)),
         carried_name=str(carried) if carried else None,
         fallback=selection.fallback,

@@ -7,7 +7,7 @@ from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, thresh
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
 from eventide_core.errors import ConfigError, InvalidThresholdError
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 
 _AHEAD_MS_MAX: Final = 24 * 3_600_000
 """Local times that were taken for UTC lie up to fourteen hours ahead of the clock."""
@@ -25,7 +25,7 @@ class CompactionRequest:
     data_latency_seconds: int | None
     link_choice: LinkChoice
     is_for_t: bool = True
-    cut: Cut = Cut.FILE
+    cut: CutMode = CutMode.FILE
     alignment: Alignment | None = None
 
     def threshold_at(self, now_ms: int, published_ms: int | None) -> int:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 
 Split = tuple[tuple[LogFile, ...], tuple[LogFile, ...]]
 """(log files to compact, log files to remain), each in reader order."""
@@ -50,12 +50,12 @@ class EventTimeBasedCompactionStrategy(CompactionStrategy):
 
     threshold_ms: int
     event_times: Callable[[LogFile], EventTimeRange]
-    cut: Cut = Cut.FILE
+    cut: CutMode = CutMode.FILE
 
     def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
         logs = sorted(all_log_files, key=lambda log: log.name.reader_order)
         ranges = [self.event_times(log) for log in logs]
-        if self.cut is Cut.EXACT:
+        if self.cut is CutMode.EXACT:
             count = sum(1 for _ in takewhile(lambda found: found.ends_before(self.threshold_ms), ranges))
         else:
             count = max((n for n, found in enumerate(ranges, 1) if found.starts_before(self.threshold_ms)), default=0)

@@ -59,7 +59,7 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
         return LinkDecision(LinkMode.HARDLINK, facts.now, "asked for")
     if facts.choice is LinkChoice.COPY:
         return LinkDecision(LinkMode.COPY, facts.now, "asked for")
-    if not any(selection.remaining for selection in selections):
+    if not any(selection.left_overs for selection in selections):
         return LinkDecision(LinkMode.COPY, facts.now, "nothing is left over, so no link is needed")
     instant, why_not = _backdated_instant(selections, facts)
     if instant is not None:
@@ -103,7 +103,7 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
         )
     after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
     before = min(
-        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.remaining
+        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.left_overs
     )
     instant = next_instant_time(after)
     while instant in facts.used_times:

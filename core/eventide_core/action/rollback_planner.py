@@ -51,7 +51,7 @@ def plan_rollback(
     for file in shared.with_blocks:
         log = _log_name(file)
         blocks.setdefault((file.partition, log.file_id, log.instant), {})[file.name] = file.size
-    taken_back = [
+    rolled_back = [
         RollbackRequest(*group, log_blocks=dict(sorted(found.items()))) for group, found in sorted(blocks.items())
     ]
     deleted = [
@@ -59,7 +59,7 @@ def plan_rollback(
         for group, names in sorted(logs.items())
     ]
     return RollbackPlan(
-        instant, target, (*taken_back, *deleted, *sorted(bases, key=lambda r: (r.partition, r.deleted)))
+        instant, target, (*rolled_back, *deleted, *sorted(bases, key=lambda r: (r.partition, r.deleted)))
     )
 
 

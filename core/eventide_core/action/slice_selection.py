@@ -5,7 +5,7 @@
    compaction.
    With an exact cut the records before T of what remains are taken too: `early` says of which logs.
 2. `needed_histories` says which keys' histories algebra does not answer for (action/slice_split.py); the service fetches
-   them, `settle` falls back to full compaction where they say so, or notes that tombstones are to be carried.
+   them, `apply_verdict` falls back to full compaction where they say so, or notes that tombstones are to be carried.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from eventide_core.table.timeline import Timeline
 class LogFacts:
     """A log file and what is known of its content.
 
-    `needs_check`: its headers weren't looked at, or one of its blocks is torn. `waiting` is the range of those of its
+    `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
     records that are in no base file yet: all of them, but for what an exact cut has merged early.
     """
 
@@ -31,10 +31,10 @@ class LogFacts:
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
-    taken_back: frozenset[str]
+    rolled_back: frozenset[str]
     needs_check: bool
     has_merged_block: bool
-    waiting: EventTimeRange
+    uncompacted: EventTimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Selection:
         return self.facts.logs[: self.count]
 
     @property
-    def remaining(self) -> tuple[LogFacts, ...]:
+    def left_overs(self) -> tuple[LogFacts, ...]:
         return self.facts.logs[self.count :]
 
     @property
@@ -75,7 +75,7 @@ class Selection:
         """The remaining logs with records that are merged all the same, those that were merged before among them."""
         if self.exact_ms is None:
             return ()
-        return tuple(fact for fact in self.remaining if fact.event_times.starts_before(self.exact_ms))
+        return tuple(fact for fact in self.left_overs if fact.event_times.starts_before(self.exact_ms))
 
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
         return replace(self, count=len(self.facts.logs), fallback=fallback, reason=reason, carried_tombstones=0)
@@ -106,17 +106,17 @@ def select(
     facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
 ) -> Selection | None:
     """The slice's split by the strategy; None where it has nothing to compact."""
-    compacted, remaining = strategy.filter_log_files(facts.file_slice.log_files, instant)
+    compacted, left_overs = strategy.filter_log_files(facts.file_slice.log_files, instant)
     if exact is None:
         if not compacted:
             return None
-        chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(remaining)))
+        chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(left_overs)))
     else:
-        if not any(fact.waiting.starts_before(exact.threshold_ms) for fact in facts.logs):
+        if not any(fact.uncompacted.starts_before(exact.threshold_ms) for fact in facts.logs):
             return None
         chosen = _exact_selection(facts, len(compacted), exact)
     for fact in facts.logs:
-        if fact.taken_back:
+        if fact.rolled_back:
             return chosen.in_full(
                 FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} takes blocks back, so the logs must stay together"
             )
@@ -126,7 +126,7 @@ def select(
                     FallbackReason.UNCOMMITTED_BLOCK,
                     f"{fact.log.name} holds a block of {block_instant}, which never completed",
                 )
-    for fact in chosen.remaining:
+    for fact in chosen.left_overs:
         if fact.has_merged_block:
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
@@ -137,15 +137,15 @@ def select(
 
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
     chosen = Selection(facts, count, None, "", exact.threshold_ms)
-    if not chosen.remaining:
+    if not chosen.left_overs:
         return replace(chosen, reason="every log holds records before T alone")
-    first = chosen.remaining[0]
-    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.remaining)
-    if len(chosen.remaining) > exact.max_left_overs:
+    first = chosen.left_overs[0]
+    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.left_overs)
+    if len(chosen.left_overs) > exact.max_left_overs:
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
-            f"{len(chosen.remaining)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the first "
-            f"with a record at or after T, and the latest of them has event time {latest_ms}",
+            f"{len(chosen.left_overs)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
+            f"first with a record at or after T, and the latest of them has event time {latest_ms}",
         )
     reason = f"{first.log.name} is the first log with a record at or after T"
     if chosen.early:
@@ -153,15 +153,15 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
 
 
-def _reason(compacted: int, remaining: int) -> str:
-    if remaining == 0:
+def _reason(compacted: int, left_overs: int) -> str:
+    if left_overs == 0:
         return "every log lies at or below one with records before T"
-    return f"the last log with records before T is number {compacted} of {compacted + remaining}"
+    return f"the last log with records before T is number {compacted} of {compacted + left_overs}"
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
     """Whether key histories decide: None: no; True: those of keys with a delete; False: those of all shared keys."""
-    if not selection.remaining or _is_cut_by_order(selection, rules):
+    if not selection.left_overs or _is_cut_by_order(selection, rules):
         return None
     if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
         return False
@@ -203,7 +203,7 @@ _FALLBACK_REASONS = {
 }
 
 
-def settle(selection: Selection, verdict: SplitVerdict) -> Selection:
+def apply_verdict(selection: Selection, verdict: SplitVerdict) -> Selection:
     """The selection after its keys' histories have been judged."""
     if verdict.fallback is not None:
         return selection.in_full(verdict.fallback, _FALLBACK_REASONS[verdict.fallback].format(key=verdict.example))

@@ -55,18 +55,18 @@ def judge_split(
             is_base_file_index
             and new_base is None
             and (history.base is not None or any(not v.is_delete for v in history.taken))
-            and latest(rule, None, history.remaining) is not None
+            and latest(rule, None, history.left_overs) is not None
         ):
             return SplitVerdict(FallbackReason.KEY_LEAVES_BASE_INDEX, history.key, 0)
         below = () if tombstone is None else (tombstone,)
         for reader in reader_rules:
-            before = latest(reader, history.base, history.merged + history.remaining)
-            after = latest(reader, new_base, below + history.remaining)
+            before = latest(reader, history.base, history.merged + history.left_overs)
+            after = latest(reader, new_base, below + history.left_overs)
             if before != after:
-                has_delete = any(v.is_delete for v in history.merged + history.remaining)
+                has_delete = any(v.is_delete for v in history.merged + history.left_overs)
                 reason = FallbackReason.DELETE_REORDERED if has_delete else FallbackReason.LATE_RECORD_REORDERED
                 return SplitVerdict(reason, history.key, 0)
-        moments = (history.remaining[:count] for count in range(len(history.remaining)))
+        moments = (history.left_overs[:count] for count in range(len(history.left_overs)))
         is_alike_in_time &= all(
             latest(rule, history.base, history.merged + seen) == latest(rule, new_base, below + seen)
             for seen in moments
@@ -85,6 +85,6 @@ def carried_tombstone(history: KeyHistory, rule: MergeRule) -> Version | None:
         return None  # the base is newer than the delete
     contradicted = any(
         not version.is_delete and version.ordering is not None and version.ordering < winner.ordering
-        for version in history.remaining
+        for version in history.left_overs
     )
     return winner if contradicted else None

@@ -16,7 +16,7 @@ from eventide_core.table.slice_read import BlockFilter, SliceRead
 class LogSummary:
     """What one log file holds, as far as a planner asks.
 
-    `instants` are those of its blocks. `delete_count` counts deletes of either kind, `taken_back` are the instants
+    `instants` are those of its blocks. `delete_count` counts deletes of either kind, `rolled_back` are the instants
     whose blocks a command block of it takes back, `has_torn_block` says that a write broke off in it (its instant is among
     `instants`), `has_merged_block` that a log compaction wrote one.
     """
@@ -25,7 +25,7 @@ class LogSummary:
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
-    taken_back: frozenset[str]
+    rolled_back: frozenset[str]
     has_torn_block: bool
     has_merged_block: bool
 
@@ -73,7 +73,7 @@ class LogContent(Protocol):
         self,
         base_path: str | None,
         merged: Sequence[LogFile],
-        remaining: Sequence[LogFile],
+        left_overs: Sequence[LogFile],
         shape: RecordShape,
         blocks: BlockFilter,
         *,
@@ -82,7 +82,7 @@ class LogContent(Protocol):
     ) -> tuple[KeyHistory, ...]:
         """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either.
 
-        What lies before `early_before_ms` in `remaining` (None: nothing), or has no event time, belongs to both sides.
+        What lies before `early_before_ms` in `left_overs` (None: nothing), or has no event time, belongs to both sides.
         """
         ...
 

@@ -114,7 +114,7 @@ class MetadataTable(Protocol):
         compaction of the metadata table that ran between the two has lost them, and then it must be dropped."""
         ...
 
-    def withdraw(self, instant: str) -> None:
+    def revert(self, instant: str) -> None:
         """Takes back what was written at an instant that the table never committed, by whomever; before that instant leaves
         the table's timeline, since one that is no longer pending counts. Harmless where nothing was written.
 

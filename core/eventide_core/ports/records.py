@@ -40,8 +40,8 @@ class MergeTask:
 class MergeResult:
     """What one slice's compaction wrote. Sizes in bytes, counts in records.
 
-    `waiting_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base; None
-    where all are.
+    `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
+    None where all are.
     """
 
     new_base_path: str
@@ -54,7 +54,7 @@ class MergeResult:
     log_blocks: int
     carried_size: int | None
     carried_tombstones: int
-    waiting_from_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+    uncompacted_from_ms: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
 
 
 class RecordMerger(Protocol):

@@ -7,7 +7,7 @@
     eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
     eventide.symlink.operations      JSON: the path of each left-over's file in the new slice -> the name of the log it is of
     eventide.fallbacks               JSON: reason -> how many slices were compacted in full for it
-    eventide.waiting.event.times     JSON: see Publication.waiting; absent where an exact cut took nothing early
+    eventide.waiting.event.times     JSON: see `uncompacted`; absent where an exact cut took nothing early
     eventide.left.over.deletes       JSON: the path of a left-over's file -> how many deletes it holds, where it holds any
 
 Nothing is parsed before it is asked for, so what is damaged says so only where it matters. A commit of a plan that another
@@ -36,7 +36,7 @@ _DELETES_KEY = "eventide.left.over.deletes"
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedCut:
+class PublishedThreshold:
     """The cut of a compaction and what belongs to it. Epoch milliseconds."""
 
     cut_ms: int
@@ -46,7 +46,7 @@ class PublishedCut:
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class CompactionExtraMetadata:
     """What the compaction at `instant`, a requested time, says: `texts` as they stand in extraMetadata.
 
     Every property raises CorruptTimelineError where its text is not what it must be.
@@ -56,7 +56,7 @@ class Publication:
     texts: Mapping[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, instant: str, commit: CommitMetadata) -> "Publication | None":
+    def of(cls, instant: str, commit: CommitMetadata) -> "CompactionExtraMetadata | None":
         """What a completed write published; None where no compaction of eventide made it."""
         return cls(instant, commit.extra_metadata) if _LINK_MODE_KEY in commit.extra_metadata else None
 
@@ -66,12 +66,12 @@ class Publication:
         instant: str,
         *,
         link_mode: LinkMode,
-        cut: PublishedCut | None = None,
+        cut: PublishedThreshold | None = None,
         links: Mapping[str, str] | None = None,
         fallbacks: Mapping[str, int] | None = None,
-        waiting: Mapping[str, int | None] | None = None,
+        uncompacted: Mapping[str, int | None] | None = None,
         deletes: Mapping[str, int] | None = None,
-    ) -> "Publication":
+    ) -> "CompactionExtraMetadata":
         """What a compaction is to publish. Without a cut it says nothing of freshness: the cut before it stays true."""
         texts = {
             _LINK_MODE_KEY: str(link_mode),
@@ -83,8 +83,8 @@ class Publication:
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
             texts[WATERMARK_KEY] = str(cut.watermark_ms)
             texts[LATE_RECORDS_KEY] = str(cut.late_records)
-        if waiting:
-            texts[_WAITING_KEY] = json.dumps(waiting, sort_keys=True)
+        if uncompacted:
+            texts[_WAITING_KEY] = json.dumps(uncompacted, sort_keys=True)
         if deletes:
             texts[_DELETES_KEY] = json.dumps(deletes, sort_keys=True)
         return cls(instant, texts)
@@ -133,7 +133,7 @@ class Publication:
         return {reason: count for reason, count in self._object(_FALLBACKS_KEY).items() if isinstance(count, int)}
 
     @property
-    def waiting(self) -> Mapping[str, int | None]:
+    def uncompacted(self) -> Mapping[str, int | None]:
         """Of each log of the new slice that is in the base, all or part of it: the least event time of the rest, by path.
 
         None where there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.

@@ -16,7 +16,7 @@ class KeyHistory:
     key: str
     base: Version | None
     merged: tuple[Version, ...]
-    remaining: tuple[Version, ...]
+    left_overs: tuple[Version, ...]
     early: tuple[Version, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ class LinkMode(StrEnum):
     SYMLINK = "symlink"
 
 
-class Cut(StrEnum):
+class CutMode(StrEnum):
     """What a compaction at T takes: whole log files (the RFC's), or exactly the records before T."""
 
     FILE = "file"
@@ -61,14 +61,14 @@ class PlannedLog:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A log that stays; `linked_name` is its name in the new slice, None where it needs none.
+    """A log that stays; `new_name` is its name in the new slice, None where it needs none.
 
     `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
     `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
     """
 
     log: PlannedLog
-    linked_name: str | None
+    new_name: str | None
     merged_before_ms: int | None = None
     delete_count: int | None = None
 
@@ -77,7 +77,7 @@ class LeftOver:
 class PlannedOperation:
     """What happens to one file slice.
 
-    `compacted` and `remaining` together are all its logs, in reader order. `new_base_name` is the new base file's name;
+    `compacted` and `left_overs` together are all its logs, in reader order. `new_base_name` is the new base file's name;
     `carried_name` that of the log file which carries tombstones before the left-overs, None where none is needed.
     """
 
@@ -87,27 +87,27 @@ class PlannedOperation:
     base_path: str | None
     base_size: int
     compacted: tuple[PlannedLog, ...]
-    remaining: tuple[LeftOver, ...]
+    left_overs: tuple[LeftOver, ...]
     new_base_name: str
     carried_name: str | None
     fallback: FallbackReason | None
     reason: str
 
     @property
-    def linked_names(self) -> tuple[str, ...]:
+    def new_log_names(self) -> tuple[str, ...]:
         """The names that the new slice's logs of this plan bear, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
-        return carried + tuple(left.linked_name for left in self.remaining if left.linked_name is not None)
+        return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
 
     @property
     def merged_before_ms(self) -> Mapping[str, int]:
         """Up to where a left-over is merged early, by its path; the others are not in it."""
-        return {left.log.path: left.merged_before_ms for left in self.remaining if left.merged_before_ms is not None}
+        return {left.log.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None}
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
         """The logs whose records go into the new base, all or some, in reader order."""
-        return self.compacted + tuple(left.log for left in self.remaining if left.merged_before_ms is not None)
+        return self.compacted + tuple(left.log for left in self.left_overs if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
         """The path of a file of this slice's partition, relative to the table's root."""
@@ -128,7 +128,7 @@ class CompactionPlan:
 
     instant: str
     cut_ms: int | None
-    cut: Cut
+    cut: CutMode
     link_mode: LinkMode
     link_reason: str
     event_time_field: str | None
@@ -150,7 +150,7 @@ class CompactionPlan:
         """Bytes that links cost: none where names are enough."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log.size for op in self.operations for left in op.remaining)
+        return sum(left.log.size for op in self.operations for left in op.left_overs)
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:

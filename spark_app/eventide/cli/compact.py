@@ -14,7 +14,7 @@ from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.plan import plan_for, plan_options
 from eventide.cli.settings import Settings, common_options
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import EngineError, StorageError
@@ -137,7 +137,7 @@ def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
     reached = (
         "no compaction by event time yet"
         if cut_ms is None
-        else f"watermark {moment(watermark_ms)}, cut {moment(cut_ms)}"
+        else f"watermark {format_timestamp(watermark_ms)}, cut {format_timestamp(cut_ms)}"
     )
     console.result(document, f"nothing to do: {plan.idle}", reached)
 
@@ -175,5 +175,8 @@ def _told(result: CompactionResult) -> tuple[str, str]:
         f"{metrics['log_files_linked']} left-over files made, "
         f"{metrics['records_written']} records and {metrics['bytes_written']} bytes written"
     )
-    reached = f"watermark {moment(fresh.watermark_ms)}, cut {moment(fresh.cut_ms)}, {fresh.late_records} late records"
+    reached = (
+        f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
+        f"{fresh.late_records} late records"
+    )
     return done, reached

@@ -10,7 +10,7 @@ from eventide import Table
 from eventide.cli.console import table_of
 from eventide.cli.durations import Duration
 from eventide.cli.settings import Settings, common_options, event_time_option
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.table.event_time import parse_threshold
@@ -60,7 +60,7 @@ def freshness(
         table_of(
             "", ("table", "watermark", "cut", "late records", "unknown event time"), _rows(table, found, by_partition)
         ),
-        *(() if is_met is None else (f"{moment(required_ms)} is {'met' if is_met else 'not met'}",)),
+        *(() if is_met is None else (f"{format_timestamp(required_ms)} is {'met' if is_met else 'not met'}",)),
     )
     if is_met is False:
         ctx.exit(NOT_MET)
@@ -95,8 +95,8 @@ def _rows(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | N
     return [
         (
             label or ".",
-            moment(found.watermark_ms),
-            moment(found.cut_ms),
+            format_timestamp(found.watermark_ms),
+            format_timestamp(found.cut_ms),
             found.late_records,
             found.unknown_event_time_records,
         )

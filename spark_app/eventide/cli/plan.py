@@ -10,7 +10,7 @@ from eventide.cli.durations import Duration
 from eventide.cli.settings import Settings, common_options, event_time_option
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 
 _BEFORE = click.option("--before", metavar="T", help="Compact everything before T.")
 _COMPACTION_OPTIONS = (
@@ -22,7 +22,7 @@ _COMPACTION_OPTIONS = (
     ),
     click.option(
         "--cut",
-        type=click.Choice([str(cut) for cut in Cut]),
+        type=click.Choice([str(cut) for cut in CutMode]),
         help="Whole log files, as the RFC has it, or exactly the records before T.  [default: file]",
     ),
     click.option(

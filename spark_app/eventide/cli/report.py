@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from eventide.cli.settings import Settings, common_options, event_time_option
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide_core.config import EVENT_TIME_FIELD
 
 
@@ -25,7 +25,7 @@ def report(settings: Settings, table: str, path: Path, event_time: str | None) -
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = opened.report(path)
     fresh = found.freshness
-    watermark = "not known" if fresh is None else moment(fresh.watermark_ms)
+    watermark = "not known" if fresh is None else format_timestamp(fresh.watermark_ms)
     settings.console.result(
         {"file": str(path), **found.to_json()},
         f"report     {path}",

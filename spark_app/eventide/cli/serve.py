@@ -13,7 +13,7 @@ import click
 from eventide.cli.durations import Duration
 from eventide.cli.plan import compaction_options
 from eventide.cli.settings import Settings, common_options
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.table_service import Round
 from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD
 
@@ -105,6 +105,7 @@ def _told(done: Round) -> str:
     ]
     if fresh is not None:
         parts.append(
-            f"watermark {moment(fresh.watermark_ms)}, cut {moment(fresh.cut_ms)}, {fresh.late_records} late records"
+            f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
+            f"{fresh.late_records} late records"
         )
     return "; ".join(parts)

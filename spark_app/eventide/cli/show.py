@@ -4,7 +4,7 @@ import click
 
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.show import TableDescription
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.table.file_slice import FileSlice
@@ -34,7 +34,7 @@ def show(settings: Settings, table: str, event_time: str | None) -> None:
                 ("record key", ", ".join(about["record_key_fields"]) or "none"),
                 ("partitioned by", ", ".join(about["partition_fields"]) or "nothing"),
                 ("event time", about["event_time_field"] or f"unknown; give --option {EVENT_TIME_FIELD}=FIELD"),
-                ("cut", moment(about["cut_ms"], absent="no event-time compaction yet")),
+                ("cut", format_timestamp(about["cut_ms"], absent="no event-time compaction yet")),
                 ("metadata table", ", ".join(about["metadata_partitions"]) or "none"),
             ),
         ),
@@ -71,8 +71,8 @@ def _rows_of_slice(found: TableDescription, file_slice: FileSlice) -> list[tuple
             (
                 f"  {log.path.rpartition('/')[2]}",
                 log.size,
-                moment(times.min_ms, "") if times else None,
-                moment(times.max_ms, "") if times else None,
+                format_timestamp(times.min_ms, "") if times else None,
+                format_timestamp(times.max_ms, "") if times else None,
                 times.unknown_records if times else None,
                 found.problems.get(log.path),
             )

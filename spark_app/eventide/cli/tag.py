@@ -6,7 +6,7 @@ import click
 
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide_core.service.rollback.savepoint import Tag
 
 
@@ -41,7 +41,10 @@ def tag(
     with settings.table(table) as opened:
         if name is None:
             found = opened.tags()
-            shown = ((one.name, one.instant, moment(one.savepoint.saved_at_ms), one.savepoint.remarks) for one in found)
+            shown = (
+                (one.name, one.instant, format_timestamp(one.savepoint.saved_at_ms), one.savepoint.remarks)
+                for one in found
+            )
             settings.console.result(
                 {"tags": [_json(one) for one in found]}, table_of("", ("tag", "instant", "kept", "comment"), shown)
             )

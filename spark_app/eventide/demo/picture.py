@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.report.axis import Axis
 from eventide.report.coverage import Role, SliceCoverage
 from eventide.report.drawing import WIDTH, draw_coverage
@@ -28,7 +28,7 @@ def draw(before: Coverage, after: Coverage, threshold_ms: int, sentences: Sequen
         for title, found in (("Before", before), ("After", after))
     )
     steps = "".join(f"<li>{shown(sentence)}</li>" for sentence in sentences)
-    body = f"""<h1>Compaction of everything before {moment(threshold_ms)}</h1>
+    body = f"""<h1>Compaction of everything before {format_timestamp(threshold_ms)}</h1>
 <p>Each bar is a file, as long as the event times it holds; a group of bars is a file slice.</p>
 {key(_KEY)}{drawings}
 <h2>What happened</h2><ol>{steps}</ol>"""

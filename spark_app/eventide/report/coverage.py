@@ -25,15 +25,15 @@ class Role(StrEnum):
 class FileCoverage:
     """One file. `path` relative to the table's root, `size` in bytes.
 
-    `event_times` is None where they are not known, and `problem` says why. `waiting` are those of its records that are in
-    no base file yet: none of a base file's, not all of a log's that an exact cut has merged in part.
+    `event_times` is None where they are not known, and `problem` says why. `uncompacted` are those of its records that are
+    in no base file yet: none of a base file's, not all of a log's that an exact cut has merged in part.
     """
 
     path: str
     size: int
     role: Role
     event_times: EventTimeRange | None
-    waiting: EventTimeRange | None
+    uncompacted: EventTimeRange | None
     problem: str | None = None
 
     @property
@@ -48,7 +48,7 @@ class FileCoverage:
             "min_event_time_ms": self.event_times.min_ms if self.event_times else None,
             "max_event_time_ms": self.event_times.max_ms if self.event_times else None,
             "unknown_event_time_records": self.event_times.unknown_records if self.event_times else None,
-            "waiting_from_ms": self.waiting.min_ms if self.waiting else None,
+            "waiting_from_ms": self.uncompacted.min_ms if self.uncompacted else None,
             "problem": self.problem,
         }
 
@@ -67,16 +67,16 @@ class SliceCoverage:
         return tuple(file for file in self.files if file.role is Role.LATE)
 
     @property
-    def waiting_from_ms(self) -> int | None:
+    def uncompacted_from_ms(self) -> int | None:
         """The least event time that is in no base file yet; None where there is none, or none is known."""
-        known = (file.waiting.min_ms for file in self.files if file.waiting is not None)
+        known = (file.uncompacted.min_ms for file in self.files if file.uncompacted is not None)
         return min((ms for ms in known if ms is not None), default=None)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "partition": self.partition,
             "file_id": self.file_id,
-            "waiting_from_ms": self.waiting_from_ms,
+            "waiting_from_ms": self.uncompacted_from_ms,
             "files": [file.to_json() for file in self.files],
         }
 
@@ -111,9 +111,9 @@ class CoverageReader:
         role = Role.REMAINING
         if log.path in self.merged:
             role = Role.MERGED
-        elif self.cut_ms is not None and fact.waiting.min_ms is not None and fact.waiting.min_ms < self.cut_ms:
+        elif self.cut_ms is not None and fact.uncompacted.min_ms is not None and fact.uncompacted.min_ms < self.cut_ms:
             role = Role.LATE
-        return FileCoverage(log.path, log.size, role, fact.event_times, fact.waiting)
+        return FileCoverage(log.path, log.size, role, fact.event_times, fact.uncompacted)
 
     def _base(self, path: str, size: int) -> FileCoverage:
         nothing = EventTimeRange(None, None)

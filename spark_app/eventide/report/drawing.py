@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.report.axis import Axis, window
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.words import plural, shortened, shown
@@ -67,7 +67,7 @@ def draw_coverage(
         top += _GAP
     describes = (
         f"{plural(len(slices), 'slice')}, each with a bar a file from its earliest to its latest event time. "
-        + ("; ".join(f"{label} at {moment(at)}" for label, at in marks.items()))
+        + ("; ".join(f"{label} at {format_timestamp(at)}" for label, at in marks.items()))
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {top}" role="img" aria-labelledby="{name}-title {name}-desc">'
@@ -107,7 +107,7 @@ def _marks(marks: Mapping[str, int], axis: Axis, bottom: int) -> str:
         lines.append(
             f'<line class="mark" x1="{place}" x2="{place}" y1="2" y2="{bottom}"/>'
             f'<text class="mark-label" x="{x:.1f}" y="12" text-anchor="{anchor}">{shown(label)}'
-            f"<title>{shown(f'{label}: {moment(at)}')}</title></text>"
+            f"<title>{shown(f'{label}: {format_timestamp(at)}')}</title></text>"
         )
     return "".join(lines)
 
@@ -150,18 +150,18 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
             f'<rect class="unknown" x="{axis.left}" y="{top}" width="{axis.right - axis.left:.1f}" height="{_ROW - 3}">'
             f"<title>{shown(title)}</title></rect>"
         )
-    title = f"{file.name}: {_MEANING[file.role]}, {moment(times.min_ms)} to {moment(times.max_ms)}"
+    title = f"{file.name}: {_MEANING[file.role]}, {format_timestamp(times.min_ms)} to {format_timestamp(times.max_ms)}"
     if times.unknown_records:
         title += f", and {plural(times.unknown_records, 'record')} without event time"
-    waiting = file.waiting
-    if file.role is Role.BASE or waiting is None or waiting == times:
+    uncompacted = file.uncompacted
+    if file.role is Role.BASE or uncompacted is None or uncompacted == times:
         return _bar(file.role, times.min_ms, times.max_ms, top, axis, title)
     # An exact cut has merged it up to some time, or in whole: that much of it is in the base.
-    if waiting.min_ms is None or waiting.max_ms is None:
+    if uncompacted.min_ms is None or uncompacted.max_ms is None:
         return _bar(Role.BASE, times.min_ms, times.max_ms, top, axis, f"{title}; all of it is in the base file")
-    title += f"; up to {moment(waiting.min_ms)} it is in the base file"
-    return _bar(Role.BASE, times.min_ms, waiting.min_ms, top, axis, title) + _bar(
-        file.role, waiting.min_ms, waiting.max_ms, top, axis, title
+    title += f"; up to {format_timestamp(uncompacted.min_ms)} it is in the base file"
+    return _bar(Role.BASE, times.min_ms, uncompacted.min_ms, top, axis, title) + _bar(
+        file.role, uncompacted.min_ms, uncompacted.max_ms, top, axis, title
     )
 
 

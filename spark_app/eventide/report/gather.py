@@ -116,7 +116,7 @@ def _reader(application: Application, table: TableDescription) -> CoverageReader
 def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Freshness:
     """The whole table's freshness, with the late records that were counted for its partitions."""
     late_records = sum(found.late_records for found in partitions.values())
-    return freshness(table.state.cut_ms, (fact.waiting for fact in table.facts.values()), late_records)
+    return freshness(table.state.cut_ms, (fact.uncompacted for fact in table.facts.values()), late_records)
 
 
 def _slice_facts(table: TableDescription) -> Iterator[SliceFacts]:
@@ -126,11 +126,11 @@ def _slice_facts(table: TableDescription) -> Iterator[SliceFacts]:
 
 
 def _earliest(found: SliceCoverage) -> tuple[int, str, str]:
-    assert found.waiting_from_ms is not None  # what is late has an event time
-    return (found.waiting_from_ms, found.partition, found.file_id)
+    assert found.uncompacted_from_ms is not None  # what is late has an event time
+    return (found.uncompacted_from_ms, found.partition, found.file_id)
 
 
 def _urgency(found: SliceCoverage) -> tuple[bool, int, str, str]:
     """Late slices come first by themselves: what they wait with lies before the cut."""
-    since = found.waiting_from_ms
+    since = found.uncompacted_from_ms
     return (since is None, since or 0, found.partition, found.file_id)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.report.axis import Axis
 from eventide.report.drawing import WIDTH, grid
 from eventide.report.words import shown
@@ -34,8 +34,9 @@ def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: i
     dots = "".join(_dots(past, cut, across, up) for past, cut in reached)
     now = "" if watermark_ms is None else _dot("watermark-dot", now_ms, watermark_ms, across, up, "watermark now")
     about = (
-        f"{len(reached)} compactions from {moment(reached[0][0].completed_ms)} to {moment(reached[-1][0].completed_ms)}, "
-        f"the last one with its cut at {moment(reached[-1][1])}; the table below has the numbers"
+        f"{len(reached)} compactions from {format_timestamp(reached[0][0].completed_ms)} "
+        f"to {format_timestamp(reached[-1][0].completed_ms)}, "
+        f"the last one with its cut at {format_timestamp(reached[-1][1])}; the table below has the numbers"
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {_HEIGHT}" role="img" aria-labelledby="history-title history-desc">'
@@ -55,5 +56,5 @@ def _dots(past: PastCompaction, cut_ms: int, across: Axis, up: Axis) -> str:
 def _dot(kind: str, at_ms: int, level_ms: int, across: Axis, up: Axis, title: str) -> str:
     return (
         f'<circle class="{kind}" cx="{across.place(at_ms):.1f}" cy="{up.place(level_ms):.1f}" r="4">'
-        f"<title>{shown(f'{title}: {moment(level_ms)}')}</title></circle>"
+        f"<title>{shown(f'{title}: {format_timestamp(level_ms)}')}</title></circle>"
     )

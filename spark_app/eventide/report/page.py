@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import coverage_axis, draw_coverage
 from eventide.report.gather import Report
@@ -28,7 +28,7 @@ _LATE_WHY = "committed after the compaction that reached the cut was planned; th
 def render(report: Report) -> str:
     """The page. Times are in UTC."""
     config = report.table.state.config
-    about = f"{shown(report.table.uri)} · as of {moment(report.now_ms)}"
+    about = f"{shown(report.table.uri)} · as of {format_timestamp(report.now_ms)}"
     sections = (
         f'<header><h1>{shown(config.name)}</h1><p class="soft">{about}</p></header>',
         "<main>",
@@ -58,11 +58,11 @@ def _lead(report: Report) -> str:
         text = "There has been no compaction by event time yet, so no time can be named before which the table is complete."
         return f'<p class="lead none">{text}</p>'
     late = fresh.cut_ms is not None and fresh.watermark_ms < fresh.cut_ms
-    since = f"<strong>{moment(fresh.watermark_ms)}</strong>"
+    since = f"<strong>{format_timestamp(fresh.watermark_ms)}</strong>"
     text = f"Everything before {since} that has been committed is in the read-optimized table."
     if late:
         text += (
-            f" The last compaction had reached {moment(fresh.cut_ms)}; "
+            f" The last compaction had reached {format_timestamp(fresh.cut_ms)}; "
             f"{plural(fresh.late_records, 'late record')} {'has' if fresh.late_records == 1 else 'have'} come since."
         )
     return f'<p class="lead{" late" if late else ""}">{text}</p>'
@@ -73,8 +73,8 @@ def _tiles(report: Report) -> str:
     told: list[tuple[str, str, bool]] = []
     if fresh is not None:
         told = [
-            ("watermark", moment(fresh.watermark_ms), False),
-            ("cut", moment(fresh.cut_ms), False),
+            ("watermark", format_timestamp(fresh.watermark_ms), False),
+            ("cut", format_timestamp(fresh.cut_ms), False),
             ("lag behind the clock", duration(report.lag_ms), False),
             ("late records", f"{fresh.late_records:,}", fresh.late_records > 0),
             ("records without event time", f"{fresh.unknown_event_time_records:,}", False),
@@ -83,7 +83,7 @@ def _tiles(report: Report) -> str:
         ("slices with logs", f"{logs.file_slices:,}", False),
         ("log files", f"{logs.log_files:,}", False),
         ("bytes in log files", size(logs.bytes), False),
-        ("earliest event time in logs", moment(logs.min_event_time_ms), False),
+        ("earliest event time in logs", format_timestamp(logs.min_event_time_ms), False),
         ("bytes pinned by left-over files", size(report.pinned_bytes), False),
     ]
     cells = (f"<div><dt>{name}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in told)
@@ -108,21 +108,27 @@ def _holds_back(report: Report) -> str:
         return head + text + html_table("", ("log", "why"), [(shown(path), shown(why)) for path, why in problems])
     if fresh is None or fresh.cut_ms is None:
         return head + "<p>There is no watermark before the first compaction by event time: plan one.</p>"
-    waiting = [found for found in report.slices if found.waiting_from_ms is not None]
+    uncompacted = [found for found in report.slices if found.uncompacted_from_ms is not None]
     text = "<p>Nothing but the cut itself: no record before it waits in a log. A later compaction raises both."
-    if waiting:
-        first = waiting[0]
+    if uncompacted:
+        first = uncompacted[0]
         text += (
-            f" The earliest record that waits for it is of {moment(first.waiting_from_ms)}, in "
+            f" The earliest record that waits for it is of {format_timestamp(first.uncompacted_from_ms)}, in "
             f"{shown(first.partition or 'the table')}, slice {shown(first.file_id)}."
         )
     return head + text + "</p>"
 
 
 def _late_row(found: SliceCoverage, file: FileCoverage, fresh: Freshness | None) -> tuple[str, ...]:
-    since = None if file.waiting is None else file.waiting.min_ms
+    since = None if file.uncompacted is None else file.uncompacted.min_ms
     behind = None if since is None or fresh is None or fresh.cut_ms is None else fresh.cut_ms - since
-    return (shown(found.partition or "."), shown(found.file_id), shown(file.name), moment(since), duration(behind))
+    return (
+        shown(found.partition or "."),
+        shown(found.file_id),
+        shown(file.name),
+        format_timestamp(since),
+        duration(behind),
+    )
 
 
 def _pending(report: Report) -> str:
@@ -191,10 +197,10 @@ def _history(report: Report) -> str:
 def _history_row(past: PastCompaction) -> tuple[str, ...]:
     fallbacks = ", ".join(f"{reason} {count}" for reason, count in sorted(past.fallbacks.items()))
     return (
-        moment(past.completed_ms // 1000 * 1000),
+        format_timestamp(past.completed_ms // 1000 * 1000),
         shown(past.instant),
-        moment(past.cut_ms),
-        moment(past.watermark_ms),
+        format_timestamp(past.cut_ms),
+        format_timestamp(past.watermark_ms),
         "" if past.late_records is None else f"{past.late_records:,}",
         f"{past.slices:,}",
         shown(fallbacks or "none"),
@@ -207,10 +213,10 @@ def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
     rows = [
         (
             shown(partition or "."),
-            moment(fresh.watermark_ms),
+            format_timestamp(fresh.watermark_ms),
             f"{fresh.late_records:,}",
             f"{fresh.unknown_event_time_records:,}",
-            moment(fresh.earliest_log_event_time_ms),
+            format_timestamp(fresh.earliest_log_event_time_ms),
         )
         for partition, fresh in sorted(found, key=lambda pair: (_since(pair[1]), pair[0]))
     ]
@@ -234,7 +240,7 @@ def _backlog(report: Report) -> str:
             shown(found.file_id),
             f"{len(files):,}",
             size(sum(file.size for file in files)),
-            moment(found.waiting_from_ms, "nothing"),
+            format_timestamp(found.uncompacted_from_ms, "nothing"),
         )
         for found in report.slices
         if (files := [file for file in found.files if file.role is not Role.BASE])

@@ -1,6 +1,6 @@
 """Sections of the page that are there only where there is something to say."""
 
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.report.gather import Report
 from eventide.report.tables import html_table
 from eventide.report.words import shown
@@ -20,7 +20,8 @@ def from_the_future(report: Report) -> str:
             f"{found.log.held_back:,}",
         )
         for found in report.offending
-        for key, when in [(one.key, moment(one.event_time_ms)) for one in found.keys] or [(found.problem or "none", "")]
+        for key, when in [(one.key, format_timestamp(one.event_time_ms)) for one in found.keys]
+        or [(found.problem or "none", "")]
     ]
     text = (
         "<p>These records seem to be dated by a clock gone wrong. An exact cut keeps their logs, and all above them, until "
@@ -35,7 +36,7 @@ def tags(report: Report) -> str:
     if not report.tags:
         return ""
     rows = [
-        (shown(tag.name), shown(tag.instant), moment(tag.savepoint.saved_at_ms), shown(tag.savepoint.remarks))
+        (shown(tag.name), shown(tag.instant), format_timestamp(tag.savepoint.saved_at_ms), shown(tag.savepoint.remarks))
         for tag in report.tags
     ]
     return "<h2>Tags</h2>" + html_table("Kept until they are deleted", ("tag", "instant", "kept at", "comment"), rows)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.write.global_keys import PLACE, Homes, settled
+from eventide_adapters.format.write.global_keys import PLACE, Homes, place_records
 from eventide_adapters.format.write.keyed_records import combined, keyed_schema
 from eventide_core.ports import Storage
 from eventide_core.table.slice_read import SliceRead
@@ -48,7 +48,7 @@ def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
     return keyed.repartition(RECORD_KEY).mapInArrow(_Combined(shape), StructType(placed_schema(shape).fields[:-1]))
 
 
-def settled_by_key(
+def placed_by_key(
     keyed: DataFrame, slices: Sequence[SliceRead], shape: WriteShape, storage: Storage, *, moves: bool
 ) -> DataFrame:
     """Keyed records with their places, the deletes of keys that move among them."""
@@ -120,4 +120,4 @@ class _Settled:
             if not fields:
                 orderings = pa.nulls(len(rows))
             found = Homes(rows, homes.column(_HOME_PARTITION), homes.column(_HOME_FILE), orderings)
-            yield from settled(keyed, found, self.shape, moves=self.moves).combine_chunks().to_batches()
+            yield from place_records(keyed, found, self.shape, moves=self.moves).combine_chunks().to_batches()

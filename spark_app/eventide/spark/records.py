@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import cause_of, ship_packages
-from eventide.spark.global_keys import combined_by_key, placed_schema, settled_by_key
+from eventide.spark.global_keys import combined_by_key, placed_by_key, placed_schema
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.write.global_keys import PLACE
@@ -128,7 +128,7 @@ class SparkRecords:
         new, shape = self._placed.drop(PLACE), self._required_shape
         if self._combines:
             new = combined_by_key(new, shape)
-        return self._place(settled_by_key(new, slices, shape, self.writer.storage, moves=moves))
+        return self._place(placed_by_key(new, slices, shape, self.writer.storage, moves=moves))
 
     def write(
         self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None

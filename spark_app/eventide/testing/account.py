@@ -66,7 +66,7 @@ class Account:
         return other
 
     def keep(
-        self, application: Application, files: Files, changes: Commit, *, archives: bool, ignorantly: bool
+        self, application: Application, files: Files, changes: Commit, *, archives: bool, as_stock: bool
     ) -> Collection[str]:
         """Reads the timeline after a step, whose write had these changes; the completed instants that were undone."""
         shown = completed_instants(files)
@@ -86,7 +86,7 @@ class Account:
             for event in self.completed:
                 event.tell(self.oracle)
         for instant in sorted(shown - known):
-            event = self._event(instant, changes, ignorantly=ignorantly)
+            event = self._event(instant, changes, as_stock=as_stock)
             self.completed.append(event)
             event.tell(self.oracle)
         self._look_for_plan(application, files, is_alone=not changes)
@@ -110,12 +110,12 @@ class Account:
     def _new_oracle(self) -> Oracle:
         return Oracle(self.layout.order, self.layout.buckets)
 
-    def _event(self, instant: str, changes: Commit, *, ignorantly: bool) -> Completed:
+    def _event(self, instant: str, changes: Commit, *, as_stock: bool) -> Completed:
         planned, plan = self._planned, self.plan
         if planned is None or plan is None or instant != planned.instant:
             return Completed(instant, tuple(at_epoch(change) for change in changes))
-        self.last_plan = None if ignorantly else plan
-        if not ignorantly:
+        self.last_plan = None if as_stock else plan
+        if not as_stock:
             return planned
         merged = planned.merged if plan.link_mode is LinkMode.PREFIX else planned.known
         assert merged is not None

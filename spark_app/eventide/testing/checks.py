@@ -15,7 +15,7 @@ import fastavro
 
 from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, BlockInstants, Files, Seen
 from eventide.testing.oracle import Oracle, Order, Rows
-from eventide_core.table.plans import CompactionPlan, Cut
+from eventide_core.table.plans import CompactionPlan, CutMode
 
 if TYPE_CHECKING:
     from eventide_core.service.state.table import TableState
@@ -62,14 +62,14 @@ def check_incremental(seen: Seen, oracle: Oracle) -> None:
 def check_links_whole(files: Files, plan: CompactionPlan, *, is_completed: bool) -> None:
     """I5: each left-over of the new slice has its source's whole content, and once completed none is missing."""
     for op in plan.operations:
-        for left in op.remaining:
-            if left.linked_name is None:
+        for left in op.left_overs:
+            if left.new_name is None:
                 continue
-            linked = files.get(op.path_of(left.linked_name))
-            assert linked is not None or not is_completed, f"{left.linked_name} is missing"
+            linked = files.get(op.path_of(left.new_name))
+            assert linked is not None or not is_completed, f"{left.new_name} is missing"
             if linked is not None and linked.link_target is None:
                 source = files.get(left.log.path)
-                assert source is None or linked.data == _content(files, left.log.path), f"{left.linked_name} is torn"
+                assert source is None or linked.data == _content(files, left.log.path), f"{left.new_name} is torn"
 
 
 def check_nothing_left(files: Files, before: Files) -> None:
@@ -122,7 +122,7 @@ def check_plan_is_safe_for_others(files: Files, plan: CompactionPlan, plan_path:
     """
     (document,) = avro_records(files[plan_path].data)
     for operation, op in zip(document["operations"] or (), plan.operations, strict=True):
-        logs = [*op.compacted, *(left.log for left in op.remaining if left.linked_name is not None)]
+        logs = [*op.compacted, *(left.log for left in op.left_overs if left.new_name is not None)]
         assert set(operation["deltaFilePaths"]) == {log.name for log in logs}
 
 
@@ -136,7 +136,7 @@ def check_plan(plan: CompactionPlan, before: Oracle, after: Oracle, reader_order
     merged = merged_counts(plan, before.buckets)
     check_split(before, after, merged, plan.cut_ms, reader_orders)
     for name, count in before.log_counts().items():
-        is_exact = plan.cut is Cut.EXACT
+        is_exact = plan.cut is CutMode.EXACT
         fewest = (before.longest_prefix if is_exact else before.fewest_merged)(name, plan.cut_ms)
         taken = merged.get(name, 0)
         has_some = before.is_waiting(name, plan.cut_ms) if is_exact else fewest > 0
@@ -189,14 +189,14 @@ def known_commits(
     """How many logs of each file group the plan had seen: those it merges (`merged_commits`), and those it leaves over."""
     seen, known = dict(merged), frozenset(oracle.instants)
     for op in plan.operations:
-        left = sum(bool(blocks(files, left.log.path) & known) for left in op.remaining)
+        left = sum(bool(blocks(files, left.log.path) & known) for left in op.left_overs)
         seen[group_name(op.partition, op.file_id, oracle.buckets)] += left
     return seen
 
 
 def exact_ms(plan: CompactionPlan) -> int | None:
     """Up to where records are merged out of logs that stay; None where whole logs are."""
-    return plan.cut_ms if plan.cut is Cut.EXACT else None
+    return plan.cut_ms if plan.cut is CutMode.EXACT else None
 
 
 def group_name(partition: str, file_id: str, buckets: int) -> str:

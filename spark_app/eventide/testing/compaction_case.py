@@ -101,7 +101,7 @@ class Case:
                 is_completed=status == "completed",
                 reader_orders=self.layout.reader_orders,
                 untouched=self.start.files,
-                published_cut_ms=self.plan.cut_ms if status == "completed" else None,
+                published_threshold_ms=self.plan.cut_ms if status == "completed" else None,
             )
         )
         if self.layout.has_metadata_table:
@@ -144,6 +144,6 @@ def make_case(layout: Layout, history: History, link: LinkChoice, bench: Bench, 
     after.compact(plan.cut_ms, merged_counts(plan), exact_ms(plan))
     check_plan(plan, table.oracle, after, layout.reader_orders)
     tally.add("histories")
-    tally.add("plans with left-overs", any(op.remaining for op in plan.operations))
+    tally.add("plans with left-overs", any(op.left_overs for op in plan.operations))
     tally.add("plans with carried tombstones", any(op.carried_name for op in plan.operations))
     return Case(layout, history, start, scheduled, plan, table.oracle, after, bench, tally)

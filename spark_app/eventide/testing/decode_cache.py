@@ -87,11 +87,11 @@ class Decoded:
         return self._deletes[key]
 
     def _of_base(
-        self, storage: Storage, path: str, target: _Fields, shape: RecordShape, may_be_few: Collection[str]
+        self, storage: Storage, path: str, target: _Fields, shape: RecordShape, dictionary_candidates: Collection[str]
     ) -> _Batches:
-        key = (storage.read(path), shape, tuple(map(id, target)), frozenset(may_be_few))
+        key = (storage.read(path), shape, tuple(map(id, target)), frozenset(dictionary_candidates))
         if key not in self._bases:
-            self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape, may_be_few)), target)
+            self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape, dictionary_candidates)), target)
         return self._bases[key][0]
 
 

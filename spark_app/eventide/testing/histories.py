@@ -31,7 +31,7 @@ from eventide_core.config import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.new_table import NewTable
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.write_shape import WriteOperation
@@ -85,7 +85,7 @@ class History:
     name: str
     commits: tuple[Commit, ...]
     cut_ms: int
-    cut: Cut = Cut.FILE
+    cut: CutMode = CutMode.FILE
 
     @property
     def cut_epoch_ms(self) -> int:

@@ -61,7 +61,7 @@ class Inspection:
     untouched: Files = field(default_factory=dict[str, Any])
     undone_to: Files | None = None
     rolled_back: Collection[str] = ()
-    published_cut_ms: int | None = None
+    published_threshold_ms: int | None = None
     operations: Sequence[Operation] = ()
 
 
@@ -127,7 +127,7 @@ def _needed(it: Inspection) -> None:
 def _needed_paths(it: Inspection) -> Iterator[str]:
     if it.plan is not None and not it.is_completed:
         for op in it.plan.operations:
-            yield from (log.path for log in (*op.compacted, *(left.log for left in op.remaining)))
+            yield from (log.path for log in (*op.compacted, *(left.log for left in op.left_overs)))
             yield from (op.base_path,) if op.base_path is not None else ()
     for path, file in it.files.items():
         if path.endswith(".savepoint") and file.data:
@@ -139,9 +139,9 @@ def _needed_paths(it: Inspection) -> Iterator[str]:
 
 def _never_falls(it: Inspection) -> None:
     cut_ms = it.seen.freshness.cut_ms
-    if it.published_cut_ms is not None:
+    if it.published_threshold_ms is not None:
         assert cut_ms is not None, "the published cut is gone"
-        assert cut_ms >= it.published_cut_ms, f"the cut fell from {it.published_cut_ms} to {cut_ms}"
+        assert cut_ms >= it.published_threshold_ms, f"the cut fell from {it.published_threshold_ms} to {cut_ms}"
 
 
 def _untouched(it: Inspection) -> None:

@@ -18,7 +18,7 @@ from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, M
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, records
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.observation import OUTCOMES_PREFIX, Files, Observer
-from eventide.testing.stock_engine import run_plan_ignorantly
+from eventide.testing.stock_engine import run_plan_as_stock
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
@@ -30,7 +30,7 @@ from eventide_core.errors import (
     PlanMismatchError,
     RefusedError,
 )
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 from eventide_core.table.write_shape import WriteOperation
 
 HEARTBEAT_EXPIRY_MS = 121_000
@@ -52,7 +52,7 @@ class LivingTable:
     layout: Layout
     link: LinkChoice
     name: str
-    cut: Cut = Cut.FILE
+    cut: CutMode = CutMode.FILE
     reach: Counter[str] = field(default_factory=Counter[str])
     observer: Observer = field(default_factory=Observer)
     bench: Bench = field(init=False)
@@ -95,7 +95,7 @@ class LivingTable:
                 break
             assert link is LinkChoice.PREFIX, repr(failure)
         if self.account.plan is not None:
-            self.reach["plans with left-overs"] += any(op.remaining for op in self.account.plan.operations)
+            self.reach["plans with left-overs"] += any(op.left_overs for op in self.account.plan.operations)
             self.reach["plans with carried deletes"] += any(op.carried_name for op in self.account.plan.operations)
 
     def execute(self, crash_at: int | None = None) -> None:
@@ -108,11 +108,11 @@ class LivingTable:
                 self._before = {path: file for path, file in self._before.items() if instant not in path}
             self._step("execute", lambda a: _ignored(a.runner.execute(instant, NoProgress())), crash_at, refusals)
 
-    def execute_ignorantly(self) -> None:
+    def execute_as_stock(self) -> None:
         """Another engine executes the plan, unless eventide has begun to."""
         plan = self.account.plan
         if plan is not None and not any(plan.instant in path for path in self.files if "requested" not in path):
-            self._step("execute ignorantly", lambda a: run_plan_ignorantly(a, plan.instant), None, ignorantly=True)
+            self._step("execute as stock", lambda a: run_plan_as_stock(a, plan.instant), None, as_stock=True)
 
     def roll_back_plan(self, crash_at: int | None = None) -> None:
         if self.account.plan is not None:
@@ -124,7 +124,7 @@ class LivingTable:
             self._undo("undo", self.account.completed[-1].instant, crash_at)
 
     def clean(self, retained: int, crash_at: int | None = None) -> None:
-        self._give_up(retained)
+        self._abort(retained)
         self._step("clean", lambda a: _ignored(a.cleaner.clean(retained)), crash_at, (BusyError,), removes=True)
 
     def save(self, crash_at: int | None = None) -> None:
@@ -158,9 +158,9 @@ class LivingTable:
     def take_note(self, changes: Commit, retained: int | None = None) -> None:
         """Of what others did to the table: one may have written these changes, one have cleaned but so many commits."""
         if retained is not None:
-            self._give_up(retained)
+            self._abort(retained)
         self.account.last_plan = None
-        self.account.keep(self.bench.process(), self.files, changes, archives=False, ignorantly=False)
+        self.account.keep(self.bench.process(), self.files, changes, archives=False, as_stock=False)
         self._before = {}
         self._operations = ()
 
@@ -185,13 +185,13 @@ class LivingTable:
                 untouched={path: file for path, file in self._before.items() if _is_immutable(path)},
                 # A rollback that was broken off leaves files until somebody ends it.
                 rolled_back=() if pending_instants(files, "rollback") else account.rolled_back,
-                published_cut_ms=max(cuts, default=None),
+                published_threshold_ms=max(cuts, default=None),
                 operations=self._operations,
             )
         )
         self._before = files
 
-    def _give_up(self, retained: int) -> None:
+    def _abort(self, retained: int) -> None:
         """What a clean may take from the history: nothing is promised of it any more."""
         writes = sorted(completed_instants(self.files))
         if len(writes) > retained:
@@ -215,7 +215,7 @@ class LivingTable:
         changes: Commit = (),
         removes: bool = False,
         archives: bool = False,
-        ignorantly: bool = False,
+        as_stock: bool = False,
     ) -> EventideError | None:
         """Runs a protocol, keeps the account, and inspects; the refusal that it ended in, if it did.
 
@@ -232,7 +232,7 @@ class LivingTable:
             self._before = {path: file for path, file in self._before.items() if path in files}
         if removes:
             self.account.last_plan = None
-        gone = self.account.keep(self.bench.process(), files, changes, archives=archives, ignorantly=ignorantly)
+        gone = self.account.keep(self.bench.process(), files, changes, archives=archives, as_stock=as_stock)
         self.reach["completed actions undone"] += len(gone)
         self.inspect()
         if died:

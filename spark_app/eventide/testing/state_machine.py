@@ -21,7 +21,7 @@ from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import Observer
 from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 
 KEYS = ("k0", "k1", "k2")
 _STEP_MS = 2  # by how much event time goes on from write to write
@@ -62,7 +62,7 @@ class Configuration:
 
     layout: Layout
     link: LinkChoice
-    cut: Cut
+    cut: CutMode
     partitions: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -80,21 +80,21 @@ def configurations() -> tuple[Configuration, ...]:
     for has_many in (False, True):
         # Event times stand in block headers for the tables of one kind, and have to be read from records for the other.
         for layout in layouts(has_block_event_times=has_many, buckets=2 if has_many else 1):
-            kinds = [(link, Cut.FILE) for link in (LinkChoice.COPY, LinkChoice.SYMLINK, LinkChoice.HARDLINK)]
-            kinds += [(LinkChoice.PREFIX, Cut.FILE)] if layout.version >= 8 else []
-            kinds += [(LinkChoice.COPY, Cut.EXACT)]
+            kinds = [(link, CutMode.FILE) for link in (LinkChoice.COPY, LinkChoice.SYMLINK, LinkChoice.HARDLINK)]
+            kinds += [(LinkChoice.PREFIX, CutMode.FILE)] if layout.version >= 8 else []
+            kinds += [(LinkChoice.COPY, CutMode.EXACT)]
             found += [Configuration(layout, link, cut, ("a", "b") if has_many else ("a",)) for link, cut in kinds]
     by_event, by_commit = Layout(8, Order.EVENT_TIME, has_block_event_times=True), Layout(8, Order.COMMIT_TIME)
     found += [
-        Configuration(by_event, LinkChoice.COPY, Cut.FILE, ("a",)),
-        Configuration(by_event, LinkChoice.PREFIX, Cut.FILE, ("a", "b")),
-        Configuration(by_commit, LinkChoice.COPY, Cut.EXACT, ("a",)),
-        Configuration(by_commit, LinkChoice.PREFIX, Cut.FILE, ("a",)),
+        Configuration(by_event, LinkChoice.COPY, CutMode.FILE, ("a",)),
+        Configuration(by_event, LinkChoice.PREFIX, CutMode.FILE, ("a", "b")),
+        Configuration(by_commit, LinkChoice.COPY, CutMode.EXACT, ("a",)),
+        Configuration(by_commit, LinkChoice.PREFIX, CutMode.FILE, ("a",)),
     ]
     found += [
-        Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, Cut.FILE, ("a",)),
-        Configuration(Layout(6, Order.COMMIT_TIME, buckets=2), LinkChoice.SYMLINK, Cut.FILE, ("a", "b")),
-        Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, Cut.EXACT, ("a",)),
+        Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, CutMode.FILE, ("a",)),
+        Configuration(Layout(6, Order.COMMIT_TIME, buckets=2), LinkChoice.SYMLINK, CutMode.FILE, ("a", "b")),
+        Configuration(Layout(6, Order.COMMIT_TIME), LinkChoice.COPY, CutMode.EXACT, ("a",)),
     ]
     return tuple(found)
 
@@ -199,7 +199,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
                 case Ending.ROLL_BACK:
                     self.table.roll_back_plan(death)
                 case Ending.BY_AN_ENGINE_THAT_KNOWS_NO_LEFT_OVERS:
-                    self.table.execute_ignorantly()
+                    self.table.execute_as_stock()
 
         @rule(what=st.sampled_from(Service), retained=st.integers(1, 3), death=DEATHS)
         def serve(self, what: Service, retained: int, death: int | None) -> None:

@@ -17,7 +17,7 @@ from eventide_core.table.instant import Action, Instant, State, instant_time, ne
 from eventide_core.table.plans import LinkMode
 
 
-def run_plan_ignorantly(application: Application, instant: str) -> None:
+def run_plan_as_stock(application: Application, instant: str) -> None:
     """Executes and completes the plan at `instant`, which nobody has begun."""
     storage, state = application.storage, application.state()
     timeline = state.config.timeline_path

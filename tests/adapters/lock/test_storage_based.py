@@ -98,11 +98,11 @@ class TestBesideHudi:
             _lock(storage, clock).acquire()
         assert storage.read(PATH) == held
 
-    @pytest.mark.parametrize(("given_up", "ended_ago_ms"), [(b"true", -60_000), (b"false", 501)])
+    @pytest.mark.parametrize(("released", "ended_ago_ms"), [(b"true", -60_000), (b"false", 501)])
     def test_one_that_was_given_up_or_is_over_is_taken(
-        self, given_up: bytes, ended_ago_ms: int, storage: MemoryStorage, clock: ManualClock
+        self, released: bytes, ended_ago_ms: int, storage: MemoryStorage, clock: ManualClock
     ) -> None:
-        storage.put(PATH, OF_HUDI % (given_up, clock.now_ms() - ended_ago_ms))
+        storage.put(PATH, OF_HUDI % (released, clock.now_ms() - ended_ago_ms))
         with _lock(storage, clock).acquire() as lease:
             lease.check()
 

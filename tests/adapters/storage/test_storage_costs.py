@@ -64,7 +64,7 @@ def test_a_plan_lists_each_folder_once_and_opens_no_log_of_eventide() -> None:
     (operation,) = plan.operations
     listed = [found.path for found in storage.reads if found.kind == "list"]
     assert len(listed) == len(set(listed))
-    assert (len(operation.compacted), len(operation.remaining)) == (1, 2)
+    assert (len(operation.compacted), len(operation.left_overs)) == (1, 2)
     assert [found.path for found in storage.reads if ".log." in found.path] == []
 
 

@@ -12,9 +12,9 @@ from eventide_core.action.slice_selection import (
     ReaderRules,
     Selection,
     SliceFacts,
+    apply_verdict,
     needed_histories,
     select,
-    settle,
     unjudged,
 )
 from eventide_core.action.slice_split import SplitVerdict
@@ -24,7 +24,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.plans import Cut, FallbackReason, LinkMode
+from eventide_core.table.plans import CutMode, FallbackReason, LinkMode
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.timeline import Timeline
 
@@ -56,10 +56,10 @@ def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) ->
                 event_times,
                 frozenset({instant}),
                 0,
-                taken_back=frozenset(),
+                rolled_back=frozenset(),
                 needs_check=False,
                 has_merged_block=False,
-                waiting=event_times,
+                uncompacted=event_times,
             )
         )
     logs[-1] = replace(logs[-1], **changes)  # type: ignore[arg-type]  # the test names the fields it changes
@@ -96,7 +96,7 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
     return replace(facts, **changes)  # type: ignore[arg-type]  # the test names the fields it changes
 
 
-TERMS = PlanTerms(100, Cut.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9, ("p",))
+TERMS = PlanTerms(100, CutMode.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9, ("p",))
 
 
 def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
@@ -105,20 +105,20 @@ def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
 
 def test_the_logs_before_t_are_compacted_and_the_rest_remains() -> None:
     found = selection()
-    assert (len(found.compacted), len(found.remaining), found.fallback) == (2, 2, None)
+    assert (len(found.compacted), len(found.left_overs), found.fallback) == (2, 2, None)
 
 
 def test_a_log_compaction_is_never_parted_from_what_it_merged() -> None:
     found = selection(has_merged_block=True)
     assert found.fallback is FallbackReason.LOG_COMPACTION
-    assert not found.remaining
+    assert not found.left_overs
     among_the_merged = selected(slice_facts(*FOUR[:2], EventTimeRange(30, 40), has_merged_block=True), 100)
     assert among_the_merged is not None
     assert among_the_merged.fallback is None
 
 
 def test_a_rollback_block_anywhere_in_the_slice_forces_a_full_compaction() -> None:
-    found = selection(taken_back=frozenset({"0"}))
+    found = selection(rolled_back=frozenset({"0"}))
     assert (len(found.compacted), found.fallback) == (4, FallbackReason.ROLLBACK_BLOCK)
 
 
@@ -165,8 +165,8 @@ def test_an_exact_cut_by_what_orders_the_versions_asks_for_no_histories_and_may_
 
 
 def test_a_verdict_becomes_a_fallback_that_names_the_key() -> None:
-    found = settle(selection(), SplitVerdict(FallbackReason.DELETE_REORDERED, "k7", 0))
-    assert (found.fallback, len(found.remaining)) == (FallbackReason.DELETE_REORDERED, 0)
+    found = apply_verdict(selection(), SplitVerdict(FallbackReason.DELETE_REORDERED, "k7", 0))
+    assert (found.fallback, len(found.left_overs)) == (FallbackReason.DELETE_REORDERED, 0)
     assert "'k7'" in found.reason
 
 
@@ -215,7 +215,7 @@ def test_auto_copies_where_a_left_over_of_another_slice_completed_before_a_merge
 
 
 def test_tombstones_to_carry_rule_back_dating_out() -> None:
-    decision = choose_link([settle(selection(), SplitVerdict(None, None, 2))], link_facts())
+    decision = choose_link([apply_verdict(selection(), SplitVerdict(None, None, 2))], link_facts())
     assert decision.mode is LinkMode.COPY
 
 
@@ -250,9 +250,11 @@ def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_car
     found = selected(slice_facts(*FOUR, version=6), 100)
     assert found is not None
     decision = choose_link([found], link_facts(LinkChoice.COPY))
-    plan = plan_compaction([settle(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, table_version=6))
+    plan = plan_compaction(
+        [apply_verdict(found, SplitVerdict(None, None, 1))], decision, replace(TERMS, table_version=6)
+    )
     (operation,) = plan.operations
-    names = [LogFileName.parse(name) for name in operation.linked_names]
+    names = [LogFileName.parse(name) for name in operation.new_log_names]
     assert [(n.version, n.write_token) for n in names if n] == [(0, "00000-0-1"), (0, "00001-0-1"), (0, "00002-0-1")]
     assert [n.reader_order for n in names if n] == sorted(n.reader_order for n in names if n)
 
@@ -260,7 +262,7 @@ def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_car
 def test_left_overs_of_version_9_bear_the_compaction_instant_and_count_from_1() -> None:
     plan = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
     (operation,) = plan.operations
-    names = [LogFileName.parse(name) for name in operation.linked_names]
+    names = [LogFileName.parse(name) for name in operation.new_log_names]
     assert [(n.instant, n.version) for n in names if n] == [(at(9), 1), (at(9), 2)]
     assert plan.bytes_copied == 300 + 400
     assert plan.bytes_read == 1000 + 100 + 200
@@ -273,4 +275,4 @@ def test_a_re_plan_of_whole_slices_names_other_base_files_and_leaves_nothing_ove
     assert second.instant == first.instant
     assert second.operations[0].new_base_name != first.operations[0].new_base_name
     assert [log.path for log in second.operations[0].compacted] == [fact.log.path for fact in facts.logs]
-    assert second.operations[0].linked_names == ()
+    assert second.operations[0].new_log_names == ()

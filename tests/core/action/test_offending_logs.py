@@ -20,10 +20,10 @@ def _slice(*ranges: tuple[int | None, int | None], file_id: str = "f") -> SliceF
                 times,
                 frozenset({"1"}),
                 0,
-                taken_back=frozenset(),
+                rolled_back=frozenset(),
                 needs_check=False,
                 has_merged_block=False,
-                waiting=times,
+                uncompacted=times,
             )
         )
     return SliceFacts(FileSlice("a", file_id, "1", None, tuple(fact.log for fact in facts)), tuple(facts))

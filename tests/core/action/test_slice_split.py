@@ -13,7 +13,7 @@ EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
 OVERWRITE_0X, DEFAULT_0X = MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST, MergeRule.HUDI_0X_DEFAULT
 
 
-def history(base: str, merged: str, remaining: str) -> KeyHistory:
+def history(base: str, merged: str, left_overs: str) -> KeyHistory:
     """Versions written as in the documents: `U2` an upsert of ordering 2, `D3` a delete of it, `D0` a natural delete."""
     position = itertools.count()
 
@@ -23,7 +23,7 @@ def history(base: str, merged: str, remaining: str) -> KeyHistory:
         )
 
     first = versions(base)
-    return KeyHistory("k", first[0] if first else None, versions(merged), versions(remaining))
+    return KeyHistory("k", first[0] if first else None, versions(merged), versions(left_overs))
 
 
 def judge(case: KeyHistory, rule: MergeRule, *readers: MergeRule, index: bool = False) -> FallbackReason | None:
@@ -94,8 +94,8 @@ def test_whatever_is_judged_safe_leaves_the_snapshot_as_it_was(rule: MergeRule) 
                     tombstone = carried_tombstone(case, rule)
                     carried = () if tombstone is None else (tombstone,)
                     new_base = latest(rule, case.base, case.merged)
-                    assert latest(rule, new_base, carried + case.remaining) == latest(
-                        rule, case.base, case.merged + case.remaining
+                    assert latest(rule, new_base, carried + case.left_overs) == latest(
+                        rule, case.base, case.merged + case.left_overs
                     ), case
     assert checked == 2940
     assert split > 2000  # most histories may be split; a judge that refuses everything proves nothing
@@ -108,11 +108,11 @@ def test_an_exact_cut_by_what_orders_the_versions_never_needs_a_full_compaction(
     for base, t in itertools.product(("", "U1", "U2", "U3"), (1, 2, 3, 4)):
         for logs in itertools.chain.from_iterable(itertools.product(words, repeat=count) for count in (1, 2, 3)):
             whole = history(base, "", " ".join(logs))
-            before = [version.ordering is not None and version.ordering < t for version in whole.remaining]
+            before = [version.ordering is not None and version.ordering < t for version in whole.left_overs]
             for retired in range(len(list(itertools.takewhile(bool, before))) + 1):
-                remaining = whole.remaining[retired:]
-                early = tuple(v for v, is_before in zip(remaining, before[retired:], strict=True) if is_before)
-                case = KeyHistory("k", whole.base, whole.remaining[:retired], remaining, early)
+                left_overs = whole.left_overs[retired:]
+                early = tuple(v for v, is_before in zip(left_overs, before[retired:], strict=True) if is_before)
+                case = KeyHistory("k", whole.base, whole.left_overs[:retired], left_overs, early)
                 verdict = judge_split([case], EVENT, (EVENT,), is_base_file_index=False)
                 assert verdict.fallback is None, case
                 if verdict.carried_tombstones:

@@ -4,22 +4,22 @@ import pytest
 
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import Publication, PublishedCut
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.plans import LinkMode
 
 
-def _read(texts: dict[str, str]) -> Publication | None:
-    return Publication.of("20261121000000001", CommitMetadata({}, {"schema": "{}", **texts}, "COMPACT"))
+def _read(texts: dict[str, str]) -> CompactionExtraMetadata | None:
+    return CompactionExtraMetadata.of("20261121000000001", CommitMetadata({}, {"schema": "{}", **texts}, "COMPACT"))
 
 
 def test_a_publication_is_read_as_it_was_written() -> None:
-    written = Publication.write(
+    written = CompactionExtraMetadata.write(
         "20261121000000001",
         link_mode=LinkMode.COPY,
-        cut=PublishedCut(200, -100, 3, "ts"),
+        cut=PublishedThreshold(200, -100, 3, "ts"),
         links={"a/.new.log.1": ".old.log.1"},
         fallbacks={"rollback-block": 2},
-        waiting={"a/.new.log.1": 150, "a/.new.log.2": None},
+        uncompacted={"a/.new.log.1": 150, "a/.new.log.2": None},
     )
     read = _read(dict(written.texts))
     assert read is not None
@@ -27,12 +27,12 @@ def test_a_publication_is_read_as_it_was_written() -> None:
     assert read.link_mode is LinkMode.COPY
     assert read.links == {"a/.new.log.1": ".old.log.1"}
     assert read.fallbacks == {"rollback-block": 2}
-    assert read.waiting == {"a/.new.log.1": 150, "a/.new.log.2": None}
+    assert read.uncompacted == {"a/.new.log.1": 150, "a/.new.log.2": None}
 
 
 def test_the_keys_are_the_ones_that_catalogs_and_earlier_commits_have() -> None:
-    written = Publication.write(
-        "1", link_mode=LinkMode.PREFIX, cut=PublishedCut(2, 1, 0, "ts"), waiting={"a": 1}, deletes={"a": 2}
+    written = CompactionExtraMetadata.write(
+        "1", link_mode=LinkMode.PREFIX, cut=PublishedThreshold(2, 1, 0, "ts"), uncompacted={"a": 1}, deletes={"a": 2}
     )
     assert written.deletes == {"a": 2}
     assert set(written.texts) == {
@@ -49,7 +49,7 @@ def test_the_keys_are_the_ones_that_catalogs_and_earlier_commits_have() -> None:
 
 
 def test_a_compaction_that_promises_no_time_publishes_no_cut() -> None:
-    read = _read(dict(Publication.write("1", link_mode=LinkMode.COPY).texts))
+    read = _read(dict(CompactionExtraMetadata.write("1", link_mode=LinkMode.COPY).texts))
     assert read is not None
     assert not read.has_cut
     assert (read.cut_ms, read.watermark_ms, read.late_records, read.event_time_field) == (None, None, None, None)
@@ -68,7 +68,7 @@ def test_a_commit_of_another_engine_published_nothing() -> None:
         ("eventide.link.mode", "teleport", "link_mode"),
         ("eventide.symlink.operations", "[]", "links"),
         ("eventide.fallbacks", "{", "fallbacks"),
-        ("eventide.waiting.event.times", '{"a": "soon"}', "waiting"),
+        ("eventide.waiting.event.times", '{"a": "soon"}', "uncompacted"),
         ("eventide.left.over.deletes", '{"a": -1}', "deletes"),
     ],
 )

@@ -139,7 +139,7 @@ def test_a_plan_that_names_files_which_the_table_has_not_is_never_run(side: str,
     requested = path / ".hoodie" / "timeline" / f"{scheduled.instant}.compaction.requested"
     codec = HudiMetadataCodec()
     plan = require_ours(codec.decode_plan(requested.read_bytes(), requested.name, scheduled.instant))
-    operation = next(op for op in plan.operations if op.remaining)
+    operation = next(op for op in plan.operations if op.left_overs)
 
     def foreign(log: PlannedLog) -> PlannedLog:
         return replace(log, path=log.path.replace(".log.1_", ".log.7_"))
@@ -147,8 +147,8 @@ def test_a_plan_that_names_files_which_the_table_has_not_is_never_run(side: str,
     if side == "compacted":
         changed = replace(operation, compacted=(*operation.compacted[:-1], foreign(operation.compacted[-1])))
     else:
-        left = operation.remaining[-1]
-        changed = replace(operation, remaining=(*operation.remaining[:-1], replace(left, log=foreign(left.log))))
+        left = operation.left_overs[-1]
+        changed = replace(operation, left_overs=(*operation.left_overs[:-1], replace(left, log=foreign(left.log))))
     operations = tuple(changed if op is operation else op for op in plan.operations)
     requested.write_bytes(codec.encode_plan(replace(plan, operations=operations)))
     requested.with_name(requested.name.replace("requested", "inflight")).write_bytes(b"")

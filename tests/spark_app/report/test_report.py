@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.moment import moment
+from eventide.formatting import format_timestamp
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from support import golden
@@ -106,7 +106,7 @@ def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> Non
     assert report.freshness == fresh
     assert (fresh.watermark_ms, fresh.cut_ms, fresh.late_records) == (T_MS - 3 * HOUR_MS, T_MS, 1)
     assert dict(report.partitions) == dict(table.freshness_by_partition())
-    assert [(found.partition, found.waiting_from_ms) for found in report.late] == [("part=b", T_MS - 3 * HOUR_MS)]
+    assert [(found.partition, found.uncompacted_from_ms) for found in report.late] == [("part=b", T_MS - 3 * HOUR_MS)]
     logs = [path for path in Path(table.uri).rglob(".*.log.*") if path.suffix != ".crc"]
     live = {log.path for found in table.state().view.latest_slices() for log in found.log_files}
     sizes = [path.stat().st_size for path in logs if str(path.relative_to(table.uri)) in live]
@@ -114,7 +114,12 @@ def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> Non
     assert [past.cut_ms for past in report.history] == [T_MS]
     assert report.lag_ms == report.now_ms - (T_MS - 3 * HOUR_MS)
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
-    for said in (moment(fresh.watermark_ms), moment(fresh.cut_ms), "1 late record has come since", "3 h"):
+    for said in (
+        format_timestamp(fresh.watermark_ms),
+        format_timestamp(fresh.cut_ms),
+        "1 late record has come since",
+        "3 h",
+    ):
         assert said in page.text
 
 
@@ -142,7 +147,7 @@ def test_records_of_the_future_are_named_in_the_plan_and_on_the_page(tmp_path: P
     (found,) = plan.offending
     assert [key.key for key in found.keys] == [HOSTILE, "3"]
     assert found.log.held_back == 4
-    assert f"key {HOSTILE!r} has event time {moment(T_MS + 1_000_000 * HOUR_MS)}" in plan.explain()
+    assert f"key {HOSTILE!r} has event time {format_timestamp(T_MS + 1_000_000 * HOUR_MS)}" in plan.explain()
     assert plan.to_json()["offending"][0]["records"][1] == {"key": "3", "event_time_ms": T_MS + 900_000 * HOUR_MS}
     made.tag(name := "day/1")
     report = made.report(tmp_path / "page.html")

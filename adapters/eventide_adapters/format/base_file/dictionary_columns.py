@@ -3,7 +3,7 @@
 To build such texts, copy them, and look each one up in a new dictionary is much of what rewriting a slice costs. Not the
 columns that a merge looks into: keys and ordering values are texts from the beginning.
 
-1. A column is read so where each row group has a small dictionary for all of it (`columns_of_few_values`).
+1. A column is read so where each row group has a small dictionary for all of it (`small_dictionary_columns`).
 2. The logs' rows are given the same type, as far as they have few values, too (`with_dictionaries`); else the base's rows
    become texts.
 3. What is written has one dictionary a row group (parquet_output); who reads rows gets texts (`in_columns`).
@@ -29,13 +29,13 @@ _VALUE_BYTES_MAX: Final = 2  # of a number and its share of the dictionary; text
 _VALUES_MAX: Final = 1 << 14  # of the logs' dictionary, which is looked into for each batch of the base
 
 
-def handed_on(fields: Iterable[AvroField], shape: RecordShape) -> frozenset[str]:
+def dictionary_fields(fields: Iterable[AvroField], shape: RecordShape) -> frozenset[str]:
     """The texts among these fields that a merge hands on without a look."""
     looked_into = {RECORD_KEY, *shape.ordering_fields, *shape.key_fields}
     return frozenset(field.name for field in fields if field.type.arrow == pa.string()) - looked_into
 
 
-def columns_of_few_values(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
+def small_dictionary_columns(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
     """Which of these columns are texts that every row group of the file has a small dictionary for."""
     metadata, written = file.metadata, file.schema_arrow
     if not names or metadata.num_rows < _ROWS_MIN:

@@ -36,9 +36,13 @@ from eventide_adapters.format.base_file.bloom_filter import (
     BloomFilter,
     BloomFilterBuilder,
 )
-from eventide_adapters.format.base_file.dictionary_columns import as_dictionaries, check_numbers, columns_of_few_values
+from eventide_adapters.format.base_file.dictionary_columns import (
+    as_dictionaries,
+    check_numbers,
+    small_dictionary_columns,
+)
 from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
-from eventide_adapters.format.base_file.prefetch import one_ahead
+from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_core.errors import CorruptBaseFileError, EventideError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 
@@ -58,42 +62,42 @@ _ROW_GROUP_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def read_base(
-    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str] = ()
+    storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
 
-    Texts of the columns `may_be_few` come as dictionaries where they are of few values (few_values.py).
+    Texts of the columns `dictionary_candidates` come as dictionaries where they are of few values (dictionary_columns.py).
 
     Raises MissingFileError; CorruptBaseFileError where the file is no Parquet or a value doesn't fit its column;
     UnsupportedTableError where a column's type doesn't fit the target's.
     """
-    with open_base(storage, path, may_be_few) as file:
-        yield from one_ahead(_batches(file, target, may_be_few, f"base file {path}"), file.metadata.num_rows)
+    with open_base(storage, path, dictionary_candidates) as file:
+        yield from prefetch(_batches(file, target, dictionary_candidates, f"base file {path}"), file.metadata.num_rows)
 
 
 def read_base_and_footer(
-    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str] = ()
+    storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str] = ()
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
     """The footer and the records of a file that is opened once. Raises what `read_base` raises."""
-    opened = _footer_then_batches(storage, path, target, may_be_few)
+    opened = _footer_then_batches(storage, path, target, dictionary_candidates)
     footer: Any = next(opened)
     records: Any = opened
     return footer, records
 
 
 def _footer_then_batches(
-    storage: Storage, path: str, target: Sequence[AvroField], may_be_few: Collection[str]
+    storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str]
 ) -> Iterator[BaseFooter | pa.RecordBatch]:
-    with open_base(storage, path, may_be_few) as file:
+    with open_base(storage, path, dictionary_candidates) as file:
         yield BaseFooter.of(file.metadata)
-        yield from one_ahead(_batches(file, target, may_be_few, f"base file {path}"), file.metadata.num_rows)
+        yield from prefetch(_batches(file, target, dictionary_candidates, f"base file {path}"), file.metadata.num_rows)
 
 
 def _batches(
-    file: pq.ParquetFile, target: Sequence[AvroField], may_be_few: Collection[str], place: str
+    file: pq.ParquetFile, target: Sequence[AvroField], dictionary_candidates: Collection[str], place: str
 ) -> Iterator[pa.RecordBatch]:
     written = {field.name: field.type for field in file.schema_arrow}
-    few = [name for name in may_be_few if pa.types.is_dictionary(written.get(name, pa.null()))]
+    few = [name for name in dictionary_candidates if pa.types.is_dictionary(written.get(name, pa.null()))]
     target = as_dictionaries(target, few)
     check_columns(written, target, place)
     names = [field.name for field in target if field.name in written]
@@ -260,10 +264,10 @@ class _Sink(io.RawIOBase):
 
 
 @contextmanager
-def open_base(storage: Storage, path: str, may_be_few: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
+def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
     """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through.
 
-    It reads columns among `may_be_few` as dictionaries.
+    It reads columns among `dictionary_candidates` as dictionaries.
     Raises ResourceLimitError for one that says to hold more than a base file can.
     """
     place = f"base file {path}"
@@ -278,7 +282,7 @@ def open_base(storage: Storage, path: str, may_be_few: Collection[str] = ()) -> 
                 source = pa.BufferReader(stream.read())
             file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             check_parquet(file.metadata, size, place)
-            few = columns_of_few_values(file, may_be_few)
+            few = small_dictionary_columns(file, dictionary_candidates)
             if few:
                 file = pq.ParquetFile(
                     source, metadata=file.metadata, read_dictionary=few, coerce_int96_timestamp_unit="us"

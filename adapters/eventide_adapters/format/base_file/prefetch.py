@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 
-def one_ahead(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """The same batches. While one of them is used, the next is made on a thread, and with it what it takes from a storage.
 
     `rows` is how many are said to come: the last batch, and so a small file's only one, needs no thread. What making a

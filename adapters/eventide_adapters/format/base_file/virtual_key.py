@@ -23,17 +23,25 @@ from eventide_core.table.record_shape import RecordShape
 
 
 def read_keyed_base(
-    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape, may_be_few: Collection[str] = ()
+    storage: Storage,
+    path: str,
+    target: Sequence[AvroField],
+    shape: RecordShape,
+    dictionary_candidates: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as `read_base` has them, each with its key where `target` asks for keys."""
-    return _keyed(read_base(storage, path, _with_key_fields(target, shape), may_be_few), target, shape)
+    return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), target, shape)
 
 
 def read_keyed_base_and_footer(
-    storage: Storage, path: str, target: Sequence[AvroField], shape: RecordShape, may_be_few: Collection[str] = ()
+    storage: Storage,
+    path: str,
+    target: Sequence[AvroField],
+    shape: RecordShape,
+    dictionary_candidates: Collection[str] = (),
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
     """The same, and the file's footer. It is opened at once."""
-    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), may_be_few)
+    footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
     return footer, _keyed(batches, target, shape)
 
 

@@ -20,14 +20,14 @@ from eventide_core.ports import MergeTask, Storage
 class EarlyRecords:
     """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
 
-    `waiting_from_ms` is then known: what each of these logs holds besides, see MergeResult. So is `live`, where deletes may
-    have to be carried: keys and ordering values of the early records that are no deletes.
+    `uncompacted_from_ms` is then known: what each of these logs holds besides, see MergeResult. So is `live`, where
+    deletes may have to be carried: keys and ordering values of the early records that are no deletes.
     """
 
     def __init__(self, storage: Storage, task: MergeTask, columns: Sequence[str]) -> None:
         self._storage, self._task = storage, task
         self._reader = BlockReader(storage, task.shape, columns)
-        self.waiting_from_ms: dict[str, int | None] = {}
+        self.uncompacted_from_ms: dict[str, int | None] = {}
         self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
 
     def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
@@ -35,7 +35,7 @@ class EarlyRecords:
         for path, size, _ in task.left_overs:
             if path not in task.early:
                 continue
-            self.waiting_from_ms[path] = None
+            self.uncompacted_from_ms[path] = None
             before_ms = task.early[path]
             for placed in counting_blocks(self._storage, [(path, size)], task.blocks, is_strict=True):
                 told = event_times_in_header(placed.block, task.shape.event_time_field)
@@ -57,6 +57,6 @@ class EarlyRecords:
             self.live.append((part.records.column(RECORD_KEY), orderings))
 
     def _leave(self, path: str, least_ms: int | None) -> None:
-        known = self.waiting_from_ms[path]
+        known = self.uncompacted_from_ms[path]
         if least_ms is not None:
-            self.waiting_from_ms[path] = least_ms if known is None else min(known, least_ms)
+            self.uncompacted_from_ms[path] = least_ms if known is None else min(known, least_ms)

@@ -65,28 +65,28 @@ def versions_of_block(block: Any, key_column: str, ordering_fields: Sequence[str
     return VersionColumns.of_keys(block.records.column(key_column), orderings, is_delete=False)
 
 
-def common_keys(merged: VersionColumns, remaining: VersionColumns, *, only_deleted: bool) -> Any:
+def common_keys(merged: VersionColumns, left_overs: VersionColumns, *, only_deleted: bool) -> Any:
     """The keys of both sides, in the order of the first; `only_deleted`: those with a delete in either.
 
     What is merged early belongs to both.
     """
-    keys = pc.unique(pa.concat_arrays([merged.keys, remaining.keys.filter(remaining.is_early)]))
-    keys = keys.filter(pc.is_in(keys, remaining.keys))
+    keys = pc.unique(pa.concat_arrays([merged.keys, left_overs.keys.filter(left_overs.is_early)]))
+    keys = keys.filter(pc.is_in(keys, left_overs.keys))
     if not only_deleted:
         return keys
-    deleted = pa.concat_arrays([side.keys.filter(side.is_delete) for side in (merged, remaining)])
+    deleted = pa.concat_arrays([side.keys.filter(side.is_delete) for side in (merged, left_overs)])
     return keys.filter(pc.is_in(keys, deleted))
 
 
 def histories(
-    keys: Any, base: VersionColumns, merged: VersionColumns, remaining: VersionColumns
+    keys: Any, base: VersionColumns, merged: VersionColumns, left_overs: VersionColumns
 ) -> tuple[KeyHistory, ...]:
     """The history of each key, from columns that hold versions of no others."""
     versions: dict[str, tuple[list[Version], list[Version], list[Version]]] = {
         key: ([], [], []) for key in keys.to_pylist()
     }
     early: dict[str, list[Version]] = {key: [] for key in versions}
-    for side, columns in enumerate((base, merged, remaining)):
+    for side, columns in enumerate((base, merged, left_overs)):
         for key, ordering, is_delete, is_early in _rows(columns):
             history = versions[key]
             version = Version(ordering, is_delete, sum(len(part) for part in history))

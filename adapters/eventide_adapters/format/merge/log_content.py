@@ -47,12 +47,12 @@ class ArrowLogContent:
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
-        taken_back: set[str] = set()
+        rolled_back: set[str] = set()
         has_torn_block = has_merged = False
         for placed in read_headers(self.storage, log.path, log.size, is_strict=False):
             block = placed.block
             if block.block_type is BlockType.COMMAND:
-                taken_back.add(rollback_target(placed))
+                rolled_back.add(rollback_target(placed))
                 continue
             if block.block_type is BlockType.CORRUPT:
                 has_torn_block = True
@@ -72,7 +72,7 @@ class ArrowLogContent:
             tally.event_times,
             frozenset(instants),
             tally.deletes,
-            frozenset(taken_back),
+            frozenset(rolled_back),
             has_torn_block,
             has_merged,
         )
@@ -113,7 +113,7 @@ class ArrowLogContent:
         self,
         base_path: str | None,
         merged: Sequence[LogFile],
-        remaining: Sequence[LogFile],
+        left_overs: Sequence[LogFile],
         shape: RecordShape,
         blocks: BlockFilter,
         *,
@@ -124,7 +124,7 @@ class ArrowLogContent:
 
         A rollback block takes back blocks of either side. Positions count a key's versions: base, merged, remaining.
         """
-        logs = sorted((*merged, *remaining), key=lambda log: log.name.reader_order)
+        logs = sorted((*merged, *left_overs), key=lambda log: log.name.reader_order)
         merged_paths = {log.path for log in merged}
         columns = merge_columns(shape)
         if early_before_ms is not None and shape.event_time_field is not None:

@@ -14,6 +14,6 @@ _PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a slice of few rows takes 
 
 
 @cache
-def keep_freed_memory() -> None:
+def apply_malloc_settings() -> None:
     """Once a process is enough."""
     bytes(_PIECE_BYTES)

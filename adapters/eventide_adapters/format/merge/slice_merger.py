@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import META_FIELDS, RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
-from eventide_adapters.format.base_file.dictionary_columns import handed_on
+from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
     BaseFooter,
@@ -39,7 +39,7 @@ from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.carried_deletes import carry, contradicted
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogs
-from eventide_adapters.format.merge.malloc_settings import keep_freed_memory
+from eventide_adapters.format.merge.malloc_settings import apply_malloc_settings
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, Storage
@@ -64,7 +64,7 @@ class ArrowSliceMerger:
         return done if done is not None else self._merge(task)
 
     def _merge(self, task: MergeTask) -> MergeResult:
-        keep_freed_memory()
+        apply_malloc_settings()
         # All columns but the one that every row of the new file has alike.
         fields = [field for field in table_fields(task.shape.schema) if field.name != _FILE_NAME]
         names = [field.name for field in fields]
@@ -80,7 +80,7 @@ class ArrowSliceMerger:
         footer: BaseFooter | None = None
         base: Iterator[pa.RecordBatch] = iter(())
         if task.base_path is not None:
-            few = handed_on(fields, task.shape)
+            few = dictionary_fields(fields, task.shape)
             footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(logs.is_delete)))
         output = self.storage.open_output(task.new_base_path)
@@ -101,7 +101,7 @@ class ArrowSliceMerger:
                     log_blocks=logs.block_count,
                     carried_size=carry(self.storage, task, carried),
                     carried_tombstones=len(carried.keys),
-                    waiting_from_ms=early.waiting_from_ms,
+                    uncompacted_from_ms=early.uncompacted_from_ms,
                 )
                 size = writer.close({RESULT_FOOTER_KEY: _encode_result(task, result)})
             self.storage.put_if_absent(task.marker_path, b"")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
-from eventide_adapters.format.base_file.dictionary_columns import handed_on, in_columns
+from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.base_file.virtual_key import read_keyed_base
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
@@ -62,7 +62,7 @@ class ArrowSliceReader:
         """The slice's records in these columns, with which it can be merged; of base rows the chosen commits' alone."""
         path = slice_read.base_path
         is_merged_whole = slice_read.log_paths and slice_read.commit_times is None
-        few = handed_on(fields, shape) if is_merged_whole else ()
+        few = dictionary_fields(fields, shape) if is_merged_whole else ()
         # As Hudi's incremental readers have it: a version of another commit takes no part in the merge either.
         base = (
             _of_commits(batch, slice_read.commit_times)

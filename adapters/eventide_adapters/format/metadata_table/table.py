@@ -97,7 +97,7 @@ class HudiMetadataTable:
             name in listed.get(partition, {}) for partition, names in changes.removed.items() for name in names
         )
 
-    def withdraw(self, instant: str) -> None:
+    def revert(self, instant: str) -> None:
         reader = MetadataTableReader.load(self.storage)
         found = reader.timeline.find(instant)
         if found is None:

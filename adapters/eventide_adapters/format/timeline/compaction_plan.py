@@ -30,7 +30,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.plans import (
     CompactionPlan,
-    Cut,
+    CutMode,
     FallbackReason,
     ForeignPlan,
     LeftOver,
@@ -112,7 +112,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     return CompactionPlan(
         instant=instant,
         cut_ms=_cut_ms(extra),
-        cut=_member(extra, "eventide.cut", Cut),
+        cut=_member(extra, "eventide.cut", CutMode),
         link_mode=link_mode,
         link_reason=extra.required_text("eventide.link.reason"),
         event_time_field=extra.text(_FIELD_KEY),
@@ -127,9 +127,9 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
 
 def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[str, Any]:
     has_links = plan.link_mode is not LinkMode.PREFIX
-    for left in operation.remaining:
-        assert (left.linked_name is not None) == has_links, f"{left} in a plan with link mode {plan.link_mode}"
-    logs = operation.compacted + (tuple(left.log for left in operation.remaining) if has_links else ())
+    for left in operation.left_overs:
+        assert (left.new_name is not None) == has_links, f"{left} in a plan with link mode {plan.link_mode}"
+    logs = operation.compacted + (tuple(left.log for left in operation.left_overs) if has_links else ())
     for log in logs:
         assert log.path == operation.path_of(log.name), f"{log.path} lies outside {operation.partition!r}"
     base_name = None if operation.base_path is None else operation.base_path.rpartition("/")[2]
@@ -146,7 +146,7 @@ def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict
 
 
 def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
-    return [{"symlink": left.linked_name, "target": left.log.name} for left in operation.remaining]
+    return [{"symlink": left.new_name, "target": left.log.name} for left in operation.left_overs]
 
 
 def _metrics(operation: PlannedOperation, logs: tuple[PlannedLog, ...]) -> Mapping[str, float]:
@@ -167,7 +167,7 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
     return {
         "base_size": operation.base_size,
         "compacted": [_encode_log(log) for log in operation.compacted],
-        "remaining": [_encode_left_over(left) for left in operation.remaining],
+        "remaining": [_encode_left_over(left) for left in operation.left_overs],
         "new_base": operation.new_base_name,
         "carried": operation.carried_name,
         "fallback": operation.fallback,
@@ -178,7 +178,7 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
 def _encode_left_over(left: LeftOver) -> dict[str, Any]:
     early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
     deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
-    return _encode_log(left.log) | {"linked": left.linked_name} | early | deletes
+    return _encode_log(left.log) | {"linked": left.new_name} | early | deletes
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         base_path=None if base_name is None else path_of(base_name),
         base_size=detail.count("base_size"),
         compacted=tuple(map(log, detail.documents("compacted"))),
-        remaining=tuple(map(left_over, detail.documents("remaining"))),
+        left_overs=tuple(map(left_over, detail.documents("remaining"))),
         new_base_name=new_name(detail.required_text("new_base"), BaseFileName.parse),
         carried_name=None if carried is None else new_name(carried, LogFileName.parse),
         fallback=None if detail.text("fallback") is None else _member(detail, "fallback", FallbackReason),
@@ -247,9 +247,9 @@ def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: 
     has_links = link_mode is not LinkMode.PREFIX
     listed = [log.name for log in decoded.compacted]
     if has_links:
-        listed += [left.log.name for left in decoded.remaining]
+        listed += [left.log.name for left in decoded.left_overs]
     links = _symlinks(decoded) if has_links else []
-    if any((left.linked_name is None) is has_links for left in decoded.remaining):
+    if any((left.new_name is None) is has_links for left in decoded.left_overs):
         raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")
     if operation.items("deltaFilePaths") != listed or operation.items("symlinkOperations") != links:
         raise corrupt(operation.path, f"says two things of the logs of {decoded.file_id}")

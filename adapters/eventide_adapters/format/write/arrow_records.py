@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY
-from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, homes_of, settled
+from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, homes_of, place_records
 from eventide_adapters.format.write.incoming_schema import evolved_schema
 from eventide_adapters.format.write.java_hash import buckets_of, shares_of
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
@@ -114,7 +114,7 @@ class ArrowRecords:
         found = self.engine.map(HomeLookup(self.writer.storage), tasks)
         codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         homes = homes_of(found, [(found.partition, found.file_id) for found in slices], codes)
-        placed = settled(self._keyed, homes, shape, moves=moves).combine_chunks()
+        placed = place_records(self._keyed, homes, shape, moves=moves).combine_chunks()
         self._keyed = placed.drop_columns([PLACE])
         places = placed.column(PLACE).combine_chunks().dictionary_encode()
         names: list[Any] = places.dictionary.to_pylist()

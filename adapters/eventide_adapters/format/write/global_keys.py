@@ -97,7 +97,7 @@ def homes_of(
     )
 
 
-def settled(keyed: pa.Table, homes: Homes, shape: WriteShape, *, moves: bool) -> pa.Table:
+def place_records(keyed: pa.Table, homes: Homes, shape: WriteShape, *, moves: bool) -> pa.Table:
     """The records with their places in a column PLACE, the deletes of keys that move among them."""
     at_home = keyed.take(_indices(homes.rows))
     is_own = pc.equal(at_home.column(PARTITION_PATH).combine_chunks(), homes.partitions).to_numpy(zero_copy_only=False)

@@ -32,21 +32,19 @@ def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
 
 def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation) -> Iterator[Said]:
     merged = {log.path for log in op.compacted}
-    left = {o.log.path for o in op.remaining}
+    left = {o.log.path for o in op.left_overs}
     for path in sorted(merged & left):
         yield Finding(path, f"was both merged and left over by the compaction at {plan.instant}", _FULL)
     named = {stat.path for stat in facts.commits[plan.instant].stats if (stat.partition, stat.file_id) == _group(op)}
-    must = {op.path_of(op.new_base_name)} | {
-        op.path_of(o.linked_name) for o in op.remaining if o.linked_name is not None
-    }
+    must = {op.path_of(op.new_base_name)} | {op.path_of(o.new_name) for o in op.left_overs if o.new_name is not None}
     may = {op.path_of(op.carried_name)} if op.carried_name is not None else set[str]()
     for path in sorted(must - named):
         yield Finding(path, f"is made by the plan at {plan.instant}, and not named by its commit", _FULL)
     for path in sorted(named - must - may):
         yield Finding(path, f"is named by the commit {plan.instant}, and not made by its plan", _FULL)
-    for o in op.remaining:
-        if o.linked_name is not None:
-            path = op.path_of(o.linked_name)
+    for o in op.left_overs:
+        if o.new_name is not None:
+            path = op.path_of(o.new_name)
             if facts.left_overs.get(path) != o.log.path:
                 said = facts.left_overs.get(path, "nothing")
                 problem = f"stands for {o.log.path} by the plan at {plan.instant}, and for {said} by its commit"
@@ -106,7 +104,7 @@ def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[
         if found.file_group in facts.damaged_groups:
             continue
         for log in found.log_files:
-            times = facts.waiting.get(log.path)
+            times = facts.uncompacted.get(log.path)
             if times is None or cut_ms is None or times.min_ms is None or times.min_ms >= cut_ms:
                 continue
             if log.path in left or _is_before(facts, log, cut_at):
@@ -121,7 +119,7 @@ def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) 
     linked = {stat.path for stat in facts.commits[cut_at].stats if stat.path in facts.left_overs}
     if plan is None or plan.link_mode is not LinkMode.PREFIX:
         return linked
-    return linked | {o.log.path for op in plan.operations for o in op.remaining}
+    return linked | {o.log.path for op in plan.operations for o in op.left_overs}
 
 
 def _is_before(facts: TableFacts, log: LogFile, cut_at: str) -> bool:

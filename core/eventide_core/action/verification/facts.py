@@ -6,7 +6,7 @@ from functools import cached_property
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file
@@ -72,8 +72,8 @@ class TableFacts:
     where they are still there. `left_overs` says of which log each is the copy or link. `going` are files that something
     pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the logs of the latest slices, told as
-    the planner is told them, `waiting` those of their records that are said to be in no base file. `indexed_files` are those
-    that Hudi's metadata table lists, with their sizes.
+    the planner is told them, `uncompacted` those of their records that are said to be in no base file. `indexed_files` are
+    those that Hudi's metadata table lists, with their sizes.
     """
 
     slices_by_completion_time: bool
@@ -98,7 +98,7 @@ class TableFacts:
     base_problems: Mapping[str, str]
     freshness: Freshness | None
     event_times: Mapping[str, EventTimeRange]
-    waiting: Mapping[str, EventTimeRange]
+    uncompacted: Mapping[str, EventTimeRange]
     freshness_problem: str | None
     has_metadata_table: bool
     indexed_files: Mapping[str, int] | None
@@ -111,7 +111,7 @@ class TableFacts:
         return {file.path: file.size for file in self.listing}
 
     @cached_property
-    def taken_back(self) -> frozenset[tuple[FileGroup, str]]:
+    def rolled_back(self) -> frozenset[tuple[FileGroup, str]]:
         """The instants whose blocks a command block takes back, with the file group where it does."""
         return frozenset(
             (_file_group(path), block.takes_back)
@@ -147,9 +147,9 @@ class TableFacts:
         }
 
     @cached_property
-    def publications(self) -> Mapping[str, Publication]:
+    def publications(self) -> Mapping[str, CompactionExtraMetadata]:
         """What compactions of eventide published, by requested time."""
-        found = ((time, Publication.of(time, commit)) for time, commit in self.commits.items())
+        found = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
         return {time: said for time, said in found if said is not None}
 
     def slice_at(self, group: FileGroup, instant: str) -> FileSlice | None:

@@ -76,7 +76,7 @@ def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
 def _planned(facts: TableFacts) -> set[str]:
     """The files that pending compactions of eventide make."""
     plans = [p for time, p in facts.plans.items() if time not in facts.commits and isinstance(p, CompactionPlan)]
-    return {op.path_of(name) for p in plans for op in p.operations for name in (*op.linked_names, op.new_base_name)}
+    return {op.path_of(name) for p in plans for op in p.operations for name in (*op.new_log_names, op.new_base_name)}
 
 
 def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
@@ -101,7 +101,7 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
     group = (file.path.rpartition("/")[0], log.file_id)
     for instant in sorted(scan.instants):
         # One that was rolled back and archived looks like one that completed: its command block tells.
-        if facts.blocks.accepts(instant) and (group, instant) not in facts.taken_back:
+        if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
             problem = f"holds records of {instant} under the slice {log.instant}, though no commit names the file"
             cure = f"remove it; `eventide rollback TABLE {log.instant}` does where a compaction was rolled back"
             yield Finding(file.path, problem, cure)

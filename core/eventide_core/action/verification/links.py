@@ -47,9 +47,7 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
             if found is None or found.base_file is None or found.file_group in facts.damaged_groups:
                 continue  # cleaned since, or missing: others say so
             is_prefix = plan.link_mode is LinkMode.PREFIX
-            left = [
-                o.log.path if is_prefix or o.linked_name is None else op.path_of(o.linked_name) for o in op.remaining
-            ]
+            left = [o.log.path if is_prefix or o.new_name is None else op.path_of(o.new_name) for o in op.left_overs]
             visible = [log.path for log in found.log_files]
             for path in left:
                 if path in facts.sizes and path not in visible:

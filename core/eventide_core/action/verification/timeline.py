@@ -77,7 +77,7 @@ def _inputs(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
     for op in plan.operations:
         if op.base_path is not None:
             yield op.base_path, None
-        yield from ((log.path, log.size) for log in (*op.compacted, *(left.log for left in op.remaining)))
+        yield from ((log.path, log.size) for log in (*op.compacted, *(left.log for left in op.left_overs)))
 
 
 TIMELINE = Check(

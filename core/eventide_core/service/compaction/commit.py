@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from eventide_core.action.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import Publication, PublishedCut
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.internal_schema import LATEST_SCHEMA_KEY
@@ -25,23 +25,23 @@ def commit_metadata(
     for op in plan.operations:
         result = by_base[op.path_of(op.new_base_name)]
         stats.setdefault(op.partition, []).extend((_base_stat(op, result), *_link_stats(op, result)))
-    published = Publication.write(
+    published = CompactionExtraMetadata.write(
         plan.instant,
         link_mode=plan.link_mode,
-        cut=_published_cut(plan, fresh),
+        cut=_published_threshold(plan, fresh),
         links={
-            op.path_of(left.linked_name): left.log.name
+            op.path_of(left.new_name): left.log.name
             for op in plan.operations
-            for left in op.remaining
-            if left.linked_name is not None
+            for left in op.left_overs
+            if left.new_name is not None
         },
         fallbacks={str(reason): count for reason, count in plan.fallbacks.items()},
-        waiting={path: since for op in plan.operations for path, since in _waiting(op, by_base).items()},
+        uncompacted={path: since for op in plan.operations for path, since in _uncompacted(op, by_base).items()},
         deletes={
-            op.path_of(left.linked_name): left.delete_count
+            op.path_of(left.new_name): left.delete_count
             for op in plan.operations
-            for left in op.remaining
-            if left.linked_name is not None and left.delete_count
+            for left in op.left_overs
+            if left.new_name is not None and left.delete_count
         },
     )
     extra = {"schema": plan.schema, **published.texts}
@@ -65,32 +65,32 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
         if op.carried_name is not None and result.carried_size is not None:
             added.append(AddedFile(op.partition, op.carried_name, result.carried_size))
         added += [
-            AddedFile(op.partition, left.linked_name, left.log.size, (left.log.name,))
-            for left in op.remaining
-            if left.linked_name is not None
+            AddedFile(op.partition, left.new_name, left.log.size, (left.log.name,))
+            for left in op.left_overs
+            if left.new_name is not None
         ]
     return tuple(added)
 
 
-def _waiting(op: PlannedOperation, results: Mapping[str, MergeResult]) -> dict[str, int | None]:
+def _uncompacted(op: PlannedOperation, results: Mapping[str, MergeResult]) -> dict[str, int | None]:
     result = results[op.path_of(op.new_base_name)]
-    since = result.waiting_from_ms
+    since = result.uncompacted_from_ms
     found = {
-        op.path_of(left.linked_name): since[left.log.path]
-        for left in op.remaining
-        if left.linked_name is not None and left.log.path in since
+        op.path_of(left.new_name): since[left.log.path]
+        for left in op.left_overs
+        if left.new_name is not None and left.log.path in since
     }
     if op.carried_name is not None and result.carried_size is not None:
         found[op.path_of(op.carried_name)] = None
     return found
 
 
-def _published_cut(plan: CompactionPlan, fresh: Freshness) -> PublishedCut | None:
+def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
     """The cut and what belongs to it; None where the plan promises none."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
-    return PublishedCut(plan.cut_ms, watermark_ms, fresh.late_records, plan.event_time_field)
+    return PublishedThreshold(plan.cut_ms, watermark_ms, fresh.late_records, plan.event_time_field)
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
@@ -119,10 +119,10 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
     if op.carried_name is not None and result.carried_size is not None:
         carried = _link_stat(op, op.carried_name, result.carried_size)
         stats.append(carried._replace(num_deletes=result.carried_tombstones))
-    for left in op.remaining:
-        if left.linked_name is not None:
+    for left in op.left_overs:
+        if left.new_name is not None:
             told = _told(left)
-            stat = _link_stat(op, left.linked_name, left.log.size)
+            stat = _link_stat(op, left.new_name, left.log.size)
             stats.append(stat._replace(min_event_time_ms=told.min_ms, max_event_time_ms=told.max_ms))
     return tuple(stats)
 

@@ -13,10 +13,10 @@ def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation)
     present = {(log.path, log.size) for log in found.log_files if not _is_in_new_slice(state, plan.instant, log)}
     expected = {(log.path, log.size) for log in op.compacted}
     if plan.link_mode is not LinkMode.PREFIX:
-        expected |= {(left.log.path, left.log.size) for left in op.remaining}
+        expected |= {(left.log.path, left.log.size) for left in op.left_overs}
         return present == expected
     above = {(log.path, log.size) for log in found.log_files}
-    return present == expected and all((left.log.path, left.log.size) in above for left in op.remaining)
+    return present == expected and all((left.log.path, left.log.size) in above for left in op.left_overs)
 
 
 def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:

@@ -144,7 +144,7 @@ class CompactionRunner:
         try:
             self._complete(plan, results)
         except StorageError as failure:
-            self._settle(plan.instant, failure)
+            self._resolve_failed_commit(plan.instant, failure)
         except (InstantNotFoundError, PlanMismatchError):
             self._sweep_after_rollback(plan)
             raise
@@ -235,8 +235,8 @@ class CompactionRunner:
                 base_path=op.base_path,
                 merged=tuple((log.path, log.size) for log in op.compacted),
                 left_overs=tuple(
-                    (left.log.path, left.log.size, op.path_of(left.linked_name) if left.linked_name else None)
-                    for left in op.remaining
+                    (left.log.path, left.log.size, op.path_of(left.new_name) if left.new_name else None)
+                    for left in op.left_overs
                 ),
                 early=op.merged_before_ms,
                 link_mode=plan.link_mode,
@@ -288,10 +288,10 @@ class CompactionRunner:
             metadata.write(lease, outcome.completion_time)
             lease.check()
             storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
-            metadata.settle(lease)
+            metadata.check_after_commit(lease)
         remove_markers(storage, plan)
 
-    def _settle(self, instant: str, failure: StorageError) -> None:
+    def _resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
         """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
 
         A reply may have been lost, or the lock not have been given back after the commit.

@@ -52,7 +52,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
-from eventide_core.table.plans import CompactionPlan, Cut, FallbackReason
+from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
 
@@ -153,7 +153,9 @@ class CompactionScheduler:
         request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, latest_ms)
         is_reached = False
         if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
-            now_ms = freshness(published_ms, [fact.waiting for found in facts for fact in found.logs], 0).watermark_ms
+            now_ms = freshness(
+                published_ms, [fact.uncompacted for found in facts for fact in found.logs], 0
+            ).watermark_ms
             is_reached = now_ms is not None and asked_ms <= now_ms
             if is_reached:
                 facts = []
@@ -162,7 +164,7 @@ class CompactionScheduler:
                     f"T {asked_ms} lies before the published cut: late records are compacted up to {published_ms}",
                 )
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
-        exact = self._exact_cut(threshold_ms) if request.cut is Cut.EXACT else None
+        exact = self._exact_cut(threshold_ms) if request.cut is CutMode.EXACT else None
         found = [
             s for s in (select(fact, by_event_time, now, state.timeline, exact) for fact in facts) if s is not None
         ]
@@ -176,12 +178,12 @@ class CompactionScheduler:
             and is_time(shape.schema, event_time_field),
         )
         blocks = state.blocks()
-        selections = self.splits.settled([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        selections = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
         doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
         self.facts.check((found.log_files for found in doubtful), blocks)
         cut_ms = publishable_cut(
             threshold_ms,
-            [fact.waiting for left_out in by_group.values() for fact in left_out.facts.logs],
+            [fact.uncompacted for left_out in by_group.values() for fact in left_out.facts.logs],
             published_ms,
         )
         if by_group:
@@ -191,7 +193,7 @@ class CompactionScheduler:
         )
         if not is_reached:
             check_pending_writes(state.timeline, link.instant)
-        emptied = {s.facts.file_slice.file_group for s in selections if not s.remaining}
+        emptied = {s.facts.file_slice.file_group for s in selections if not s.left_overs}
         terms = PlanTerms(
             cut_ms,
             request.cut,
@@ -201,7 +203,7 @@ class CompactionScheduler:
             _partitions_with_logs(slices, emptied),
         )
         plan = plan_compaction(selections, link, terms)
-        left = _left_waiting(facts, selections)
+        left = _left_uncompacted(facts, selections)
         predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
         untouched = len(slices) - len(selections)
         offending = () if exact is None else offending_logs(facts, threshold_ms, self.clock.now_ms())
@@ -216,7 +218,7 @@ class CompactionScheduler:
         self.facts.check((found.log_files for found in chosen), state.blocks())
         check_pending_writes(state.timeline, now)
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
-        terms = PlanTerms(None, Cut.FILE, None, state.schema, state.config.version, with_logs)
+        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, now, terms, reason=f"{strategy} takes the whole slice")
         predicted = self.freshness.after(state, plan)
         return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
@@ -244,14 +246,14 @@ class CompactionScheduler:
         return [SliceFacts(s, tuple(facts[log.path] for log in s.log_files)) for s in slices]
 
 
-def _left_waiting(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
+def _left_uncompacted(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
     """The ranges of what will still be in no base file."""
     compacted = {fact.log.path for s in selections for fact in s.compacted}
     until = {fact.log.path: s.exact_ms for s in selections for fact in s.early}
     found: list[EventTimeRange] = []
     for fact in (fact for of_slice in facts for fact in of_slice.logs if fact.log.path not in compacted):
         merged_until = until.get(fact.log.path)
-        found.append(fact.waiting if merged_until is None else fact.waiting.since(merged_until))
+        found.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
     return found
 
 

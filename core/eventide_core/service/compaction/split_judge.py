@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eventide_core.action.slice_selection import ReaderRules, Selection, needed_histories, settle, unjudged
+from eventide_core.action.slice_selection import ReaderRules, Selection, apply_verdict, needed_histories, unjudged
 from eventide_core.action.slice_split import SplitVerdict, judge_split
 from eventide_core.ports import Engine, LogContent
 from eventide_core.table.record_shape import RecordShape
@@ -26,7 +26,7 @@ class SplitJudge:
     engine: Engine
     _known: dict[_Split, SplitVerdict] = field(default_factory=dict[_Split, SplitVerdict])
 
-    def settled(
+    def judged(
         self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape, blocks: BlockFilter
     ) -> list[Selection]:
         """The selections, as they are once the histories of their keys have been judged."""
@@ -39,7 +39,7 @@ class SplitJudge:
         known = self._known | dict(zip(unknown, verdicts, strict=True))
         self._known = {split: known[split] for split in asked}
         return [
-            unjudged(found, rules) if split is None else settle(found, known[split])
+            unjudged(found, rules) if split is None else apply_verdict(found, known[split])
             for split, found in zip(splits, selections, strict=True)
         ]
 
@@ -60,7 +60,7 @@ class _Judge:
         histories = self.content.key_histories(
             base.path if base else None,
             [fact.log for fact in selection.compacted],
-            [fact.log for fact in selection.remaining],
+            [fact.log for fact in selection.left_overs],
             self.shape,
             self.blocks,
             only_deleted=only_deleted,
@@ -71,7 +71,7 @@ class _Judge:
 
 def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Split:
     base = selection.facts.file_slice.base_file
-    compacted, remaining = (
-        tuple((fact.log.path, fact.log.size) for fact in facts) for facts in (selection.compacted, selection.remaining)
+    compacted, left_overs = (
+        tuple((fact.log.path, fact.log.size) for fact in facts) for facts in (selection.compacted, selection.left_overs)
     )
-    return (base.path if base else None, compacted, remaining, selection.exact_ms, shape, rules)
+    return (base.path if base else None, compacted, left_overs, selection.exact_ms, shape, rules)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from eventide_core.ports import Clock, Storage
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
 
 
@@ -67,7 +67,11 @@ def kept_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> KeptBy
 
 
 def _past(
-    instant: Instant, said: Publication, commit: CommitMetadata, written_ms: Mapping[str, int], ahead_ms: int
+    instant: Instant,
+    said: CompactionExtraMetadata,
+    commit: CommitMetadata,
+    written_ms: Mapping[str, int],
+    ahead_ms: int,
 ) -> PastCompaction:
     links = said.links
     return PastCompaction(

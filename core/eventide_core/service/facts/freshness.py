@@ -43,7 +43,7 @@ class FreshnessReader:
         return {
             partition: freshness(
                 cut_ms,
-                [facts[path].waiting for path in paths[partition] if path in facts],
+                [facts[path].uncompacted for path in paths[partition] if path in facts],
                 sum(late.get(path, 0) for path in paths[partition]),
             )
             for partition in sorted(paths)
@@ -63,11 +63,11 @@ class FreshnessReader:
     ) -> Freshness:
         """`early`: up to where a log's records are about to be merged, by path."""
         facts = {
-            path: replace(fact, waiting=fact.waiting.since(early[path])) if path in early else fact
+            path: replace(fact, uncompacted=fact.uncompacted.since(early[path])) if path in early else fact
             for path, fact in self._facts(state, logs).items()
         }
         late = self._late_records(state, cut_ms, facts)
-        return freshness(cut_ms, (fact.waiting for fact in facts.values()), sum(late.values()))
+        return freshness(cut_ms, (fact.uncompacted for fact in facts.values()), sum(late.values()))
 
     def _facts(self, state: TableState, logs: Iterable[LogFile]) -> dict[str, LogFacts]:
         """The facts of those logs that count, by path."""
@@ -80,18 +80,18 @@ class FreshnessReader:
         told = self.facts.read(state, shape, wanted, are_stats_proof=proof)
         # On version 6 the log of a write that was rolled back stays, beside the block that takes it back; and that alone
         # tells it from a committed one, once both are archived.
-        taken_back = {instant for fact in told.values() for instant in fact.taken_back}
+        rolled_back = {instant for fact in told.values() for instant in fact.rolled_back}
         return {
             path: fact
             for path, fact in told.items()
-            if any(blocks.accepts(instant) for instant in fact.instants - taken_back)
+            if any(blocks.accepts(instant) for instant in fact.instants - rolled_back)
         }
 
     def _late_records(self, state: TableState, cut_ms: int | None, facts: Mapping[str, LogFacts]) -> dict[str, int]:
         """How many records before the cut each late log holds, by path; they are read to be counted."""
         if cut_ms is None:
             return {}
-        late = [fact for fact in facts.values() if _has_records_before(fact.waiting, cut_ms)]
+        late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]
         if not late:
             return {}
         count = _CountWaiting(self.content, self._shape(state), cut_ms, state.blocks())
@@ -112,7 +112,7 @@ class _CountWaiting:
     blocks: BlockFilter
 
     def __call__(self, fact: LogFacts) -> int:
-        since_ms = fact.waiting.min_ms
+        since_ms = fact.uncompacted.min_ms
         found = self.content.count_before(fact.log, self.shape, self.cut_ms, self.blocks)
         if since_ms is None or since_ms == fact.event_times.min_ms:
             return found
@@ -124,5 +124,5 @@ def _live_logs(state: TableState) -> list[LogFile]:
     return [log for s in state.view.latest_slices() for log in s.log_files]
 
 
-def _has_records_before(waiting: EventTimeRange, cut_ms: int) -> bool:
-    return waiting.min_ms is not None and waiting.min_ms < cut_ms
+def _has_records_before(uncompacted: EventTimeRange, cut_ms: int) -> bool:
+    return uncompacted.min_ms is not None and uncompacted.min_ms < cut_ms

@@ -19,13 +19,13 @@ from typing import Final
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WRITER_KEY, CommitMetadata, WriteStat
-from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_slice import LogFile
 
 _NOTHING: Final = frozenset[str]()  # one for all logs: an empty set takes as much room as one with an instant
 
 
-def told_by_stats(
+def from_stats(
     state: TableState, logs: Iterable[LogFile], event_time_field: str | None, *, are_stats_proof: bool
 ) -> dict[str, LogFacts]:
     """The facts of those logs that a write stat tells of, by path. `are_stats_proof`: Hudi's stats are, see above."""
@@ -69,7 +69,7 @@ class _Teller:
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)
         if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
             return None
-        published = Publication.of(time, commit)
+        published = CompactionExtraMetadata.of(time, commit)
         # What a plan leaves over has been looked at before the plan was made.
         is_known = WRITER_KEY in commit.extra_metadata or published is not None
         deletes: Mapping[str, int] = {} if published is None else published.deletes
@@ -86,10 +86,10 @@ class _Teller:
             event_times,
             self.instants,
             stat.num_deletes or self.deletes.get(stat.path, 0),
-            taken_back=_NOTHING,
+            rolled_back=_NOTHING,
             needs_check=self.needs_check,
             has_merged_block=False,
-            waiting=event_times,
+            uncompacted=event_times,
         )
 
 

@@ -7,10 +7,10 @@ from typing import Final, TypeVar
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, LogContent, LogSummary
-from eventide_core.service.facts.log_stats import told_by_stats
+from eventide_core.service.facts.log_stats import from_stats
 from eventide_core.service.facts.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
 from eventide_core.service.state.table import TableState
-from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.record_shape import RecordShape
@@ -61,7 +61,7 @@ class LogFactsReader:
         self._forget_gone(state)
         unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
         if unknown:
-            told = told_by_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
+            told = from_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
             self._known.update({(path, told[path].log.size, shape.event_time_field): told[path] for path in told})
             unknown = [log for log in unknown if log.path not in told]
         problems: dict[str, EventideError] = {}
@@ -74,15 +74,15 @@ class LogFactsReader:
                 summary.event_times,
                 summary.instants,
                 summary.delete_count,
-                summary.taken_back,
+                summary.rolled_back,
                 summary.has_torn_block,
                 summary.has_merged_block,
-                waiting=summary.event_times,
+                uncompacted=summary.event_times,
             )
         readable = (log for log in wanted if log.path not in problems)
         known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
         in_base = _in_base(state, known)
-        return {fact.log.path: _still_waiting(fact, in_base) for fact in known}, problems
+        return {fact.log.path: _still_uncompacted(fact, in_base) for fact in known}, problems
 
     def _forget_gone(self, state: TableState) -> None:
         """Lets the facts of logs go that are no longer there: a service asks for as long as it lives."""
@@ -147,7 +147,7 @@ def _portions(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | None]:
-    """The logs that are in their base in part or in whole, by path; see Publication.waiting.
+    """The logs that are in their base in part or in whole, by path; see CompactionExtraMetadata.uncompacted.
 
     The compaction that gave a log its name tells. The archive is asked for one that has left the active timeline only where
     a left-over of it has something before the cut: no other was merged early. What a pending compaction has made, which on
@@ -162,9 +162,9 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
         archived = {fact.log.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
         for time in sorted(archived):
             commit = state.archive.commit(time)
-            said = None if commit is None else Publication.of(time, commit)
+            said = None if commit is None else CompactionExtraMetadata.of(time, commit)
             told += [] if said is None else [said]
-    return {path: since for said in told for path, since in said.waiting.items()} | pending
+    return {path: since for said in told for path, since in said.uncompacted.items()} | pending
 
 
 def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
@@ -175,8 +175,8 @@ def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
     return state.config.slices_by_completion_time or log.name.version == LEFT_OVER_VERSION
 
 
-def _still_waiting(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:
+def _still_uncompacted(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:
     if fact.log.path not in in_base:
         return fact
     since = in_base[fact.log.path]
-    return replace(fact, waiting=EventTimeRange(None, None) if since is None else fact.event_times.since(since))
+    return replace(fact, uncompacted=EventTimeRange(None, None) if since is None else fact.event_times.since(since))

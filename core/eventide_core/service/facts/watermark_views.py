@@ -7,7 +7,7 @@ from eventide_core.action.watermark_view import PublishedView, views_that_answer
 from eventide_core.errors import CleanedHistoryError, WatermarkNotFoundError
 from eventide_core.service.facts.history import check_history_when
 from eventide_core.service.state.table import TableState
-from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Instant
@@ -70,10 +70,10 @@ def last_write_of(state: TableState, view: PublishedView) -> str:
 def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView, ...]:
     """The views of archived compactions with that cut or a later one; of earlier ones no more than has to be read."""
 
-    def said() -> Iterator[tuple[Instant, Publication]]:
+    def said() -> Iterator[tuple[Instant, CompactionExtraMetadata]]:
         for time in sorted(filter(state.timeline.is_archived, state.compactions), reverse=True):
             found = state.archive.find(time)
-            published = None if found is None else Publication.of(time, state.commit(found))
+            published = None if found is None else CompactionExtraMetadata.of(time, state.commit(found))
             if found is None or published is None or published.cut_ms is None:
                 continue
             yield found, published
@@ -83,7 +83,7 @@ def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView
     return _views(said())
 
 
-def _views(said: Iterable[tuple[Instant, Publication]]) -> tuple[PublishedView, ...]:
+def _views(said: Iterable[tuple[Instant, CompactionExtraMetadata]]) -> tuple[PublishedView, ...]:
     found: list[PublishedView] = []
     for instant, published in said:
         cut_ms, watermark_ms = published.cut_ms, published.watermark_ms

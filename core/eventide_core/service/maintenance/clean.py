@@ -32,7 +32,10 @@ from eventide_core.service.facts.needed_files import links_of, needed_paths, sav
 from eventide_core.service.facts.planning import local_instant_time, unused_instant
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.markers_and_heartbeats import instants_with_leavings, remove_leavings
+from eventide_core.service.state.markers_and_heartbeats import (
+    instants_with_markers_or_heartbeat,
+    remove_markers_and_heartbeat,
+)
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -86,7 +89,7 @@ class Cleaner:
             deleted += self._end(pending)
         with self.lock.acquire() as lease:
             # Listed first: of what begins after this nothing is removed.
-            left = instants_with_leavings(self.files.storage)
+            left = instants_with_markers_or_heartbeat(self.files.storage)
             state = TableState.load(self.files)
             check_undoing(state.timeline)
             self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
@@ -119,7 +122,7 @@ class Cleaner:
         liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for instant in ended:
             if not liveness.is_known_alive(instant):
-                remove_leavings(self.files.storage, instant)
+                remove_markers_and_heartbeat(self.files.storage, instant)
 
     def _decide(self, state: TableState, terms: CleanTerms) -> CleanDecision:
         facts = CleanFacts(
@@ -232,7 +235,7 @@ class Cleaner:
         self.files.storage.put_if_absent(
             f"{state.config.timeline_path}/{completed.file_name}", self.files.codec.encode_clean(metadata)
         )
-        update.settle(lease)
+        update.check_after_commit(lease)
 
 
 def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:

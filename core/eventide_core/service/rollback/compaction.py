@@ -45,7 +45,7 @@ class CompactionRollback:
             )
         deleted = self._delete(made_files(plan), lease)
         remove_markers(self.files.storage, plan)
-        self.metadata.withdraw(state.config, lease, instant)
+        self.metadata.revert(state.config, lease, instant)
         self.files.storage.delete(heartbeat_path(instant))
         pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
         deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
@@ -70,7 +70,7 @@ class CompactionRollback:
         if state.config.slices_by_completion_time:
             return
         check_pending_writes(state.timeline, "9")
-        own = {op.path_of(name) for op in plan.operations for name in op.linked_names}
+        own = {op.path_of(name) for op in plan.operations for name in op.new_log_names}
         for op in plan.operations:
             for entry in self.files.storage.list(op.partition):
                 name = LogFileName.parse(entry.path.rpartition("/")[2])

@@ -72,7 +72,7 @@ class Rollback:
                 raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
             return self._undo(state, found, lease)
 
-    def give_up(self, instant: str) -> None:
+    def abort(self, instant: str) -> None:
         """Rolls back a write of this process that will not complete, without waiting for its heartbeat to expire.
 
         Nothing where the write has completed, or is not on the timeline.

@@ -25,7 +25,7 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.markers_and_heartbeats import remove_leavings
+from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -131,9 +131,9 @@ class Restorer:
         data = self.files.codec.encode_restore(RestoreMetadata(plan.instant, rollbacks), storage.root)
         lease.check()
         storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
-        update.settle(lease)
+        update.check_after_commit(lease)
         for target in plan.targets:
-            remove_leavings(storage, target.instant)
+            remove_markers_and_heartbeat(storage, target.instant)
         return tuple(target.instant for target in plan.targets)
 
     def _undo(self, state: TableState, instant: str, target: RollbackTarget, lease: Lease) -> RollbackMetadata:
@@ -146,7 +146,7 @@ class Restorer:
         else:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)
-        self.metadata.withdraw(state.config, lease, target.instant)
+        self.metadata.revert(state.config, lease, target.instant)
         runner = RollbackRunner(self.files, self.metadata)
         _, metadata = runner.take_away(state.config, plan, lease)
         runner.forget(state.config, target.instant, lease)

@@ -21,7 +21,7 @@ from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Lease, RowChange
 from eventide_core.service.rollback.shared_logs import takes_back
-from eventide_core.service.state.markers_and_heartbeats import remove_leavings
+from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
@@ -75,7 +75,7 @@ class RollbackRunner:
         storage.put_if_absent(f"{timeline}/{inflight.file_name}", b"")
         removed, metadata = self.take_away(config, plan, lease)
         completion = next_instant_time(plan.instant)
-        self.metadata.withdraw(config, lease, target)
+        self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
         update = self.metadata.prepare(config, plan.instant, changes)
         update.write(lease, completion)
@@ -86,8 +86,8 @@ class RollbackRunner:
         storage.put_if_absent(
             f"{timeline}/{completed.file_name}", self.files.codec.encode_rollback(metadata, storage.root)
         )
-        update.settle(lease)
-        remove_leavings(storage, target)
+        update.check_after_commit(lease)
+        remove_markers_and_heartbeat(storage, target)
         return tuple(removed)
 
     def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:

@@ -28,13 +28,13 @@ def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def instants_with_leavings(storage: Storage) -> frozenset[str]:
+def instants_with_markers_or_heartbeat(storage: Storage) -> frozenset[str]:
     """The instants of whatever has left a marker or a heartbeat."""
     names = {entry.path.rpartition("/")[2] for folder in (MARKERS, HEARTBEATS) for entry in storage.list(folder)}
     return frozenset(name for name in names if name.isdigit())
 
 
-def remove_leavings(storage: Storage, instant: str) -> None:
+def remove_markers_and_heartbeat(storage: Storage, instant: str) -> None:
     """Removes the markers, then the heartbeat."""
     remove_tree(storage, marker_folder(instant))
     storage.delete(heartbeat_path(instant))

@@ -6,11 +6,11 @@ An action, all of it under the table lock:
 2. `prepare` once its files are there, before the point of no return: whatever can be refused is refused here.
 3. `write` before its commit: with `update` the metadata table gets a commit of the same instant, which nobody sees before
    the table's own; with `drop` it goes.
-4. `settle` after its commit: a compaction of the metadata table, by a writer who shares no lock, may have come between the
+4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
    two and passed over the update. Then it is dropped, since readers would miss files.
 
 A crash between 3 and the commit leaves an update that nobody sees; going on writes nothing twice, and who undoes the action
-calls `withdraw` before its instant leaves the timeline.
+calls `revert` before its instant leaves the timeline.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ class PendingUpdate:
             lease.check()
             self.update.write(completion_time)
 
-    def settle(self, lease: Lease) -> None:
+    def check_after_commit(self, lease: Lease) -> None:
         """After the commit."""
         if self.update is not None and not self.table.tells(self.changes):
             lease.check()
@@ -107,14 +107,14 @@ class MetadataTableUpkeep:
         }
         return FileChanges(RowChange.NONE, added, {partition: names for partition, names in removed.items() if names})
 
-    def withdraw(self, config: TableConfig, lease: Lease, instant: str) -> None:
+    def revert(self, config: TableConfig, lease: Lease, instant: str) -> None:
         """Takes back what an action that never committed, by whatever engine, had already made of it."""
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.DROP:
                 self.table.drop()
             else:
-                self.table.withdraw(instant)
+                self.table.revert(instant)
 
     def _choice(self) -> Choice:
         return self.options.choice(OPTION, Choice.UPDATE)

@@ -14,7 +14,7 @@ from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.instant import Instant
@@ -247,12 +247,12 @@ class TableState:
         return None if last is None else last.event_time_field
 
     @property
-    def publications(self) -> dict[str, Publication]:
+    def publications(self) -> dict[str, CompactionExtraMetadata]:
         """What the compactions of eventide on the active timeline published, by requested time."""
-        found = ((time, Publication.of(time, commit)) for time, commit in self.commits.items())
+        found = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
         return {time: said for time, said in found if said is not None}
 
-    def _last_cut(self) -> Publication | None:
+    def _last_cut(self) -> CompactionExtraMetadata | None:
         active = self.publications
         published = [i for i in self.timeline.writes if i.requested_time in active and active[i.requested_time].has_cut]
         if not published or self.config.slices_by_completion_time:
@@ -260,7 +260,7 @@ class TableState:
             archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
             published += [instant for instant in archived if instant is not None]
         for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
-            said = Publication.of(last.requested_time, self.commit(last))
+            said = CompactionExtraMetadata.of(last.requested_time, self.commit(last))
             if said is not None and said.has_cut:  # not where Hudi has completed a plan of ours
                 return said
         return None

@@ -16,7 +16,7 @@ from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.markers_and_heartbeats import instants_with_leavings
+from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
@@ -99,7 +99,7 @@ class FactsReader:
             base_problems=base_problems,
             freshness=fresh,
             event_times={path: fact.event_times for path, fact in logs_told.items()},
-            waiting={path: fact.waiting for path, fact in logs_told.items()},
+            uncompacted={path: fact.uncompacted for path, fact in logs_told.items()},
             freshness_problem=fresh_problem,
             has_metadata_table=bool(config.metadata_partitions),
             indexed_files=indexed,
@@ -167,7 +167,7 @@ class FactsReader:
 
     def _leavings(self, timeline: Timeline) -> Iterable[str]:
         pending = {i.requested_time for i in timeline.pending}
-        for time in sorted(instants_with_leavings(self.files.storage) - pending):
+        for time in sorted(instants_with_markers_or_heartbeat(self.files.storage) - pending):
             yield f"{time}: markers or a heartbeat of what is no longer under way; harmless, the next clean removes them"
         for instant in timeline.pending:
             if self.liveness.is_dead(instant):

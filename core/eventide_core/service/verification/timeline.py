@@ -9,7 +9,7 @@ from eventide_core.ports import Storage
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Noting
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import Publication
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
@@ -106,7 +106,7 @@ class TimelineReader:
         found: dict[str, str] = {}
         for instant in self.timeline.writes:
             metadata = commits.get(instant.requested_time)
-            said = None if metadata is None else Publication.of(instant.requested_time, metadata)
+            said = None if metadata is None else CompactionExtraMetadata.of(instant.requested_time, metadata)
             if said is None:
                 continue
             try:

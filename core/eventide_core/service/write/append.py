@@ -27,7 +27,7 @@ from eventide_core.errors import ConfigError, InvalidRecordError, StorageError
 from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.rollback.instant import Rollback
-from eventide_core.service.state.markers_and_heartbeats import remove_leavings
+from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
@@ -109,7 +109,7 @@ class Append:
             progress.start("writing", len(groups))
             stats = records.write(groups, on_done=progress.advance)
         except BaseException as failure:
-            self._instants.give_up(instant, failure)
+            self._instants.abort(instant, failure)
             raise
         by_partition: dict[str, list[WriteStat]] = {}
         for group, of_group in zip(groups, stats, strict=True):
@@ -138,14 +138,14 @@ class Append:
             self._instants.complete(pending)
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
-            self._instants.settle(pending.instant, failure)
+            self._instants.resolve_failed_commit(pending.instant, failure)
         except BaseException as failure:
-            self._instants.give_up(pending.instant, failure)
+            self._instants.abort(pending.instant, failure)
             raise
         self.heartbeats.stop(pending.instant)
         # The write has completed, whatever becomes of its markers, which nobody heeds any more.
         with suppress(StorageError):
-            remove_leavings(self.files.storage, pending.instant)
+            remove_markers_and_heartbeat(self.files.storage, pending.instant)
         stats = pending.metadata.stats
         upserts, deletes = (
             sum(stat.num_inserts + stat.num_update_writes for stat in stats),

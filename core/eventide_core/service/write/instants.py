@@ -85,9 +85,9 @@ class WriteInstants:
             update.write(lease, completion)
             lease.check()
             self.files.storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
-            update.settle(lease)
+            update.check_after_commit(lease)
 
-    def settle(self, instant: str, failure: StorageError) -> None:
+    def resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
         """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
 
         Raises StorageError where it hasn't.
@@ -96,7 +96,7 @@ class WriteInstants:
         if found is None or not found.is_completed:
             raise StorageError(f"the write at {instant} is not committed: {failure}; write again") from failure
 
-    def give_up(self, instant: str, failure: BaseException) -> None:
+    def abort(self, instant: str, failure: BaseException) -> None:
         """What happens to a write that won't complete: it is rolled back at once where that can be done.
 
         After a failure of the storage, whose last write may still arrive, and wherever else it cannot: by whoever comes
@@ -106,7 +106,7 @@ class WriteInstants:
         if isinstance(failure, EventideError) and not isinstance(failure, StorageError | LockError):
             # The user is to hear of the failure that came first.
             with suppress(EventideError):
-                self.rollback.give_up(instant)
+                self.rollback.abort(instant)
 
     def _now(self) -> tuple[TableConfig, Timeline]:
         config = self.files.config()

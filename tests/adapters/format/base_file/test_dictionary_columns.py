@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import query_schema, table_fields
-from eventide_adapters.format.base_file import dictionary_columns as few_values
+from eventide_adapters.format.base_file import dictionary_columns
 from eventide_adapters.format.base_file import parquet as base_parquet
-from eventide_adapters.format.base_file.dictionary_columns import handed_on
+from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
@@ -106,10 +106,10 @@ def dictionaries_written(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
 
 def test_texts_of_few_values_come_as_dictionaries_to_who_asks(storage: MemoryStorage) -> None:
     """Not keys and ordering values, nor texts of many values."""
-    batches = list(read_base(storage, BASE, FIELDS, handed_on(FIELDS, SHAPE)))
+    batches = list(read_base(storage, BASE, FIELDS, dictionary_fields(FIELDS, SHAPE)))
     assert [dictionaries(batch) for batch in batches] == [FEW] * len(batches)
     assert [each for batch in batches for each in batch.to_pylist()] == OLD
-    assert handed_on(FIELDS, RecordShape(SCHEMA, SHAPE.merge_rule, ("val",), None)).isdisjoint({"val", "ts"})
+    assert dictionary_fields(FIELDS, RecordShape(SCHEMA, SHAPE.merge_rule, ("val",), None)).isdisjoint({"val", "ts"})
     assert not any(map(dictionaries, read_base(storage, BASE, FIELDS)))
 
 
@@ -132,7 +132,7 @@ def test_a_compaction_hands_them_on(storage: MemoryStorage, monkeypatch: pytest.
 def test_where_the_logs_have_many_values_they_become_texts(
     storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(few_values, "_VALUES_MAX", 2)
+    monkeypatch.setattr(dictionary_columns, "_VALUES_MAX", 2)
     seen = dictionaries_written(monkeypatch)
     assert pq.read_table(io.BytesIO(compact(storage))).to_pylist() == expected(NEW_BASE.rpartition("/")[2])
     assert seen == [FEW - {"val"}]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eventide_adapters.format.base_file import prefetch as batches_ahead
-from eventide_adapters.format.base_file.prefetch import one_ahead
+from eventide_adapters.format.base_file.prefetch import prefetch
 from eventide_core.errors import CorruptBaseFileError
 
 
@@ -24,12 +24,12 @@ def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
 @pytest.mark.parametrize("count", range(5))
 @pytest.mark.parametrize("said", [0, 1, 10, 11, 20, 35, 1000])
 def test_all_batches_come_in_their_order_however_many_were_said(count: int, said: int) -> None:
-    assert numbers(one_ahead(map(batch, range(count)), said)) == list(range(count))
+    assert numbers(prefetch(map(batch, range(count)), said)) == list(range(count))
 
 
 def test_a_lone_batch_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(batches_ahead, "ThreadPoolExecutor")
-    assert numbers(one_ahead(map(batch, range(1)), 10)) == [0]
+    assert numbers(prefetch(map(batch, range(1)), 10)) == [0]
 
 
 def test_the_next_batch_and_no_other_is_made_while_one_is_in_use() -> None:
@@ -41,7 +41,7 @@ def test_the_next_batch_and_no_other_is_made_while_one_is_in_use() -> None:
         is_made[number].set()
         return batch(number)
 
-    batches = one_ahead(map(make, range(4)), 40)
+    batches = prefetch(map(make, range(4)), 40)
     next(batches)
     assert is_made[1].wait(60)
     assert made == [0, 1]
@@ -58,7 +58,7 @@ def failing(last: int) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize("last", range(3))
 def test_an_error_comes_where_its_batch_is_asked_for(last: int) -> None:
-    batches = one_ahead(failing(last), 1000)
+    batches = prefetch(failing(last), 1000)
     assert [next(batches).column(0)[0].as_py() for _ in range(last)] == list(range(last))
     with pytest.raises(CorruptBaseFileError, match="no page"):
         next(batches)
@@ -78,7 +78,7 @@ def test_who_breaks_off_leaves_nothing_being_made() -> None:
 
     def broken_off() -> None:
         # As a consumer that fails: the generator is closed, however long the batch takes that is being made.
-        batches = one_ahead(map(make, range(3)), 30)
+        batches = prefetch(map(make, range(3)), 30)
         next(batches)
         assert begun.wait(60)
         threading.Timer(0.01, go_on.set).start()

@@ -92,7 +92,7 @@ class TestSummary:
         assert summary.event_times == EventTimeRange(1700000001000, 1700000009000, 1)
         assert summary.path == log.path
         assert set(summary.instants) == {T1, T2}
-        assert (summary.delete_count, summary.taken_back) == (0, frozenset())
+        assert (summary.delete_count, summary.rolled_back) == (0, frozenset())
 
     def test_a_delete_bears_its_ordering_value_where_that_is_the_event_time(self, storage: Storage) -> None:
         log = _log(
@@ -124,7 +124,7 @@ class TestSummary:
     def test_rollback_blocks_are_told_and_what_they_take_back_is_counted_all_the_same(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
         summary = ArrowLogContent(storage).summarize(log, SHAPE)
-        assert summary.taken_back == {T1}
+        assert summary.rolled_back == {T1}
         assert summary.event_times == EventTimeRange(1700000005000, 1700000005000)
         assert summary.instants == {T1}
 
@@ -232,8 +232,8 @@ class TestKeyHistories:
         return base, [first, second], [third]
 
     def test_keys_of_both_sides_come_with_all_their_versions(self, storage: Storage) -> None:
-        base, merged, remaining = self._slice(storage)
-        histories = ArrowLogContent(storage).key_histories(base, merged, remaining, SHAPE, ALL, only_deleted=False)
+        base, merged, left_overs = self._slice(storage)
+        histories = ArrowLogContent(storage).key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=False)
         assert histories == (
             KeyHistory("a", Version(10, False, 0), (Version(20, False, 1),), (Version(40, False, 2),)),
             KeyHistory("b", None, (Version(21, False, 0), Version(30, True, 1)), (Version(0, False, 2),)),
@@ -241,13 +241,13 @@ class TestKeyHistories:
         )
 
     def test_only_keys_with_a_delete_when_asked(self, storage: Storage) -> None:
-        base, merged, remaining = self._slice(storage)
+        base, merged, left_overs = self._slice(storage)
         content = ArrowLogContent(storage)
-        assert [h.key for h in content.key_histories(base, merged, remaining, SHAPE, ALL, only_deleted=True)] == [
+        assert [h.key for h in content.key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=True)] == [
             "b",
             "n",
         ]
-        swapped = content.key_histories(base, remaining, merged, SHAPE, ALL, only_deleted=True)
+        swapped = content.key_histories(base, left_overs, merged, SHAPE, ALL, only_deleted=True)
         assert [h.key for h in swapped] == ["b", "n"]
 
     def test_sides_without_a_common_key_have_none(self, storage: Storage) -> None:
@@ -255,45 +255,45 @@ class TestKeyHistories:
         assert ArrowLogContent(storage).key_histories(base, merged, [], SHAPE, ALL, only_deleted=False) == ()
 
     def test_a_rollback_block_of_one_side_takes_back_blocks_of_the_other(self, storage: Storage) -> None:
-        base, merged, remaining = self._slice(storage)
+        base, merged, left_overs = self._slice(storage)
         rollback = _log(storage, 11, rollback_block(T4, T1))
         histories = ArrowLogContent(storage).key_histories(
-            base, merged, [*remaining, rollback], SHAPE, ALL, only_deleted=False
+            base, merged, [*left_overs, rollback], SHAPE, ALL, only_deleted=False
         )
         assert [history.key for history in histories] == ["b", "n"]
 
     def test_without_ordering_field_records_are_level_and_deletes_natural(self, storage: Storage) -> None:
-        _, merged, remaining = self._slice(storage)
+        _, merged, left_overs = self._slice(storage)
         shape = RecordShape(SCHEMA_TEXT, MergeRule.COMMIT_TIME_ORDERING, (), None)
-        histories = ArrowLogContent(storage).key_histories(None, merged, remaining, shape, ALL, only_deleted=True)
+        histories = ArrowLogContent(storage).key_histories(None, merged, left_overs, shape, ALL, only_deleted=True)
         assert histories[0] == KeyHistory(
             "b", None, (Version(0, False, 0), Version(None, True, 1)), (Version(0, False, 2),)
         )
 
     def test_several_ordering_fields_make_tuples(self, storage: Storage) -> None:
-        _, merged, remaining = self._slice(storage)
+        _, merged, left_overs = self._slice(storage)
         rows = [{"_hoodie_record_key": "a", "ts": 7, "id": "b"}]
         base = _base(storage, rows, _hoodie_record_key=pa.string(), ts=pa.int64(), id=pa.string())
         shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts", "id"), "ts")
         (history, *_) = ArrowLogContent(storage).key_histories(
-            base, merged[:1], remaining, shape, ALL, only_deleted=False
+            base, merged[:1], left_overs, shape, ALL, only_deleted=False
         )
         assert history == KeyHistory(
             "a", Version((7, "b"), False, 0), (Version((20, "a"), False, 1),), (Version((40, "a"), False, 2),)
         )
 
     def test_a_base_file_older_than_the_ordering_column_has_hudis_default(self, storage: Storage) -> None:
-        _, merged, remaining = self._slice(storage)
+        _, merged, left_overs = self._slice(storage)
         base = _base(storage, [{"_hoodie_record_key": "a"}], _hoodie_record_key=pa.string())
-        histories = ArrowLogContent(storage).key_histories(base, merged, remaining, SHAPE, ALL, only_deleted=False)
+        histories = ArrowLogContent(storage).key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=False)
         assert histories[0].base == Version(0, False, 0)
 
     def test_a_base_file_that_is_no_parquet_is_told(self, storage: Storage) -> None:
-        _, merged, remaining = self._slice(storage)
+        _, merged, left_overs = self._slice(storage)
         storage.put("part=a/f_0-0-0_1.parquet", b"PAR1")
         with pytest.raises(CorruptBaseFileError, match=r"f_0-0-0_1\.parquet"):
             ArrowLogContent(storage).key_histories(
-                "part=a/f_0-0-0_1.parquet", merged, remaining, SHAPE, ALL, only_deleted=False
+                "part=a/f_0-0-0_1.parquet", merged, left_overs, SHAPE, ALL, only_deleted=False
             )
 
 

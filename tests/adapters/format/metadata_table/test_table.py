@@ -170,7 +170,7 @@ def test_what_was_never_committed_can_be_withdrawn(table: Path, tmp_path: Path) 
             write(HudiMetadataTable(dying))
         except SimulatedCrash:
             assert number < 4
-        opened(path).withdraw(INSTANT)
+        opened(path).revert(INSTANT)
         assert metadata_files(path) == untouched
 
 
@@ -253,7 +253,7 @@ def test_a_log_that_holds_others_records_too_is_not_withdrawn(tmp_path: Path) ->
     ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
     before = metadata_files(path)
     with pytest.raises(UnsupportedTableError, match=r"log\.11_.* among others'"):
-        opened(path).withdraw(INSTANT)
+        opened(path).revert(INSTANT)
     assert metadata_files(path) == before
 
 

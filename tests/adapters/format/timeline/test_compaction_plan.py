@@ -28,7 +28,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.plans import (
     CompactionPlan,
-    Cut,
+    CutMode,
     FallbackReason,
     ForeignPlan,
     LeftOver,
@@ -74,7 +74,7 @@ def operations(draw: st.DrawFn, link_mode: LinkMode) -> PlannedOperation:
         base_path=path(BaseFileName(file_id, "0-1-0", "20261121000000000")) if has_base else None,
         base_size=draw(sizes) if has_base else 0,
         compacted=tuple(logs[:split]),
-        remaining=tuple(
+        left_overs=tuple(
             LeftOver(
                 log,
                 str(LogFileName(file_id, C, 0, f"{number:05d}-0-1")) if has_links else None,
@@ -95,7 +95,7 @@ def plans(draw: st.DrawFn) -> CompactionPlan:
     return CompactionPlan(
         instant=C,
         cut_ms=draw(st.none() | st.integers(-(10**15), 10**15)),
-        cut=draw(st.sampled_from(Cut)),
+        cut=draw(st.sampled_from(CutMode)),
         link_mode=link_mode,
         link_reason=draw(reasons),
         event_time_field=draw(st.none() | reasons),
@@ -120,13 +120,13 @@ def _plan(link_mode: LinkMode = LinkMode.COPY) -> CompactionPlan:
         base_path="part=a/f-1_0-1-0_20261121000000000.parquet",
         base_size=3 * 1024 * 1024,
         compacted=(_log("f-1", 1), _log("f-1", 2)),
-        remaining=(LeftOver(_log("f-1", 3), linked),),
+        left_overs=(LeftOver(_log("f-1", 3), linked),),
         new_base_name=f"f-1_7-7-7_{C}.parquet",
         carried_name=None,
         fallback=None,
         reason="two logs hold records before T",
     )
-    return CompactionPlan(C, 1000, Cut.FILE, link_mode, "asked for", "ts", (operation,), "{}", ("part=a",))
+    return CompactionPlan(C, 1000, CutMode.FILE, link_mode, "asked for", "ts", (operation,), "{}", ("part=a",))
 
 
 def _record(data: bytes) -> tuple[Any, Any]:

@@ -59,7 +59,7 @@ def test_a_delete_that_a_late_record_of_a_left_over_contradicts_is_carried(tmp_p
     assert before == {"b": 8}
     plan = table.plan_compaction(before=int(hour(6).timestamp() * 1000), cut="exact")
     (op,) = plan.operations
-    assert (len(op.compacted), len(op.remaining), op.fallback) == (1, 1, None)
+    assert (len(op.compacted), len(op.left_overs), op.fallback) == (1, 1, None)
     result = table.compact(plan)
     assert result.metrics["carried_tombstones"] == 1
     assert shown(table.read_optimized()) == {"b": 4}

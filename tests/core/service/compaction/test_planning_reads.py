@@ -23,7 +23,7 @@ from eventide_core.config import (
     LinkChoice,
 )
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.table.plans import Cut
+from eventide_core.table.plans import CutMode
 from support.counting_storage import CountingStorage
 
 COLUMNS: list[pa.Field[Any]] = [
@@ -62,7 +62,7 @@ def test_a_plan_opens_no_log_that_eventide_wrote(version: int, tmp_path: Path) -
     table_of_two_logs(tmp_path, version)
     draft, opened = plan(tmp_path, {})
     (op,) = draft.plan.operations
-    assert (len(op.compacted), len(op.remaining)) == (1, 1)
+    assert (len(op.compacted), len(op.left_overs)) == (1, 1)
     assert opened == []
 
 
@@ -127,7 +127,7 @@ def test_what_a_compaction_says_of_a_left_over_is_what_its_blocks_hold(version: 
     table.delete(pa.Table.from_pylist([{"id": "20 0", "at": 40}, {"id": "20 1", "at": 41}], schema=schema))
     table.delete(pa.table({"id": ["30 0"]}))
     table.upsert(pa.Table.from_pylist([{"id": "1 0", "at": 50}], schema=schema))
-    table.compact(table.plan_compaction(25, cut=Cut.EXACT, link_mode=LinkChoice.COPY))
+    table.compact(table.plan_compaction(25, cut=CutMode.EXACT, link_mode=LinkChoice.COPY))
     logs = _facts(assemble(path, silent), is_told=False)
     application = assemble(path, silent, storage=(storage := CountingStorage(path)))
     told = _facts(application, is_told=True)
@@ -140,7 +140,7 @@ def test_what_a_compaction_says_of_a_left_over_is_what_its_blocks_hold(version: 
 
 def _content(fact: LogFacts) -> tuple[Any, ...]:
     """What does not depend on where the log stands, and what became of its records."""
-    return fact.log, fact.event_times, fact.delete_count, fact.taken_back, fact.has_merged_block
+    return fact.log, fact.event_times, fact.delete_count, fact.rolled_back, fact.has_merged_block
 
 
 def _facts(application: Application, *, is_told: bool) -> dict[str, LogFacts]:

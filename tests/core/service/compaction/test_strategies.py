@@ -70,7 +70,7 @@ def test_a_strategy_without_event_time_compacts_whole_slices_and_publishes_no_cu
     table = Table.open(path, {STRATEGY: "LogFileNumBasedCompactionStrategy", **ALWAYS})
     plan = table.plan_compaction()
     assert plan.operations
-    assert all(operation.remaining == () for operation in plan.operations)
+    assert all(operation.left_overs == () for operation in plan.operations)
     counts = [len(operation.compacted) for operation in plan.operations]
     assert counts == sorted(counts, reverse=True)
     result = table.compact(plan)

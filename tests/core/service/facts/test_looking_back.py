@@ -13,7 +13,7 @@ from eventide_core.ports import ArchivedAction, LogSummary
 from eventide_core.service.facts.logs import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.compaction_extra_metadata import Publication, PublishedCut
+from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import LogFile
@@ -40,8 +40,8 @@ def _says(**extra: str) -> CommitMetadata:
 
 
 def _cut(milliseconds: int) -> CommitMetadata:
-    cut = PublishedCut(milliseconds, milliseconds, 0, "ts")
-    return CommitMetadata({}, Publication.write("", link_mode=LinkMode.COPY, cut=cut).texts, "COMPACT")
+    cut = PublishedThreshold(milliseconds, milliseconds, 0, "ts")
+    return CommitMetadata({}, CompactionExtraMetadata.write("", link_mode=LinkMode.COPY, cut=cut).texts, "COMPACT")
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class Content:
             times,
             frozenset({_t(1)}),
             0,
-            taken_back=frozenset(),
+            rolled_back=frozenset(),
             has_torn_block=False,
             has_merged_block=False,
         )
@@ -189,13 +189,13 @@ def _waiting(log_version: int, archive: Archive, *, version: int, least_ms: int 
     log = LogFile(name, f"a/{name}", 100)
     content: Any = Content(least_ms)
     shape = RecordShape("{}", MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
-    return LogFactsReader(content, InLine()).read(state, shape, [log], are_stats_proof=False)[log.path].waiting
+    return LogFactsReader(content, InLine()).read(state, shape, [log], are_stats_proof=False)[log.path].uncompacted
 
 
 def _merged_early(log_version: int, *, version: int) -> Archive:
     """A compaction at 3 that took of such a log what lies before 120."""
     path = f"a/{LogFileName('f', _t(3), log_version, '0-0-1')}"
-    said = Publication.write(_t(3), link_mode=LinkMode.COPY, waiting={path: 120})
+    said = CompactionExtraMetadata.write(_t(3), link_mode=LinkMode.COPY, uncompacted={path: 120})
     return Archive({_write(3, None if version == 6 else 4): CommitMetadata({}, said.texts, "COMPACT")})
 
 

@@ -56,7 +56,7 @@ def test_it_is_updated_unless_told_otherwise(name: str, mode: str, tmp_path: Pat
     plan = dividing_plan(table, "event_ts", mode)
     assert any("will be updated" in note for note in plan.draft.notes)
     scheduled = table.schedule(plan)
-    assert any(operation.remaining for operation in scheduled.operations)
+    assert any(operation.left_overs for operation in scheduled.operations)
     assert metadata.read_files() == before
     table.execute(scheduled.instant)
     assert metadata.read_files() == on_disk(path) != before

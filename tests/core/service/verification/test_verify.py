@@ -62,9 +62,9 @@ def test_a_link_that_leads_out_of_the_table_is_told_and_not_followed(tmp_path: P
     table = Table.open(str(path), {"eventide.table.exclusive": "true"})
     plan = table.plan_compaction(BEFORE, link_mode="symlink")
     table.compact(plan)
-    op = next(op for op in plan.operations if op.remaining)
+    op = next(op for op in plan.operations if op.left_overs)
     outside = tmp_path / "outside.log"
-    outside.write_bytes((path / op.remaining[0].log.path).read_bytes())
+    outside.write_bytes((path / op.left_overs[0].log.path).read_bytes())
     link = next(p for p in path.glob("part=*/.*") if p.is_symlink())
     link.unlink()
     link.symlink_to(outside)

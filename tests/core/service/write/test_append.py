@@ -195,7 +195,7 @@ def test_a_log_that_has_its_size_ends_and_the_next_version_goes_on(
     expected = seen(table)
     assert expected == sorted((f"k{i}", "p", 100 + i, "x" * 20) for i in range(40) if i != 1)
     plan = table.plan_compaction(START_MS + 120)
-    assert any(operation.remaining for operation in plan.operations)
+    assert any(operation.left_overs for operation in plan.operations)
     table.compact(plan)
     assert seen(table) == expected
 
