@@ -41,7 +41,7 @@ class EventTimeBasedCompactionStrategy(CompactionStrategy):
     one that holds something else.
 
     The RFC takes each file whose minimum lies at or before its threshold, wherever it stands. That reorders versions of
-    a key, so here everything below the last such file is taken too: a closed prefix (docs/rfc74.md, counterexample 2).
+    a key, so here everything below the last such file is taken too: a closed prefix (docs/invariants.md, counterexample 2).
     With an exact cut the prefix holds nothing but records before T; those of the logs above it are merged as well, and
     their logs remain. An unknown event time counts as minus infinity.
 

@@ -88,7 +88,7 @@ def _require_symlinks(facts: LinkChoiceFacts) -> None:
 
 
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
-    """An instant between the merged logs and the left-overs, or why there is none (protocol.md step 1)."""
+    """An instant between the merged logs and the left-overs, or why there is none (docs/invariants.md, step 1)."""
     timeline = facts.timeline
     if not facts.slices_by_completion_time:
         return None, "table version 6 slices logs by name, not by completion time"

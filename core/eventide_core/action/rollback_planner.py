@@ -33,7 +33,7 @@ class SharedLogs:
 def plan_rollback(
     instant: str, target: RollbackTarget, listing: Iterable[DataFile], shared: SharedLogs
 ) -> RollbackPlan:
-    """The plan of a rollback requested at `instant`. Logs before base files, and those in reader order (protocol.md)."""
+    """The plan of a rollback requested at `instant`. Logs before base files, in reader order (docs/invariants.md)."""
     logs: dict[tuple[str, str, str], list[LogFileName]] = {}
     bases: list[RollbackRequest] = []
     for file in listing:

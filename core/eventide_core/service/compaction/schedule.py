@@ -101,7 +101,7 @@ class CompactionScheduler:
             return draft
 
     def replan_in_full(self, state: TableState, plan: CompactionPlan) -> CompactionPlan:
-        """The plan for the same instant with every slice compacted in full, as it now is (protocol.md step 2).
+        """The plan for the same instant with every slice compacted in full, as it now is (docs/invariants.md, step 2).
 
         It takes the place of a plan that is already visible and may not be withdrawn: a writer may have appended to the
         slice that the plan begins.
