@@ -10,9 +10,9 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
-from eventide.progress import NoProgress
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
+from eventide_core.ports import NoProgress
 from support import golden
 from support.going_on import rows, snapshots, write_on
 from support.judge import HudiJudge

@@ -22,10 +22,10 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
-from eventide.progress import NoProgress
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
+from eventide_core.ports import NoProgress
 from golden.histories import PLAIN, RICH, Step, changes_and_natural_deletes, changes_in_event_time_order
 from golden.readings import as_json
 from support import golden

@@ -18,13 +18,13 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
-from eventide.progress import NoProgress
 from eventide.testing.checks import avro_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS
 from eventide_core.config import METADATA_TABLE as METADATA_TABLE_OPTION
 from eventide_core.errors import BusyError
+from eventide_core.ports import NoProgress
 from eventide_core.table.instant import Instant
 from support.judge import HudiJudge, JudgeError, hudi_rs
 from support.judge.options import (
