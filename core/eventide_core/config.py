@@ -35,7 +35,7 @@ EXCLUSIVE = "eventide.table.exclusive"
 CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_time_ms"
 """How far the clocks of writers may be apart: a compaction waits so long between its plan and its first file."""
 PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
-"""How long a compaction waits for a moment at which no write is open, and on version 6 for writes that may not have seen it."""
+"""How long a compaction waits for a quiet moment, and on version 6 for writes that may not have seen its plan."""
 PARQUET_CODEC = "hoodie.parquet.compression.codec"
 """The compression of base files. `as-before` is that of the base file before it, and gzip for a new one."""
 
