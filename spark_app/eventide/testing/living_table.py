@@ -109,7 +109,7 @@ class LivingTable:
         pending, changes = self.open_writes.pop(number % len(self.open_writes))
         if self.account.would_show(changes):
             self.reach["writes avoided"] += 1
-            self._undo("undo open write", pending.instant, crash_at)
+            self._undo("undo open write", pending.instant, crash_at, force=True)
             return
         failure = self._step(
             "end write",
@@ -242,9 +242,9 @@ class LivingTable:
         outcome = self.files.get(f"{OUTCOMES_PREFIX}{instant}.outcome")
         return outcome is not None and b"null" in outcome.data
 
-    def _undo(self, what: str, instant: str, crash_at: int | None) -> None:
+    def _undo(self, what: str, instant: str, crash_at: int | None, *, force: bool = False) -> None:
         reasons = (BusyError, RefusedError, InstantNotFoundError)
-        self._step(what, lambda a: _ignored(a.rollback.undo(instant)), crash_at, reasons, removes=True)
+        self._step(what, lambda a: _ignored(a.rollback.undo(instant, force=force)), crash_at, reasons, removes=True)
 
     def _step(
         self,
