@@ -13,7 +13,7 @@ from typing import get_args
 
 import pytest
 
-from support.command_line import content_of, run
+from support.command_line import Answer, content_of, run
 from support.judge import HudiJudge
 from support.reach import reached
 from support.writers.batches import Batch
@@ -36,24 +36,43 @@ def test_a_stock_writer_that_died_goes_on_after_a_compaction(
     dying: dict[Path, Steps] = {tmp_path / steps.replace(" ", "-"): steps for steps in get_args(Steps)}
     with JavaWriter(hudi, VERSIONS[hudi], [], tmp_path / "dies", options=options, dying=dying, whole=WHOLE) as writer:
         writer.kill()
-    threshold_ms = BATCHES[-1].end_ms
     for path, steps in dying.items():
         before = content_of(path)
-        words = ["compact", path, "--before", threshold_ms, "--engine", "local", "--output", "json"]
-        answer = run(*words, "--option", "eventide.pending.write.wait_ms=0")
+        answer = _compact(path)
         if hudi == "0.15.0":
             assert answer.exit_code == 4, f"{steps}: {answer.stdout}"
             assert content_of(path) == before, steps
         else:
-            assert answer.exit_code == 0, f"{steps}: {answer.stderr}"
-            assert answer.document["watermark_ms"] == threshold_ms, steps
+            _check(answer, steps)
 
     with JavaWriter(hudi, VERSIONS[hudi], list(dying), tmp_path / "again", options=options, first=WHOLE) as writer:
         wait_for(writer, 2)
         again = writer.stop()
-    for path in dying:
+    for path, steps in dying.items():
+        if hudi == "0.15.0":
+            _check(_compact(path), steps)
         reached(
             f"after a writer of Hudi {hudi} that died: rows compared with the truth",
             check_all_readers(path, [judge], [*BATCHES, *again], options),
         )
     reached(f"after a writer of Hudi {hudi} that died: phases in which it did", len(dying))
+
+
+def _compact(path: Path) -> Answer:
+    return run(
+        "compact",
+        path,
+        "--before",
+        BATCHES[-1].end_ms,
+        "--engine",
+        "local",
+        "--output",
+        "json",
+        "--option",
+        "eventide.pending.write.wait_ms=0",
+    )
+
+
+def _check(answer: Answer, steps: str) -> None:
+    assert answer.exit_code == 0, f"{steps}: {answer.stderr}"
+    assert answer.document["watermark_ms"] > BATCHES[0].end_ms, steps

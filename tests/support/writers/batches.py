@@ -68,8 +68,7 @@ def merged(rows: Iterable[Row]) -> dict[str, Row]:
 
 def table_of(batch: Batch) -> pa.Table:
     """The rows of a batch, as Spark reads them."""
-    columns = list(zip(*batch.rows, strict=True))
-    return pa.table([list(column) for column in columns], schema=SCHEMA)
+    return pa.Table.from_pylist([row._asdict() for row in batch.rows], schema=SCHEMA)
 
 
 def put_parquet(folder: Path, count: int, writer: int | None = None) -> list[Path]:

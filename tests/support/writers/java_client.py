@@ -173,7 +173,7 @@ def main() -> None:
         is_over.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    port, token = launch_gateway(
+    launched: Any = launch_gateway(
         classpath=os.pathsep.join(config["classpath"]),
         javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Duser.timezone=UTC"],
         die_on_exit=True,
@@ -181,6 +181,7 @@ def main() -> None:
         jarpath=config["py4j"],
         java_path=config["java"],
     )
+    port, token = launched
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     batches = [json.loads(line) for line in Path(config["batches"]).read_text().splitlines()]
     batch = config["first"]
