@@ -42,15 +42,16 @@ class PendingCompactions:
         """Whether `end` has something to do. Writes nothing."""
         config = self.files.config()
         timeline = self.files.timeline(config)
-        return self.rollback.has_failed_writes(timeline) or bool(timeline.pending_plans)
+        return self.rollback.has_failed_writes(config, timeline) or bool(timeline.pending_plans)
 
     def end(self, progress: Progress) -> Ended:
         """All steps.
 
         Raises BusyError where a process is at work on what is pending, and whatever a compaction raises.
         """
-        timeline = self.files.timeline(self.files.config())
-        undone = self.rollback.undo_failed_writes() if self.rollback.has_failed_writes(timeline) else ()
+        config = self.files.config()
+        has_failed = self.rollback.has_failed_writes(config, self.files.timeline(config))
+        undone = self.rollback.undo_failed_writes() if has_failed else ()
         compactions = self.end_compactions(progress)
         self._wait_for_others()
         return Ended(compactions.resumed, (*undone, *compactions.rolled_back))
