@@ -79,17 +79,16 @@ class RollbackRunner:
         """Steps 2 to 8; the paths of the data and timeline files that were removed. `is_new`: this process began it."""
         self.heartbeats.start(plan.instant)
         try:
-            removed = self._end(config, plan, lease, is_new=is_new)
+            is_of_attempt = not is_new and self._is_of_attempt(config, plan)
+            removed = self._end_attempt(config, plan, lease) if is_of_attempt else self._end(config, plan, lease)
         except BaseException:
             self.heartbeats.stop(plan.instant)
             raise
         self.heartbeats.end(plan.instant)
         return removed
 
-    def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease, *, is_new: bool) -> tuple[str, ...]:
+    def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
         storage = self.files.storage
-        if not is_new and self._is_of_attempt(config, plan):
-            return self._end_attempt(config, plan, lease)
         target = plan.target.instant
         timeline = config.timeline_path
         inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
