@@ -215,12 +215,13 @@ class Table(TableQueries, TableTags):
         publish_metrics(application)
         return tell_catalog(application, result)
 
-    def rollback(self, instant: str) -> tuple[str, ...]:
+    def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Undoes the action at an instant; returns the paths that were removed.
 
         A completed one only where nothing is lost with it: RefusedError says why not. BusyError while its writer is alive.
+        A pending one without a heartbeat only with `force`: nothing tells whether its writer is alive.
         """
-        return self._application.rollback.undo(instant)
+        return self._application.rollback.undo(instant, force=force)
 
     def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> CleanResult:
         """Removes the files that no retained slice, pending plan, savepoint or link needs; with `dry_run` says which.

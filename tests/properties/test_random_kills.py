@@ -1,4 +1,4 @@
-"""Ingest, serve and clean in real processes, killed at random: no row is lost or doubled, the next run goes on by itself.
+"""Ingest, compact, serve and clean in real processes, killed at random: no row is lost or doubled, the next run goes on.
 
 Where a kill strikes is drawn from the number of the kill; what the rows must be is kept in a dictionary.
 """
@@ -6,6 +6,7 @@ Where a kill strikes is drawn from the number of the kill; what the rows must be
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
+from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from support.campaign import tries
 from support.command_line import run_json
@@ -23,7 +25,10 @@ from support.small_table import OPTIONS, SERVE, make, rows, seen
 pytestmark = pytest.mark.slow
 
 KILLS = tries(test=1, proof=1)  # of each verb on each table version
+KILLS_OF_COMPACT = tries(test=12, proof=25)  # on each of the two table versions
 KEYS = 8
+# As long as a dead process of another machine is taken to be alive: one of this machine is known to be dead at once.
+SLOW_HEARTS = ("--option", f"{HEARTBEAT_INTERVAL_MS}=600000")
 Truth = dict[str, tuple[int, str]]
 
 
@@ -178,3 +183,33 @@ def test_a_killed_clean_takes_nothing_that_is_needed_and_the_next_ends_it(pipeli
             pipeline.check()
         pipeline.check_nothing_is_left()
     reached("kills of clean", killed)
+
+
+@pytest.mark.campaign
+def test_a_compact_that_is_killed_again_and_again_is_ended_by_the_same_command(pipeline: Pipeline) -> None:
+    """What a cron job of `compact` alone does: nobody looks at the table between two runs."""
+    killed = left_pending = 0
+    changes: int | None = None
+    while killed < KILLS_OF_COMPACT:
+        pipeline.write()
+        threshold_ms = time.time_ns() // 1_000_000
+        words = ("compact", pipeline.path, "--before", threshold_ms, "--engine", "local", *OPTIONS, *SLOW_HEARTS)
+        if changes is None:
+            changes = run_until_killed(0, *words)
+            assert changes is not None
+            continue
+        while killed < KILLS_OF_COMPACT and strike(pipeline, changes, *words):
+            killed += 1
+            pipeline.check()
+            left_pending += bool(pipeline.table.state().timeline.pending_plans)
+        document = run_json(*words)
+        pipeline.check()
+        assert document["watermark_ms"] >= threshold_ms
+        optimized = seen(pipeline.table.read_optimized().to_arrow())
+        assert {key: row for key, row in pipeline.truth.items() if row[0] < threshold_ms}.items() <= optimized.items()
+        assert pipeline.table.state().timeline.pending == ()
+        assert run_json(*words)["already_reached"]
+    pipeline.check_nothing_is_left()
+    assert left_pending
+    reached("kills of compact", killed)
+    reached("kills of compact that left a plan for the next run", left_pending)

@@ -26,6 +26,8 @@ class FileHeartbeats:
         self._ends: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
     def start(self, instant: str) -> None:
+        if instant in self._ends:
+            return
         self._storage.put(heartbeat_path(instant), self._content)
         end = threading.Event()
         thread = threading.Thread(target=self._go_on, args=(instant, end), name=f"heartbeat {instant}", daemon=True)
@@ -44,8 +46,8 @@ class FileHeartbeats:
         if self._is_ours(instant):
             self._storage.delete(heartbeat_path(instant))
 
-    def has_ended(self, content: bytes) -> bool:
-        return is_dead(content)
+    def has_ended(self, instant: str, content: bytes) -> bool:
+        return is_dead(content) or (content == self._content and instant not in self._ends)
 
     def _go_on(self, instant: str, end: threading.Event) -> None:
         while not end.wait(self._interval_seconds):

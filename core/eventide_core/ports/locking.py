@@ -31,7 +31,7 @@ class Heartbeats(Protocol):
     """
 
     def start(self, instant: str) -> None:
-        """Begins to beat: the first one is there on return."""
+        """Begins to beat: the first one is there on return. Harmless where it beats already."""
         ...
 
     def stop(self, instant: str) -> None:
@@ -42,6 +42,6 @@ class Heartbeats(Protocol):
         """Ends it and removes the last beat, unless another process has taken the instant over since."""
         ...
 
-    def has_ended(self, content: bytes) -> bool:
-        """Whether the process that the content of a heartbeat names ran on this machine, and has ended."""
+    def has_ended(self, instant: str, content: bytes) -> bool:
+        """Whether whoever left the heartbeat is known to have ended its work: a process of this machine, or this object."""
         ...

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
-from eventide.testing.observation import LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, BlockInstants, Files, Seen
+from eventide.testing.observation import (
+    HEARTBEATS_PREFIX,
+    LOCK_PREFIX,
+    MARKERS_PREFIX,
+    OUTCOMES_PREFIX,
+    BlockInstants,
+    Files,
+    Seen,
+)
 from eventide.testing.oracle import Oracle, Order, Rows
 from eventide_core.table.plans import CompactionPlan, CutMode
 
@@ -86,7 +94,7 @@ def check_nothing_left(files: Files, before: Files) -> None:
 def check_files_untouched(files: Files, before: Files) -> None:
     """I9: what was there before is there as it was: no name taken twice, nothing overwritten, nothing foreign deleted."""
     for path, file in before.items():
-        if path.startswith((LOCK_PREFIX, MARKERS_PREFIX)):
+        if path.startswith((LOCK_PREFIX, MARKERS_PREFIX, HEARTBEATS_PREFIX)):  # these are renewed, and go
             continue
         assert path in files, f"{path} is gone"
         assert files[path].data == file.data, f"{path} was overwritten"

@@ -30,7 +30,7 @@ class PendingCompactions:
         """Whether `end` has something to do. Writes nothing."""
         config = self.files.config()
         timeline = self.files.timeline(config)
-        return self.rollback.has_failed_writes(timeline) or any(
+        return self.rollback.has_failed_writes(config, timeline) or any(
             self._is_to_run(config, pending) for pending in timeline.pending_plans
         )
 
@@ -39,8 +39,9 @@ class PendingCompactions:
 
         Raises BusyError where a process is at work on what is pending, and whatever a compaction raises.
         """
-        timeline = self.files.timeline(self.files.config())
-        undone = self.rollback.undo_failed_writes() if self.rollback.has_failed_writes(timeline) else ()
+        config = self.files.config()
+        has_failed = self.rollback.has_failed_writes(config, self.files.timeline(config))
+        undone = self.rollback.undo_failed_writes() if has_failed else ()
         compactions = self.end_compactions(progress)
         return Ended(compactions.resumed, (*undone, *compactions.rolled_back))
 

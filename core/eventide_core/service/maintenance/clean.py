@@ -2,9 +2,11 @@
 
 Order of writes, and what a crash after each leaves:
 
-1. Inside the table lock: writes that failed are rolled back, a clean that was begun is ended, whoever began it.
+1. Inside the table lock: writes that failed are rolled back. A clean that was begun and broken off is ended: eventide's own
+   once its process is dead, another engine's once it has stood for long (service/state/liveness.py). Until then it is in
+   the way (BusyError): ended by two, it would stand on the timeline twice.
 2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and nobody heeds
-   them. `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the timeline.
+   them. A heartbeat at `c`; then `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the timeline.
 3. `<c>.clean.inflight`, and the files go. Names are never used twice, so this needs no lock; a second run finds less to do.
 4. Inside the lock: what changed is written to Hudi's metadata table, then the completed file. From version 8 on its
    completion time is `c` plus one millisecond, so that a second run takes the same name.
@@ -13,6 +15,7 @@ A clean that another engine has planned may name what only a link of eventide's 
 """
 
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
@@ -82,21 +85,22 @@ class Cleaner:
         """
         terms = self._terms(retain_commits)
         deleted: list[str] = []
-        with self.lock.acquire() as lease:
-            self.rollback.undo_failed_writes(lease)
-            begun = self._begun()
-        for pending in begun:
-            deleted += self._end(pending)
-        with self.lock.acquire() as lease:
-            # Listed first: of what begins after this nothing is removed.
-            left = instants_with_markers_or_heartbeat(self.files.storage)
-            state = TableState.load(self.files)
-            check_undoing(state.timeline)
-            self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
-            decision = self._decide(state, terms)
-            plan = self._begin(state, decision, terms, lease) if decision.deleted else None
-        if plan is not None:
-            deleted += self._end(Instant(plan.instant, Action.CLEAN, State.REQUESTED))
+        with ExitStack() as beating:  # where the clean fails, the last beats stay and say whose it is
+            with self.lock.acquire() as lease:
+                self.rollback.undo_failed_writes(lease)
+                begun = self._take_over(beating)
+            for pending in begun:
+                deleted += self._end(pending)
+            with self.lock.acquire() as lease:
+                # Listed first: of what begins after this nothing is removed.
+                left = instants_with_markers_or_heartbeat(self.files.storage)
+                state = TableState.load(self.files)
+                check_undoing(state.timeline)
+                self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
+                decision = self._decide(state, terms)
+                plan = self._begin(state, decision, terms, lease, beating) if decision.deleted else None
+            if plan is not None:
+                deleted += self._end(Instant(plan.instant, Action.CLEAN, State.REQUESTED))
         return CleanResult(None if plan is None else plan.instant, tuple(sorted(deleted)), decision.kept_targets)
 
     def earliest_retained(self, state: TableState) -> list[str]:
@@ -113,15 +117,28 @@ class Cleaner:
             earliest = writes[-1] if writes else None
         return [found.requested_time for found in (earliest or next(iter(writes), None),) if found is not None]
 
-    def _begun(self) -> tuple[Instant, ...]:
-        timeline = self.files.timeline(self.files.config())
-        return tuple(i for i in timeline.pending if i.action is Action.CLEAN)
+    def _take_over(self, beating: ExitStack) -> tuple[Instant, ...]:
+        """The cleans that were broken off, this process's own from now on. Under the lock."""
+        config = self.files.config()
+        begun = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
+        for pending in begun:
+            self._liveness.check_abandoned(pending, config.timeline_path)
+        for pending in begun:
+            self._beat(pending.requested_time, beating)
+        return begun
+
+    def _beat(self, instant: str, beating: ExitStack) -> None:
+        self.heartbeats.start(instant)
+        beating.callback(self.heartbeats.stop, instant)
+
+    @property
+    def _liveness(self) -> Liveness:
+        return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
 
     def _remove_orphans(self, ended: Collection[str]) -> None:
         """Marks of actions that have ended, or died before they began, and with them whoever would have removed these."""
-        liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for instant in ended:
-            if not liveness.is_known_alive(instant):
+            if not self._liveness.is_known_alive(instant):
                 remove_markers_and_heartbeat(self.files.storage, instant)
 
     def _decide(self, state: TableState, terms: CleanTerms) -> CleanDecision:
@@ -162,7 +179,9 @@ class Cleaner:
             raise ConfigError(f"option {named}={count} retains nothing; give 1 or more")
         return count
 
-    def _begin(self, state: TableState, decision: CleanDecision, terms: CleanTerms, lease: Lease) -> CleanPlan:
+    def _begin(
+        self, state: TableState, decision: CleanDecision, terms: CleanTerms, lease: Lease, beating: ExitStack
+    ) -> CleanPlan:
         """Step 2."""
         self.metadata.check(state.config, RowChange.NONE)
         partitions = {file.path: file.partition for file in state.listing}
@@ -181,12 +200,13 @@ class Cleaner:
         requested = Instant(plan.instant, Action.CLEAN, State.REQUESTED)
         data = self.files.codec.encode_clean_plan(plan, self.files.storage.root)
         lease.check()
+        self._beat(plan.instant, beating)
         if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
             raise BusyError(f"another action took the instant {plan.instant}; try again")
         return plan
 
     def _end(self, pending: Instant) -> list[str]:
-        """Steps 3 and 4; the paths that were removed."""
+        """Steps 3 and 4, by a process whose heartbeat is at the instant; the paths that were removed."""
         storage = self.files.storage
         with self.lock.acquire():
             state = TableState.load(self.files)
@@ -205,6 +225,7 @@ class Cleaner:
             found = self.files.timeline(state.config).find(plan.instant)
             if found is not None and not found.is_completed:
                 self._complete(state, plan, lease)
+        self.heartbeats.end(plan.instant)
         return deleted
 
     def _spared(self, state: TableState, plan: CleanPlan) -> CleanPlan:

@@ -9,6 +9,7 @@ person names it (`undo`), and never by `undo_failed_writes`.
 
 from dataclasses import dataclass
 
+from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.action.rollback_planner import UndoneWrite, check_nothing_is_lost
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
@@ -24,7 +25,7 @@ from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
+from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -41,11 +42,12 @@ class Rollback:
     clock: Clock
     options: Options
 
-    def undo(self, instant: str) -> tuple[str, ...]:
+    def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Rolls the action at `instant` back; returns the paths that were removed.
 
-        Raises InstantNotFoundError; RefusedError where something would be lost; BusyError where the write is alive, or
-        something pending is in the way.
+        `force`: also what is pending without a heartbeat, of which nothing tells whether its writer lives. Raises
+        InstantNotFoundError; RefusedError where something would be lost; BusyError where the write is alive, or something
+        pending is in the way.
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
@@ -53,11 +55,14 @@ class Rollback:
             found = state.timeline.find(instant)
             begun = self._begun(state, instant)
             if begun is not None:
+                if not force:
+                    self._liveness.check_abandoned(begun, state.config.timeline_path)
                 return self._end(state, begun, lease)
             if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
                 # What another one has still to write would come into slices that this one may remove.
                 self.end_begun(state.config, state.timeline, lease)
                 state = TableState.load(self.files)
+                check_undoing(state.timeline)
                 found = state.timeline.find(instant)
             is_decided = is_rolled_back(self.files.storage, instant)
             if is_decided or self._is_own_plan(state, found):
@@ -70,6 +75,8 @@ class Rollback:
                 )
             if found.action not in _UNDOABLE:
                 raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
+            if not (found.is_completed or force):
+                self._check_has_heartbeat(found)
             return self._undo(state, found, lease)
 
     def abort(self, instant: str) -> None:
@@ -94,7 +101,8 @@ class Rollback:
             with self.lock.acquire() as own:
                 return self.undo_failed_writes(own)
         undone: list[str] = []
-        while (failed := self._next_failed(self.files.timeline(self.files.config()))) is not None:
+        config = self.files.config()
+        while (failed := self._next_failed(config, self.files.timeline(config))) is not None:
             state = TableState.load(self.files)
             self._check_restoring(state.timeline)
             if failed.action is Action.ROLLBACK:
@@ -105,31 +113,47 @@ class Rollback:
                 self._undo(state, failed, lease)
         return tuple(undone)
 
-    def has_failed_writes(self, timeline: Timeline) -> bool:
+    def has_failed_writes(self, config: TableConfig, timeline: Timeline) -> bool:
         """Whether `undo_failed_writes` has something to do; `timeline` was read under the lock."""
-        return self._next_failed(timeline) is not None
+        return self._next_failed(config, timeline) is not None
+
+    def check_not_undone(self, config: TableConfig, timeline: Timeline, instant: str) -> None:
+        """Raises RefusedError where another engine is rolling the write back. Under the lock, after `end_begun`."""
+        for pending in timeline.pending:
+            if pending.action is Action.ROLLBACK and self._target(config, pending) == instant:
+                raise RefusedError(
+                    f"another engine rolls back the write at {instant}, by the rollback at {pending.requested_time}; "
+                    "nothing of it was committed: write again"
+                )
 
     def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
         """Ends the rollbacks that were begun and broken off; whether there were any. Raises BusyError while a restore is.
 
-        What a write has made may be gone in part by then: no write may commit before. `config` and `timeline` were read
-        under the lock.
+        What a write has made may be gone in part by then: no write may commit before. One that another engine may still be
+        at work on is left to it. `config` and `timeline` were read under the lock.
         """
         self._check_restoring(timeline)
-        begun = [pending for pending in timeline.pending if pending.action is Action.ROLLBACK]
+        begun = [pending for pending in timeline.pending if self._is_abandoned(pending, config)]
         for pending in begun:
             self._runner.end(config, self._runner.pending_plan(config, pending), lease)
         return bool(begun)
 
-    def _next_failed(self, timeline: Timeline) -> Instant | None:
+    def _next_failed(self, config: TableConfig, timeline: Timeline) -> Instant | None:
         """A rollback that was begun, before a write whose writer is dead. Mostly there is none."""
         pending = timeline.pending
-        begun = (i for i in pending if i.action is Action.ROLLBACK)
+        begun = (i for i in pending if self._is_abandoned(i, config))
         return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
+
+    def _is_abandoned(self, pending: Instant, config: TableConfig) -> bool:
+        """Whether it is a rollback on which nobody is at work any more."""
+        return pending.action is Action.ROLLBACK and self._liveness.is_abandoned(pending, config.timeline_path)
+
+    def _target(self, config: TableConfig, pending: Instant) -> str:
+        return self._runner.pending_plan(config, pending).target.instant
 
     @property
     def _runner(self) -> RollbackRunner:
-        return RollbackRunner(self.files, self.metadata)
+        return RollbackRunner(self.files, self.metadata, self.heartbeats)
 
     @property
     def _liveness(self) -> Liveness:
@@ -144,8 +168,7 @@ class Rollback:
         """The pending rollback of that instant, or at it."""
         for pending in state.timeline.pending:
             if pending.action is Action.ROLLBACK and (
-                pending.requested_time == instant
-                or self._runner.pending_plan(state.config, pending).target.instant == instant
+                pending.requested_time == instant or self._target(state.config, pending) == instant
             ):
                 return pending
         return None
@@ -165,6 +188,18 @@ class Rollback:
             shared = logs_of_failed_write(self.files.storage, state, time)
         plan = self._runner.begin(state, unused_instant(state, self.clock), found, shared, lease)
         return self._runner.end(state.config, plan, lease)
+
+    def _check_has_heartbeat(self, found: Instant) -> None:
+        """Raises RefusedError for a pending write, or a plan that is being run, of which nothing tells who works on it."""
+        is_write = found.action in (Action.COMMIT, Action.DELTA_COMMIT)
+        if found.state is State.REQUESTED and not is_write:
+            return
+        if not self._liveness.has_heartbeat(found.requested_time):
+            raise RefusedError(
+                f"the {found.action} at {found.requested_time} has no heartbeat, so nothing tells whether its writer is "
+                "alive: writers that clean eagerly keep none, nor does Flink. Rolled back beside a living writer, what it "
+                "commits is lost. See that no writer is at work on it, then roll it back with --force"
+            )
 
     def _check_pending(self, state: TableState, found: Instant) -> None:
         self._liveness.check_not_alive(found, "try again when it has ended")

@@ -147,7 +147,7 @@ class Restorer:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)
         self.metadata.revert(state.config, lease, target.instant)
-        runner = RollbackRunner(self.files, self.metadata)
+        runner = RollbackRunner(self.files, self.metadata, self.heartbeats)
         _, metadata = runner.take_away(state.config, plan, lease)
         runner.forget(state.config, target.instant, lease)
         return metadata

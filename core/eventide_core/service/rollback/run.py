@@ -2,7 +2,8 @@
 
 Order of writes, as Hudi has it, and what a crash after each leaves:
 
-1. `<r>.rollback.requested` holds the plan: from here on whoever finds it ends it, Hudi too.
+1. A heartbeat at `r`, by which others know whose rollback it is. `<r>.rollback.requested` holds the plan: from here on
+   whoever finds it ends it, Hudi too.
 2. `<r>.rollback.inflight`.
 3. Of a compaction, whoever completed it: its outcome is claimed, so that its instant, which may lie in the past, is never
    taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
@@ -11,7 +12,7 @@ Order of writes, as Hudi has it, and what a crash after each leaves:
 6. The target's inflight and requested files. A crash leaves a rollback whose target is gone: its plan still says it all.
 7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.
-8. Markers and heartbeat of the target. A crash before leaves those, which nobody heeds.
+8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which nobody heeds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, StorageError
-from eventide_core.ports import AddedFile, FileChanges, Lease, RowChange
+from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
 from eventide_core.service.rollback.shared_logs import takes_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
@@ -48,6 +49,7 @@ _NO_CHANGES = FileChanges(RowChange.NONE)
 class RollbackRunner:
     files: TableFiles
     metadata: MetadataTableUpkeep
+    heartbeats: Heartbeats
 
     def begin(self, state: TableState, instant: str, target: Instant, shared: SharedLogs, lease: Lease) -> RollbackPlan:
         """Step 1. Raises BusyError where the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
@@ -56,8 +58,13 @@ class RollbackRunner:
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
         data = self.files.codec.encode_rollback_plan(plan, self.files.storage.root)
         lease.check()
-        if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
-            raise BusyError(f"another rollback took the instant {instant}; try again")
+        try:
+            self.heartbeats.start(instant)
+            if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
+                raise BusyError(f"another rollback took the instant {instant}; try again")
+        except BaseException:
+            self.heartbeats.stop(instant)
+            raise
         return plan
 
     def pending_plan(self, config: TableConfig, pending: Instant) -> RollbackPlan:
@@ -67,6 +74,16 @@ class RollbackRunner:
 
     def end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
         """Steps 2 to 8; the paths of the data and timeline files that were removed."""
+        self.heartbeats.start(plan.instant)
+        try:
+            removed = self._end(config, plan, lease)
+        except BaseException:
+            self.heartbeats.stop(plan.instant)
+            raise
+        self.heartbeats.end(plan.instant)
+        return removed
+
+    def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
         storage = self.files.storage
         target = plan.target.instant
         timeline = config.timeline_path

@@ -3,6 +3,8 @@
 1. A heartbeat that has not been renewed for as long as Hudi's options say has expired: its process counts as dead.
 2. A heartbeat of eventide names its process. One of this machine that has ended is dead at once.
 3. Without a heartbeat nothing tells: stock writers that clean eagerly keep none, nor does Flink. Neither alive nor dead.
+4. Nor do the cleans and rollbacks of other engines. One of these that has stood for long counts as abandoned: an hour by
+   default, `eventide.pending.service.stale_ms`. Ended twice, it would stand on the timeline twice.
 """
 
 import json
@@ -13,18 +15,19 @@ from eventide_core.config import Options
 from eventide_core.errors import BusyError, MissingFileError
 from eventide_core.ports import Clock, Heartbeats, Storage
 from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.instant import WRITE_ACTIONS, Instant
+from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 
 HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2  # Hudi's default
+PENDING_SERVICE_STALE_MS_DEFAULT = 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The last sign of life at an instant. `owner` says for people whose it is."""
+    """The last sign of life at an instant. `owner` says for people which process of eventide's it is; None: another's."""
 
     age_ms: int
     is_fresh: bool
-    owner: str
+    owner: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,41 @@ class Liveness:
         """Whether anything tells of the instant's process at all."""
         return self.heartbeat(instant) is not None
 
+    def is_abandoned(self, pending: Instant, timeline_path: str) -> bool:
+        """Whether nobody is at work any more on a clean or rollback that is pending."""
+        try:
+            self.check_abandoned(pending, timeline_path)
+        except BusyError:
+            return False
+        return True
+
+    def check_abandoned(self, pending: Instant, timeline_path: str) -> None:
+        """Raises BusyError where somebody may still be at work on a clean or rollback that is pending. Under the lock."""
+        heartbeat = self.heartbeat(pending.requested_time)
+        if heartbeat is not None:
+            # A rollback of eventide holds the table lock from its first file to its last: who looks at it has the lock now.
+            if not (pending.action is Action.ROLLBACK and heartbeat.owner is not None):
+                self.check_not_alive(pending, "try again when it has ended or died")
+            return
+        found = self.storage.stat(f"{timeline_path}/{pending.file_name}")
+        if found is None:
+            return
+        age_ms = self.clock.now_ms() - found.modified_ms
+        stale_ms = self.options.integer(keys.PENDING_SERVICE_STALE_MS, PENDING_SERVICE_STALE_MS_DEFAULT)
+        if age_ms < stale_ms:
+            raise BusyError(
+                f"a {pending.action} of another engine is pending at {pending.requested_time}, since {age_ms / 1000:.1f} s; "
+                f"it may be at work: try again when it has ended. It counts as abandoned, and is ended here, after "
+                f"{stale_ms / 1000:g} s ({keys.PENDING_SERVICE_STALE_MS})"
+            )
+
     def check_not_alive(self, pending: Instant, cure: str) -> None:
         """Raises BusyError, with what to do about it, where a process is known to work on a pending action."""
         found = self.heartbeat(pending.requested_time)
         if found is not None and found.is_fresh:
             raise BusyError(
-                f"the {pending.action} at {pending.requested_time} is alive: {found.owner} works on it, its heartbeat is "
-                f"{found.age_ms / 1000:.1f} s old and expires at {self._expiry_ms / 1000:g} s; {cure}"
+                f"the {pending.action} at {pending.requested_time} is alive: {found.owner or 'a writer'} works on it, its "
+                f"heartbeat is {found.age_ms / 1000:.1f} s old and expires at {self._expiry_ms / 1000:g} s; {cure}"
             )
 
     def heartbeat(self, instant: str) -> Heartbeat | None:
@@ -66,13 +97,12 @@ class Liveness:
         if found is None:
             return None
         age_ms = max(0, self.clock.now_ms() - found.modified_ms)
-        if age_ms > self._expiry_ms:
-            return Heartbeat(age_ms, is_fresh=False, owner="")
         try:
             content = self.storage.read(path)
         except MissingFileError:
             return None  # it ended in between
-        return Heartbeat(age_ms, not self.heartbeats.has_ended(content), _owner(content))
+        is_fresh = age_ms <= self._expiry_ms and not self.heartbeats.has_ended(instant, content)
+        return Heartbeat(age_ms, is_fresh, _owner(content))
 
     @property
     def _expiry_ms(self) -> int:
@@ -81,13 +111,12 @@ class Liveness:
         return interval * self.options.integer(keys.HEARTBEAT_TOLERABLE_MISSES, HEARTBEAT_TOLERABLE_MISSES_DEFAULT)
 
 
-def _owner(content: bytes) -> str:
+def _owner(content: bytes) -> str | None:
     try:
         match json.loads(content):
             case {"host": str(host), "pid": int(pid)}:
                 return f"eventide on host {host}, process {pid},"
             case _:
-                pass
+                return None
     except (ValueError, RecursionError):
-        pass
-    return "a writer that names neither host nor process"
+        return None

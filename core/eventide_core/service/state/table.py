@@ -29,6 +29,8 @@ from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 _END_OF_TIME = "9" * 20
+_LOOKS = 5
+"""How often the table is looked at before what is missing counts as missing: a busy archival met one look in sixty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,14 @@ class TableState:
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
         """Reads the table as it is. The listing is held against what the commits say they wrote, unless not asked for.
 
-        Raises MissingFileError for a file that a live slice needs and the listing lacks.
+        Others work on the table: an archival moves an instant between a listing and a read, a rollback removes a commit and
+        its files. So what is gone is looked for again, in a new listing. Raises MissingFileError for a file that a live
+        slice needs and that is still missing then.
         """
+        return _looked_again(lambda: cls._load(files, requires_files=requires_files))
+
+    @classmethod
+    def _load(cls, files: TableFiles, *, requires_files: bool) -> "TableState":
         config = files.config()
         timeline = files.timeline(config)
         state = cls._of(files, config, timeline, files.data_files())
@@ -68,6 +76,10 @@ class TableState:
     @classmethod
     def load_committed(cls, files: TableFiles) -> "TableState":
         """The same for queries, which need no file of a pending action: by the metadata table where it tells all."""
+        return _looked_again(lambda: cls._load_committed(files))
+
+    @classmethod
+    def _load_committed(cls, files: TableFiles) -> "TableState":
         config = files.config()
         timeline = files.timeline(config)
         listing = files.committed_files(config, timeline)
@@ -76,7 +88,7 @@ class TableState:
                 state = cls._of(files, config, timeline, listing)
                 state.require_files()
                 return state
-            return cls.load(files)
+            return cls._load(files, requires_files=True)
         state = cls._of(files, config, timeline, files.data_files())
         state.require_files()
         return state
@@ -264,6 +276,13 @@ class TableState:
             if said is not None and said.has_cut:  # not where Hudi has completed a plan of ours
                 return said
         return None
+
+
+def _looked_again(look: Callable[[], TableState]) -> TableState:
+    for _ in range(_LOOKS - 1):
+        with suppress(MissingFileError):
+            return look()
+    return look()
 
 
 def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = "") -> Iterator[Instant]:

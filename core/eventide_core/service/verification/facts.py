@@ -52,6 +52,14 @@ class FactsReader:
         """The files of the timeline folder."""
         return timeline_names(self.files.storage, config)
 
+    def gone_since(self, gathered: Gathered) -> list[str]:
+        """The files that were listed then and are not there any more, by path."""
+        now, _ = list_everything(self.files.storage)
+        then = {file.path for file in gathered.facts.listing}
+        if gathered.state is not None:
+            then |= {file.path for file in gathered.state.listing}
+        return sorted(then - {file.path for file in now})
+
     def gather(self, *, is_deep: bool) -> Gathered:
         config = self.files.config()
         names = self.timeline_names(config)

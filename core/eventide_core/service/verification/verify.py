@@ -2,19 +2,20 @@
 
 A damaged table is an answer. What raises is a table that cannot be opened at all, and a storage or an engine that fails.
 A table that changed meanwhile is looked at again where something was found: what a reader of two moments sees may fit
-neither.
+neither. A clean that is pending removes files while the timeline stands still, so files that went are a change, too.
 """
 
 from dataclasses import dataclass
 
 from eventide_core.action.verification.checks import verify
 from eventide_core.action.verification.result import Verification
+from eventide_core.errors import BusyError
 from eventide_core.ports import Progress
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.facts import FactsReader
+from eventide_core.service.verification.facts import FactsReader, Gathered
 from eventide_core.service.verification.records import RecordsReader
 
-_LOOKS_MAX = 3
+_LOOKS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,28 @@ class Verifier:
     records: RecordsReader
 
     def verify(self, *, is_deep: bool, progress: Progress) -> Verification:
-        """What each check found. `is_deep`: reads every record of the latest slices, and of compacted ones."""
-        for _ in range(_LOOKS_MAX - 1):
-            found, names = self._look(is_deep, progress)
-            if found.ok or self.facts.timeline_names(self.files.config()) == names:
-                return found
-        return self._look(is_deep, progress)[0]
+        """What each check found. `is_deep`: reads every record of the latest slices, and of compacted ones.
 
-    def _look(self, is_deep: bool, progress: Progress) -> tuple[Verification, tuple[str, ...]]:
-        gathered = self.facts.gather(is_deep=is_deep)
+        Raises BusyError where files went at each look, so that nobody can tell damage from the work of a cleaner.
+        """
+        for look in range(1, _LOOKS_MAX + 1):
+            gathered = self.facts.gather(is_deep=is_deep)
+            found = self._checked(gathered, is_deep, progress)
+            if found.ok:
+                return found
+            gone = self.facts.gone_since(gathered)
+            if gone and look == _LOOKS_MAX:
+                raise BusyError(
+                    f"{self.files.storage.root}: files went at each of {look} looks, {gone[0]} at the last one: a cleaner "
+                    "or a rollback is at work; verify again when it has ended"
+                )
+            names = self.facts.timeline_names(self.files.config())
+            if look == _LOOKS_MAX or not (gone or names != gathered.facts.timeline_names):
+                return found
+        raise AssertionError("the last look returns or raises")
+
+    def _checked(self, gathered: Gathered, is_deep: bool, progress: Progress) -> Verification:
         facts = gathered.facts
         if is_deep and gathered.state is not None:
             facts = self.records.read(facts, gathered.state, gathered.shape, progress)
-        return verify(facts), facts.timeline_names
+        return verify(facts)

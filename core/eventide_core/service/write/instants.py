@@ -16,6 +16,7 @@ from eventide_core.ports import Clock, FileChanges, Heartbeats, RowChange, Table
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table import TableState
@@ -43,10 +44,11 @@ class WriteInstants:
             with self.lock.acquire() as lease:
                 is_eager = self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER
                 config, timeline = self._now()
-                if is_eager and self.rollback.has_failed_writes(timeline):
+                if is_eager and self.rollback.has_failed_writes(config, timeline):
                     self.rollback.undo_failed_writes(lease)
                     config, timeline = self._now()
                 check_undoing(timeline)
+                self._check_no_dead_single_writer(timeline)
                 instant = self._unused(config, timeline)
                 self.heartbeats.start(instant)
                 for step in (State.REQUESTED, State.INFLIGHT):
@@ -59,6 +61,24 @@ class WriteInstants:
             raise
         return instant
 
+    def _check_no_dead_single_writer(self, timeline: Timeline) -> None:
+        """Raises RefusedError beside a pending write without a heartbeat: its writer takes itself for the only one.
+
+        Dead or alive: it rolls back what is pending when it starts again, and is stuck where a later commit has completed.
+        """
+        mode = self.options.text(keys.CONCURRENCY_MODE)
+        if mode is not None and mode.upper() != keys.SINGLE_WRITER:
+            return
+        liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
+        for other in timeline.pending_writes:
+            if not liveness.has_heartbeat(other.requested_time):
+                raise RefusedError(
+                    f"the {other.action} at {other.requested_time} is pending without a heartbeat: its writer takes itself "
+                    f"for the only one ({keys.FAILED_WRITES}=EAGER). Where it is dead, a commit after it would keep that "
+                    "writer from ever starting again: let it roll its write back, or run `eventide rollback TABLE "
+                    f"{other.requested_time} --force`. Where writers share the table lock, set {keys.CONCURRENCY_MODE}"
+                )
+
     def complete(self, pending: PendingWrite) -> None:
         """Completes a write whose files are there; nothing where that has been done.
 
@@ -69,6 +89,7 @@ class WriteInstants:
             # A rollback of this very write may have been begun by one who took its writer for dead.
             if self.rollback.end_begun(config, timeline, lease):
                 config, timeline = self._now()
+            self.rollback.check_not_undone(config, timeline, pending.instant)
             found = timeline.find(pending.instant)
             if found is None:
                 raise RefusedError(

@@ -21,7 +21,7 @@ from eventide_core.table.instant import Action
 from golden.histories import EPOCH_MS
 from golden.readings import as_json
 from support import golden
-from support.command_line import run_json
+from support.command_line import content_of, run, run_json
 from support.thresholds import dividing_plan
 
 INFLIGHT = ("v6_inflight", "v9_inflight")
@@ -52,7 +52,11 @@ def test_a_write_that_failed_leaves_no_file_and_no_row(name: str, tmp_path: Path
     columns = golden.expected(name).row_columns
     (failed,) = table.state().timeline.pending
     before = rows(table, columns)
-    deleted = run_json("rollback", path, failed.requested_time)["deleted"]
+    content = content_of(path)
+    refused = run("rollback", path, failed.requested_time)
+    assert (refused.exit_code, "no heartbeat" in refused.stderr, "--force" in refused.stderr) == (3, True, True)
+    assert content_of(path) == content
+    deleted = run_json("rollback", path, failed.requested_time, "--force")["deleted"]
     assert rows(table, columns) == before
     timeline = table.state().timeline
     assert (timeline.pending, timeline.find(failed.requested_time)) == ((), None)
@@ -90,7 +94,7 @@ def test_a_log_compaction_that_died_leaves_the_blocks_that_it_merged(name: str, 
     (pending,) = table.state().timeline.pending
     assert (pending.requested_time, pending.action) == (instant, Action.LOG_COMPACTION)
     assert rows(table, columns) == before
-    run_json("rollback", path, instant)
+    run_json("rollback", path, instant, "--force")
     timeline = table.state().timeline
     assert (timeline.pending, timeline.find(instant)) == ((), None)
     assert rows(table, columns) == before
@@ -105,7 +109,7 @@ def test_the_last_writes_are_undone_one_after_the_other(name: str, tmp_path: Pat
     path = golden.unpack(name, tmp_path)
     table = Table.open(str(path))
     columns = golden.expected(name).row_columns
-    table.rollback(table.state().timeline.pending[0].requested_time)
+    table.rollback(table.state().timeline.pending[0].requested_time, force=True)
     for last in (5, 4, 3):
         assert rows(table, columns) == after_step(name, last)
         table.rollback(table.state().timeline.writes[-1].requested_time)
@@ -168,7 +172,7 @@ def test_a_log_of_version_6_that_holds_no_whole_block_goes_with_its_write(tmp_pa
     torn = next(path.glob("part=a/.*.log.6_[0-9]*[0-9]"))
     torn.write_bytes(torn.read_bytes()[:-30])
     (torn.parent / f".{torn.name}.crc").unlink(missing_ok=True)
-    assert f"part=a/{torn.name}" in table.rollback(failed.requested_time)
+    assert f"part=a/{torn.name}" in table.rollback(failed.requested_time, force=True)
     assert table.snapshot().to_arrow().num_rows == 160
 
 
@@ -179,13 +183,20 @@ def test_rollbacks_of_another_hand_that_died_are_ended(name: str, tmp_path: Path
     table = Table.open(str(path))
     (failed,) = table.state().timeline.pending
     kept = {found: found.read_bytes() for found in timeline_folder(path).glob(f"{failed.requested_time}*")}
-    table.rollback(failed.requested_time)
+    table.rollback(failed.requested_time, force=True)
     begun = next(timeline_folder(path).glob("*.rollback.requested"))
     for found in timeline_folder(path).glob("*.rollback"):
         found.unlink()
     for found, data in kept.items():
         found.write_bytes(data)
     files = sorted(path.glob("part=*/*"))
+    # Whether that engine is at work nobody can tell: not before it has stood for long.
+    assert assemble(str(path), {}).rollback.undo_failed_writes() == ()
+    with pytest.raises(BusyError, match="of another engine is pending"):
+        table.rollback(failed.requested_time)
+    assert run("clean", path).exit_code == 4
+    for found in timeline_folder(path).glob("*.rollback.*"):
+        os.utime(found, (0, 0))
     assert assemble(str(path), {}).rollback.undo_failed_writes() == (failed.requested_time,)
     assert sorted(path.glob("part=*/*")) == files
     state = table.state()
