@@ -197,6 +197,9 @@ class SparkRecords:
         counted = self._placed.groupBy(PARTITION_PATH, PLACE).agg(functions.count("*"), deletes)
         try:
             rows = _answered(counted.collect)
+        except EventideError:
+            self._placed.unpersist()
+            raise
         finally:
             # Not earlier: the rows with places are computed from those without.
             if before is not None:
