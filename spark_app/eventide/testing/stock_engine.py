@@ -25,8 +25,8 @@ from eventide.testing.checks import avro_records
 from eventide.testing.histories import NoLock
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
-from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange
-from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_tree
+from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange, remove_tree
+from eventide_core.service.state.markers_and_heartbeats import marked_paths
 from eventide_core.service.state.metadata_table import PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
