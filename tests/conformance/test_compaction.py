@@ -158,7 +158,7 @@ def test_every_reader_sees_what_it_saw_before(
         elif reading.query == "incremental":
             assert ours <= before, ("eventide", where)
             assert before & snapshot <= ours, ("eventide", where)
-    assert asked >= 4
+    assert asked >= (4 if IS_PROOF else 2)
 
 
 def is_late(row: Row, winner: Row, event_column: int) -> bool:

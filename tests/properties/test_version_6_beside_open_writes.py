@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, execute
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, delete, put, records
 from eventide.testing.living_table import LivingTable
@@ -23,6 +22,7 @@ from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.errors import BusyError
+from eventide_core.ports import NoProgress
 from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, CutMode, require_ours
 from eventide_core.table.write_shape import WriteOperation

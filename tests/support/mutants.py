@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import Moment, StandingStill, execute, writes_of
 from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
@@ -29,6 +28,7 @@ from eventide_core.action.quiet_moment import QuietMoment
 from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFacts
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
+from eventide_core.ports import NoProgress
 from eventide_core.service.compaction import planned_slices, split_judge
 from eventide_core.service.compaction import run as run_compaction
 from eventide_core.service.compaction import schedule as schedule_compaction

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, records
@@ -32,6 +31,7 @@ from eventide_core.errors import (
     RefusedError,
     WriteConflictError,
 )
+from eventide_core.ports import NoProgress
 from eventide_core.table.plans import CutMode
 from eventide_core.table.write_shape import WriteOperation
 
