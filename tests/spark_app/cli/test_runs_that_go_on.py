@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from eventide.progress import NoProgress
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
-from eventide.progress import NoProgress
 from eventide.writer import incoming_records
 from eventide_core.config import CONCURRENCY_MODE, HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, InvalidRecordError, NothingToDoError, RefusedError, StorageFullError
