@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from eventide.progress import NoProgress
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
