@@ -23,9 +23,9 @@ from benchmarks.planning.case import Meter, application_over
 from benchmarks.planning.made_table import MadeStorage, MadeTable, requested
 from eventide.bootstrap import Application
 from eventide.cli import spare_collector
-from eventide.progress import NoProgress
 from eventide.report import gather
 from eventide.show import describe
+from eventide_core.ports import NoProgress
 
 _OURS: dict[str, Any] = {"version": 9, "logs": 10, "has_ranges": True, "is_ours": True}
 CASES: dict[str, dict[str, Any]] = {

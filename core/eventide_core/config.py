@@ -31,14 +31,14 @@ LINK_MODE = "hoodie.compaction.partial.link.mode"
 METADATA_TABLE = "eventide.metadata.table"
 """What becomes of Hudi's metadata table where one is: it is updated, or dropped, or the action is refused."""
 EXCLUSIVE = "eventide.table.exclusive"
-"""Declares that every reader and service of the table resolves symbolic links."""
+"""Declares that every reader and service of the table resolves symbolic links, and that no other engine runs its plans."""
 CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_time_ms"
 """How far the clocks of writers may be apart: a compaction waits so long between its plan and its first file."""
 FOREIGN_PLANS = "eventide.foreign.plans"
 """Whether `compact` and `serve` run compactions that another engine has planned and not begun."""
 PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
-"""How long a compaction on version 6 waits for a write that was pending when it was planned, and `compact` for what another
-engine has planned or begun."""
+"""How long a compaction waits for a quiet moment, on version 6 for writes that may not have seen its plan, and `compact` for
+what another engine has planned or begun."""
 PARQUET_CODEC = "hoodie.parquet.compression.codec"
 """The compression of base files. `as-before` is that of the base file before it, and gzip for a new one."""
 

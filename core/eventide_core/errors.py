@@ -251,6 +251,13 @@ class StorageError(EventideError, OSError):
     """
 
 
+class StorageFullError(StorageError):
+    """The storage has no room left; a write that met it has been rolled back where that took none.
+
+    Make room there, then run the same command again.
+    """
+
+
 class EngineError(EventideError, RuntimeError):
     """The engine that runs the tasks failed; nothing was committed.
 

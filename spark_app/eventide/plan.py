@@ -18,7 +18,8 @@ from eventide_core.table.plans import LeftOver, PlannedOperation
 class Plan:
     """What a compaction does, or would do. Sizes in bytes, event times in epoch milliseconds.
 
-    `idle` says why nothing is to be done: the configured trigger is not due, or there is nothing to compact.
+    `idle` says why nothing is to be done: the configured trigger is not due, or there is nothing to compact. Its instant is
+    not final where `waits_for` says what has to end before it can be made.
     """
 
     request: CompactionRequest
@@ -40,6 +41,11 @@ class Plan:
     @property
     def idle(self) -> str | None:
         return self.draft.idle
+
+    @property
+    def waits_for(self) -> str | None:
+        """What has to end before the plan can be made; None where it can be made now."""
+        return self.draft.waits_for
 
     @property
     def is_reached(self) -> bool:
@@ -74,6 +80,8 @@ class Plan:
             "strategy": self.draft.strategy,
             "trigger": None if due is None else {"name": str(due.trigger), "due": due.is_due, "reason": due.reason},
             "idle": self.idle,
+            "beside": [write.requested_time for write in self.draft.beside],
+            "waits_for": self.draft.waits_for,
             "already_reached": self.is_reached,
             "cut_ms": plan.cut_ms,
             "cut": str(plan.cut),
@@ -108,6 +116,11 @@ class Plan:
             f"{len(plan.operations)} slices to compact, {self.draft.untouched_slices} others with logs left alone",
             f"{plan.bytes_read} bytes to read, {plan.bytes_copied} to copy",
         ]
+        beside = [write.requested_time for write in self.draft.beside]
+        if beside and self.draft.waits_for is None:
+            lines.append(
+                f"as of a quiet moment before the writes {', '.join(beside)}: what they write is for a later compaction"
+            )
         for op in plan.operations:
             lines.append(
                 f"  {op.partition or '.'} {op.file_id}: {len(op.compacted)} logs merged, {len(op.left_overs)} left over"
@@ -124,6 +137,8 @@ class Plan:
             lines.append(f"{self.draft.due.trigger}: {self.draft.due.reason}")
         if self.idle is not None:
             lines.append(f"nothing to do: {self.idle}")
+        elif self.draft.waits_for is not None:
+            lines.append(f"has to wait, and its instant is not final: {self.draft.waits_for}")
         watermark = self.predicted_watermark_ms
         lines.append(f"watermark it will reach: {'none' if watermark is None else f'{_time(watermark)} ({watermark})'}")
         # Names are the table's, and a line of them must not pass for one of ours.

@@ -9,7 +9,6 @@ from eventide.bootstrap import Application, assemble
 from eventide.compaction_request import Overrides, compaction_request
 from eventide.metrics import publish_metrics
 from eventide.plan import Plan
-from eventide.progress import NoProgress
 from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
 from eventide.show import TableDescription, describe
 from eventide.sync import sync_options, tell_catalog
@@ -22,7 +21,7 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.action.verification.result import Verification
 from eventide_core.errors import ConfigError, NothingToDoError
-from eventide_core.ports import Engine, Progress
+from eventide_core.ports import Engine, NoProgress, Progress
 from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.service.maintenance.clean import CleanResult
 from eventide_core.service.maintenance.sync import SyncResult

@@ -21,12 +21,11 @@ from typing import Any
 
 from eventide.bootstrap import Application
 from eventide.metrics import publish_metrics
-from eventide.progress import NoProgress
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.action.sync_options import is_sync_enabled
 from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError
-from eventide_core.ports import Progress
+from eventide_core.ports import NoProgress, Progress
 from eventide_core.service.maintenance.sync import SyncResult
 
 _STATES = {3: "refused", 4: "busy"}  # by exit code; anything else has failed

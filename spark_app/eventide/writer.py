@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide.bootstrap import Application
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
-from eventide_adapters.format.avro.schema import META_FIELDS, arrow_schema
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.record_writer import RowWriter
 from eventide_adapters.storage.open import open_storage
@@ -23,6 +23,7 @@ from eventide_core.table.key_format import TIME_PREFIX, KeyGenerator
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.record_order import MergeRule
+from eventide_core.table.schema import META_FIELDS
 from eventide_core.table.write_shape import WriteOperation
 
 VERSION_DEFAULT = 9

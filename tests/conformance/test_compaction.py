@@ -158,7 +158,7 @@ def test_every_reader_sees_what_it_saw_before(
         elif reading.query == "incremental":
             assert ours <= before, ("eventide", where)
             assert before & snapshot <= ours, ("eventide", where)
-    assert asked >= 4
+    assert asked >= (4 if IS_PROOF else 2)
 
 
 def is_late(row: Row, winner: Row, event_column: int) -> bool:
@@ -221,8 +221,11 @@ def test_a_reader_with_other_merge_rules_comes_to_see_what_the_writing_engine_se
 )
 def test_a_planned_clustering_makes_a_compaction_wait(name: str, action: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
+    table = Table.open(str(path))
+    plan = table.plan_compaction(EPOCH_MS + 10_000_000)
+    assert f"a {action} is pending" in (plan.waits_for or "")
     with pytest.raises(BusyError, match=f"a {action} is pending"):
-        Table.open(str(path)).plan_compaction(EPOCH_MS + 10_000_000)
+        table.compact(plan)
 
 
 def test_back_dating_is_refused_where_a_left_over_completed_before_a_merged_log(tmp_path: Path) -> None:

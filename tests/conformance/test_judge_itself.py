@@ -97,6 +97,7 @@ def test_hudi_015_writes_and_reads_a_table_of_version_6(judge_015: HudiJudge, tm
     _judge_a_tiny_table(judge_015, tmp_path / "tiny", PLAIN | DEFAULT_PAYLOAD)
 
 
+@pytest.mark.proof
 def test_hudi_102_writes_and_reads_a_table_of_version_8(judge_102: HudiJudge, tmp_path: Path) -> None:
     _judge_a_tiny_table(judge_102, tmp_path / "tiny", PLAIN | EVENT_TIME_ORDERING | table_version(8))
 

@@ -13,7 +13,6 @@ import pytest
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
-from eventide.progress import NoProgress
 from eventide.reader import Rows
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Layout, NoLock, put, records
@@ -23,6 +22,7 @@ from eventide.writer import arrow_records, create
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LOG_EVENT_TIMES, TRACK_EVENT_TIMES, LinkChoice
 from eventide_core.errors import CleanedHistoryError
+from eventide_core.ports import NoProgress
 from eventide_core.table.plans import CutMode
 from eventide_core.table.slice_read import QueryPlan
 from eventide_core.table.write_shape import WriteOperation

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.checks import check_snapshot, check_time_travel
 from eventide.testing.crash_enumeration import (
     LOCK_EXPIRY_MS,
@@ -40,6 +39,7 @@ from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, WriteConflictError
+from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from eventide.progress import NoProgress
 from eventide.testing.account import completed_instants
 from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
@@ -13,6 +12,7 @@ from eventide.testing.oracle import Change, Order
 from eventide.writer import arrow_records
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError, RefusedError
+from eventide_core.ports import NoProgress
 from eventide_core.table.plans import CutMode
 from eventide_core.table.stream_batch import StreamBatch
 from eventide_core.table.write_shape import WriteOperation

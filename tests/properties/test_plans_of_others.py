@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.checks import check_single_completion, merged_counts
 from eventide.testing.compaction_case import MEANWHILE, Case
 from eventide.testing.crash_enumeration import (
@@ -29,6 +28,7 @@ from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, 
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, LockError, MissingFileError
+from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.foreign_plan import as_executed
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import ForeignPlan

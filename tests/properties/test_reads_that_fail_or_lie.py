@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.reader import Rows
 from eventide.testing.crash_enumeration import (
     Bench,
@@ -33,7 +32,7 @@ from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError
-from eventide_core.ports import FileInfo, Storage
+from eventide_core.ports import FileInfo, NoProgress, Storage
 from eventide_core.table.write_shape import WriteOperation
 
 pytestmark = pytest.mark.slow

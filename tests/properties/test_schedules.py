@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
 from eventide.testing.account import Account
 from eventide.testing.crash_enumeration import Protocol
@@ -34,6 +33,7 @@ from eventide_core.errors import (
     PlanMismatchError,
     RefusedError,
 )
+from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation
 from support.campaign import CAMPAIGN, tries
 from support.mutants import MUTANTS

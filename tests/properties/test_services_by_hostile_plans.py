@@ -14,7 +14,6 @@ from functools import cache
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.observation import LOCK_PREFIX
@@ -23,6 +22,7 @@ from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError
+from eventide_core.ports import NoProgress
 from eventide_core.table.commit_metadata import WriteStat
 from support.hostile_paths import HOSTILE, filled
 from support.path_fields import (

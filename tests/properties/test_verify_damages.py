@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, pending_plan
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order
@@ -23,6 +22,7 @@ from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.verification.result import Verification
 from eventide_core.config import EVENT_TIME_FIELD, EXCLUSIVE, LinkChoice
+from eventide_core.ports import NoProgress
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.plans import CompactionPlan
 

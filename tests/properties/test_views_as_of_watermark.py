@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from eventide import Table
-from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, delete, put
 from eventide.testing.oracle import Order
@@ -19,6 +18,7 @@ from eventide_core.errors import (
     TagNotFoundError,
     WatermarkNotFoundError,
 )
+from eventide_core.ports import NoProgress
 from eventide_core.table.plans import CutMode, LinkMode
 
 EAGER = {

@@ -6,7 +6,6 @@ import tarfile
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import OPTIONS, Bench, pending_plan
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order
@@ -21,6 +20,7 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
+from eventide_core.ports import NoProgress
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.record_order import MergeRule

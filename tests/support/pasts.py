@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
 from eventide.testing.checks import exact_ms, merged_counts
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, pending_plan
@@ -19,6 +18,7 @@ from eventide.writer import arrow_records
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import LinkChoice
+from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation
 
 EARLY = {

@@ -27,8 +27,7 @@ from eventide_core.table.plans import (
     PlannedLog,
     PlannedOperation,
 )
-from eventide_core.table.restore_metadata import RestorePlan
-from eventide_core.table.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
+from eventide_core.table.rollback_metadata import RestorePlan, RollbackPlan, RollbackRequest, RollbackTarget
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 CODEC = HudiMetadataCodec()

@@ -13,7 +13,6 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult, MetricsData
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
-from eventide_adapters.metrics.sample_name import sample_name
 from eventide_core.errors import StorageError
 from eventide_core.table.metric import Metric
 
@@ -46,7 +45,7 @@ class OpenTelemetry:
         provider = MeterProvider([reader], resource, shutdown_on_exit=False)
         meter = provider.get_meter(SERVICE_NAME)
         for metric in metrics:
-            name = sample_name(self.prefix, metric)
+            name = metric.sample_name(self.prefix)
             unit = _UNITS.get(name.rpartition("_")[2], "1")
             reason = {} if metric.reason is None else {"reason": metric.reason}
             # A name that was made already is the same gauge again.

@@ -6,7 +6,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from eventide_adapters.metrics.sample_name import sample_name
 from eventide_core.table.metric import Metric
 
 
@@ -32,7 +31,7 @@ class LatestSamples(Collector):
         found: dict[str, GaugeMetricFamily] = {}
         for (prefix, table), metrics in self._tables.items():
             for metric in metrics:
-                name = sample_name(prefix, metric)
+                name = metric.sample_name(prefix)
                 labels = ("table",) if metric.reason is None else ("table", "reason")
                 values = (table,) if metric.reason is None else (table, metric.reason)
                 found.setdefault(name, GaugeMetricFamily(name, metric.about, labels=labels)).add_metric(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from os import getpid
 from pathlib import Path
 
-from eventide_adapters.metrics.sample_name import sample_name
 from eventide_core.errors import StorageError, printable
 from eventide_core.table.metric import Metric
 
@@ -40,7 +39,7 @@ class PrometheusTextfile:
         lines: list[str] = []
         told: set[str] = set()
         for metric in metrics:
-            name = sample_name(self.prefix, metric)
+            name = metric.sample_name(self.prefix)
             if name not in told:
                 told.add(name)
                 lines += [f"# HELP {name} {metric.about}", f"# TYPE {name} gauge"]

@@ -16,11 +16,10 @@ from typing import Any, BinaryIO, TypeVar
 from eventide_adapters.storage.hdfs_bytes import hdfs_bytes
 from eventide_adapters.storage.hdfs_config import HdfsConfig
 from eventide_adapters.storage.hdfs_publishing import TEMPORARY, HdfsPublisher
-from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, open_ranges
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
-from eventide_adapters.storage.whole_file import check_whole
 from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 

@@ -29,8 +29,7 @@ from eventide_adapters.storage import local_names
 from eventide_adapters.storage.local_capabilities import try_out
 from eventide_adapters.storage.local_folders import LocalFolders, link_text
 from eventide_adapters.storage.local_streams import LocalInput, LocalOutput, answering
-from eventide_adapters.storage.paths import checked_directory, checked_path
-from eventide_adapters.storage.whole_file import check_whole
+from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
 from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from eventide_adapters.storage import local_names
 from eventide_adapters.storage.local_folders import LocalFolders
-from eventide_core.errors import EventideError, StorageError
+from eventide_core.errors import EventideError, StorageError, StorageFullError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -23,8 +23,9 @@ def answering(what: str) -> Iterator[None]:
     except EventideError:
         raise
     except OSError as failure:
-        cure = "; make room there, then do the same again" if failure.errno in _NO_ROOM else ""
-        raise StorageError(f"{what}: {failure}{cure}") from failure
+        if failure.errno in _NO_ROOM:
+            raise StorageFullError(f"{what}: {failure}; make room there, then do the same again") from failure
+        raise StorageError(f"{what}: {failure}") from failure
 
 
 class LocalInput(io.FileIO):

@@ -17,9 +17,8 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from eventide_adapters.storage.objects import PART_BYTES, UNSAFE_WRITES, Objects, StoredObject, VersionedObjects
-from eventide_adapters.storage.paths import checked_directory, checked_path
+from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import SpooledOutput, in_pieces, open_ranges
-from eventide_adapters.storage.whole_file import check_whole
 from eventide_core.errors import MissingFileError, RefusedError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 

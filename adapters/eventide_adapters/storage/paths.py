@@ -1,11 +1,12 @@
-"""Which names may reach a storage: the one place where a path that was read from a table is checked.
+"""What may reach a storage: the one place where a path that was read from a table is checked, and how much is read at once.
 
 What a path is, `table_path` says. Where links lead is known only to the storage that follows them.
 """
 
 from functools import lru_cache
 
-from eventide_core.errors import UnsafePathError
+from eventide_core.errors import ResourceLimitError, UnsafePathError
+from eventide_core.ports import WHOLE_FILE_BYTES_MAX
 from eventide_core.table.table_path import why_unsafe
 
 
@@ -20,3 +21,12 @@ def checked_path(path: str) -> str:
 def checked_directory(path: str) -> str:
     """The path itself, when it names the table's root ("") or something below it. Raises UnsafePathError."""
     return path if path == "" else checked_path(path)
+
+
+def check_whole(size: int, path: str, root: str) -> None:
+    """Raises ResourceLimitError where so many bytes are more than a file has that is read whole."""
+    if size > WHOLE_FILE_BYTES_MAX:
+        raise ResourceLimitError(
+            f"{path!r} in {root} has more than {WHOLE_FILE_BYTES_MAX} bytes, the most that eventide reads of a file as a "
+            "whole: restore it from a copy, or remove it if it is no file of the table"
+        )

@@ -1,8 +1,9 @@
 """The plan of a compaction, with every file that its execution will make.
 
 Of an event-time compaction: `plan_compaction`, from each slice's selection (action/slice_selection.py) and the choice of a
-link mode (action/link_choice.py). Of whole slices, by another strategy or in place of a plan that no longer fits:
-`plan_whole_slices`, whose `attempt` keeps the base files of a re-plan apart from those of the plan before.
+link mode (action/link_choice.py). Of whole slices, by another strategy: `plan_whole_slices`. In place of a plan that no
+longer fits: slice by slice, with `partial_slice` and `whole_slice`; the `token` keeps the base files of a re-plan apart from
+those of the plan before.
 """
 
 from collections.abc import Sequence
@@ -38,39 +39,38 @@ class PlanTerms:
 def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
     """The plan of an event-time compaction, with every name that its execution will make."""
     operations = tuple(
-        _operation(selection, link, terms, f"{number}-0-0") for number, selection in enumerate(selections)
+        partial_slice(selection, link, terms.table_version, f"{number}-0-0")
+        for number, selection in enumerate(selections)
     )
     return _plan(operations, link, terms)
 
 
-def plan_whole_slices(
-    slices: Sequence[FileSlice],
-    instant: str,
-    terms: PlanTerms,
-    *,
-    reason: str,
-    fallback: FallbackReason | None = None,
-    attempt: int = 0,
-) -> CompactionPlan:
+def plan_whole_slices(slices: Sequence[FileSlice], instant: str, terms: PlanTerms, *, reason: str) -> CompactionPlan:
     """The plan that compacts these slices in full, in this order, whatever their logs hold."""
     operations = tuple(
-        PlannedOperation(
-            partition=found.partition,
-            file_id=found.file_id,
-            base_instant=found.base_instant,
-            base_path=found.base_file.path if found.base_file else None,
-            base_size=found.base_file.size if found.base_file else 0,
-            compacted=tuple(PlannedLog(log.path, log.size, None) for log in found.log_files),
-            left_overs=(),
-            new_base_name=str(BaseFileName(found.file_id, f"{number}-{attempt}-0", instant)),
-            carried_name=None,
-            fallback=fallback,
-            reason=reason,
-        )
-        for number, found in enumerate(slices)
+        whole_slice(found, instant, f"{number}-0-0", reason, None) for number, found in enumerate(slices)
     )
     link = LinkDecision(LinkMode.COPY, instant, "nothing is left over, so no link is needed")
     return _plan(operations, link, terms)
+
+
+def whole_slice(
+    found: FileSlice, instant: str, token: str, reason: str, fallback: FallbackReason | None
+) -> PlannedOperation:
+    """The operation that compacts a slice in full."""
+    return PlannedOperation(
+        partition=found.partition,
+        file_id=found.file_id,
+        base_instant=found.base_instant,
+        base_path=found.base_file.path if found.base_file else None,
+        base_size=found.base_file.size if found.base_file else 0,
+        compacted=tuple(PlannedLog(log.path, log.size, None) for log in found.log_files),
+        left_overs=(),
+        new_base_name=str(BaseFileName(found.file_id, token, instant)),
+        carried_name=None,
+        fallback=fallback,
+        reason=reason,
+    )
 
 
 def _plan(operations: tuple[PlannedOperation, ...], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
@@ -87,25 +87,31 @@ def _plan(operations: tuple[PlannedOperation, ...], link: LinkDecision, terms: P
     )
 
 
-def _operation(selection: Selection, link: LinkDecision, terms: PlanTerms, token: str) -> PlannedOperation:
+def partial_slice(selection: Selection, link: LinkDecision, table_version: int, token: str) -> PlannedOperation:
+    """The operation that compacts a slice as selected, with every name that its execution will make."""
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
+    # A plan without links names no log above its base, those of the new slice neither.
+    kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
+    above = {fact.log.path for fact in selection.above}
+    unnamed = above if table_version >= 8 else set[str]()
     early = {fact.log.path for fact in selection.early}
     left_overs = tuple(
         LeftOver(
             _planned(fact),
-            _left_over_name(fact.log, number, link, terms.table_version, has_carried),
+            None if fact.log.path in unnamed else _left_over_name(fact.log, number, link, table_version, has_carried),
             selection.exact_ms if fact.log.path in early else None,
             fact.delete_count,
+            is_above=fact.log.path in above,
         )
-        for number, fact in enumerate(selection.left_overs)
+        for number, fact in enumerate(kept)
     )
     carried = None
     if has_carried:
         carried = (
             LogFileName(file_slice.file_id, link.instant, 0, "00000-0-1")
-            if terms.table_version < 8
+            if table_version < 8
             else LogFileName(file_slice.file_id, link.instant, 1, "0-0-1")
         )
     return PlannedOperation(

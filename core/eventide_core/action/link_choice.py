@@ -9,6 +9,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eventide_core.action.quiet_moment import BackdatingFacts, open_at, why_not_back_to
 from eventide_core.action.slice_selection import Selection
 from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
@@ -22,22 +23,18 @@ from eventide_core.table.timeline import Timeline
 class LinkChoiceFacts:
     """What the choice of a link mode looks at.
 
-    `now` is an unused instant above every time of the timeline. `earliest_retained` is the earliest commit that cleaning
-    keeps, None where it keeps all. `schema_since`: every write from there on has the table's schema. `is_exclusive`: the
-    table's owner declares that every reader and service of it resolves links. `has_symlinks` and `has_server_copies` say
-    what the storage can do.
+    `moment` is the quiet moment that the plan is made for (action/quiet_moment.py). `is_exclusive`: the table's owner
+    declares that every reader and service of it resolves links. `has_symlinks` and `has_server_copies` say what the storage
+    can do.
     """
 
     choice: LinkChoice
     is_exclusive: bool
     has_symlinks: bool
     has_server_copies: bool
-    timeline: Timeline
     slices_by_completion_time: bool
-    now: str
-    earliest_retained: str | None
-    used_times: frozenset[str]
-    schema_since: str = ""
+    moment: str
+    back: BackdatingFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +51,13 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
     """
     if facts.choice is LinkChoice.SYMLINK:
         _require_symlinks(facts)
-        return LinkDecision(LinkMode.SYMLINK, facts.now, "asked for")
+        return LinkDecision(LinkMode.SYMLINK, facts.moment, "asked for")
     if facts.choice is LinkChoice.HARDLINK:
-        return LinkDecision(LinkMode.HARDLINK, facts.now, "asked for")
+        return LinkDecision(LinkMode.HARDLINK, facts.moment, "asked for")
     if facts.choice is LinkChoice.COPY:
-        return LinkDecision(LinkMode.COPY, facts.now, "asked for")
-    if not any(selection.left_overs for selection in selections):
-        return LinkDecision(LinkMode.COPY, facts.now, "nothing is left over, so no link is needed")
+        return LinkDecision(LinkMode.COPY, facts.moment, "asked for")
+    if not any(selection.in_old_slice for selection in selections):
+        return LinkDecision(LinkMode.COPY, facts.moment, "nothing is left over, so no link is needed")
     instant, why_not = _backdated_instant(selections, facts)
     if instant is not None:
         return LinkDecision(
@@ -72,8 +69,8 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
         raise RefusedError(f"link mode prefix is not possible here: {why_not}; use copy or auto")
     if facts.is_exclusive and facts.has_symlinks and not facts.has_server_copies:
         why = f"prefix is not possible: {why_not}; every reader resolves links, and copies would cross the network"
-        return LinkDecision(LinkMode.SYMLINK, facts.now, why)
-    return LinkDecision(LinkMode.COPY, facts.now, f"prefix is not possible: {why_not}")
+        return LinkDecision(LinkMode.SYMLINK, facts.moment, why)
+    return LinkDecision(LinkMode.COPY, facts.moment, f"prefix is not possible: {why_not}")
 
 
 def _require_symlinks(facts: LinkChoiceFacts) -> None:
@@ -89,7 +86,7 @@ def _require_symlinks(facts: LinkChoiceFacts) -> None:
 
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
     """An instant between the merged logs and the left-overs, or why there is none (docs/invariants.md, step 1)."""
-    timeline = facts.timeline
+    timeline = facts.back.timeline
     if not facts.slices_by_completion_time:
         return None, "table version 6 slices logs by name, not by completion time"
     if any(selection.carried_tombstones for selection in selections):
@@ -106,26 +103,15 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
         min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.left_overs
     )
     instant = next_instant_time(after)
-    while instant in facts.used_times:
+    while instant in facts.back.used_times:
         instant = next_instant_time(instant)
     if instant > before:
         return None, f"a merged log completed at {after}, but a left-over was requested at {before}"
-    if timeline.start is not None and instant < timeline.start:
-        return None, f"instants later than {instant} have been archived"
-    if instant < facts.schema_since:
-        return (
-            None,
-            f"the schema changed at {facts.schema_since}, and time travel reads by the one that the table had then",
-        )
-    if facts.earliest_retained is not None and instant < facts.earliest_retained:
-        return (
-            None,
-            f"the next clean keeps nothing before {facts.earliest_retained}, so readers of the old slice would break",
-        )
-    for write in timeline.pending_writes:
-        if write.requested_time < instant:
-            return None, f"the write requested at {write.requested_time} is still pending"
-    return instant, ""
+    across = open_at(timeline, instant)
+    if across:
+        return None, f"the write requested at {across[0].requested_time} was open at {instant}"
+    why_not = why_not_back_to(instant, facts.back)
+    return (None, why_not) if why_not else (instant, "")
 
 
 def _completion(timeline: Timeline, log: LogFile) -> str:

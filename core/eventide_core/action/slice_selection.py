@@ -39,10 +39,19 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """A file slice and the facts of its logs, in reader order."""
+    """A file slice and the facts of its logs, in reader order.
+
+    The last `above` logs completed after the compaction's instant: they belong to the new slice and are never merged.
+    """
 
     file_slice: FileSlice
     logs: tuple[LogFacts, ...]
+    above: int = 0
+
+    @property
+    def below(self) -> tuple[LogFacts, ...]:
+        """The logs that a compaction may merge."""
+        return self.logs[: len(self.logs) - self.above]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,7 @@ class Selection:
     `exact_ms` is T where the cut is exact: records of the rest that lie before it are merged, too.
     `carried_tombstones` have to be carried, or at least one of so many may have to be.
     `is_alike_in_time`: a reader of the new base sees no difference as of the instants between the left-overs either.
+    `has_to_wait`: not even in full without a reader seeing a difference, as long as logs lie above the compaction.
     """
 
     facts: SliceFacts
@@ -61,6 +71,7 @@ class Selection:
     exact_ms: int | None = None
     carried_tombstones: int = 0
     is_alike_in_time: bool = True
+    has_to_wait: bool = False
 
     @property
     def compacted(self) -> tuple[LogFacts, ...]:
@@ -71,14 +82,24 @@ class Selection:
         return self.facts.logs[self.count :]
 
     @property
+    def in_old_slice(self) -> tuple[LogFacts, ...]:
+        """The remaining logs of the old slice: those that need a link where the base isn't back-dated below them."""
+        return self.facts.below[self.count :]
+
+    @property
+    def above(self) -> tuple[LogFacts, ...]:
+        """The remaining logs that belong to the new slice."""
+        return self.facts.logs[len(self.facts.below) :]
+
+    @property
     def early(self) -> tuple[LogFacts, ...]:
-        """The remaining logs with records that are merged all the same, those that were merged before among them."""
+        """The left-over logs with records that are merged all the same, those that were merged before among them."""
         if self.exact_ms is None:
             return ()
-        return tuple(fact for fact in self.left_overs if fact.event_times.starts_before(self.exact_ms))
+        return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
 
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
-        return replace(self, count=len(self.facts.logs), fallback=fallback, reason=reason, carried_tombstones=0)
+        return replace(self, count=len(self.facts.below), fallback=fallback, reason=reason, carried_tombstones=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +127,16 @@ def select(
     facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
 ) -> Selection | None:
     """The slice's split by the strategy; None where it has nothing to compact."""
-    compacted, left_overs = strategy.filter_log_files(facts.file_slice.log_files, instant)
+    compacted, left_overs = strategy.filter_log_files([fact.log for fact in facts.below], instant)
     if exact is None:
         if not compacted:
             return None
         chosen = Selection(facts, len(compacted), None, _reason(len(compacted), len(left_overs)))
     else:
-        if not any(fact.uncompacted.starts_before(exact.threshold_ms) for fact in facts.logs):
+        if not any(fact.uncompacted.starts_before(exact.threshold_ms) for fact in facts.below):
             return None
         chosen = _exact_selection(facts, len(compacted), exact)
-    for fact in facts.logs:
+    for fact in facts.below:
         if fact.rolled_back:
             return chosen.in_full(
                 FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} takes blocks back, so the logs must stay together"
@@ -126,7 +147,7 @@ def select(
                     FallbackReason.UNCOMMITTED_BLOCK,
                     f"{fact.log.name} holds a block of {block_instant}, which never completed",
                 )
-    for fact in chosen.left_overs:
+    for fact in chosen.in_old_slice:
         if fact.has_merged_block:
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
@@ -137,14 +158,14 @@ def select(
 
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
     chosen = Selection(facts, count, None, "", exact.threshold_ms)
-    if not chosen.left_overs:
+    if not chosen.in_old_slice:
         return replace(chosen, reason="every log holds records before T alone")
-    first = chosen.left_overs[0]
-    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.left_overs)
-    if len(chosen.left_overs) > exact.max_left_overs:
+    first = chosen.in_old_slice[0]
+    latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.in_old_slice)
+    if len(chosen.in_old_slice) > exact.max_left_overs:
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
-            f"{len(chosen.left_overs)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
+            f"{len(chosen.in_old_slice)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
             f"first with a record at or after T, and the latest of them has event time {latest_ms}",
         )
     reason = f"{first.log.name} is the first log with a record at or after T"
@@ -174,11 +195,14 @@ def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
 def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
     """Whether an exact cut parts the versions of every key by what orders them: then algebra answers for deletes, too.
 
+    A log above the compaction isn't cut.
+
     What is merged lies before T, what a reader merges on top of it later: an older version there lies before T as well, and
     was merged with the rest. So all that a left-over can take back is a delete, by an older record; it is carried.
     """
     return (
         selection.exact_ms is not None
+        and not selection.above
         and rules.orders_by_event_time
         and not rules.is_base_file_index
         and all(reader is MergeRule.EVENT_TIME_ORDERING for reader in rules.readers)
@@ -205,6 +229,14 @@ _FALLBACK_REASONS = {
 
 def apply_verdict(selection: Selection, verdict: SplitVerdict) -> Selection:
     """The selection after its keys' histories have been judged."""
+    is_split_in_time = bool(selection.above) and not verdict.is_alike_in_time
+    if (verdict.fallback is not None or is_split_in_time) and not selection.in_old_slice:
+        return replace(selection, has_to_wait=True)
+    if verdict.fallback is None and is_split_in_time:
+        return selection.in_full(
+            FallbackReason.DELETE_REORDERED,
+            "merged in part, deletes would meet other versions in another order as of a write since",
+        )
     if verdict.fallback is not None:
         return selection.in_full(verdict.fallback, _FALLBACK_REASONS[verdict.fallback].format(key=verdict.example))
     return replace(

@@ -17,7 +17,7 @@ from eventide_core.ports.metadata_table import (
 )
 from eventide_core.ports.metrics import MetricsSink, Unreported
 from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
-from eventide_core.ports.running import Clock, Engine, Progress
+from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
     Capability,
@@ -25,6 +25,7 @@ from eventide_core.ports.storage import (
     OutputFile,
     Storage,
     VersionedFiles,
+    remove_tree,
 )
 from eventide_core.ports.timeline import ArchivedAction, ArchivedFile, ArchivedTimeline, MetadataCodec
 
@@ -54,6 +55,7 @@ __all__ = [
     "MetadataTable",
     "MetadataUpdate",
     "MetricsSink",
+    "NoProgress",
     "OutputFile",
     "Progress",
     "RecordMerger",
@@ -65,4 +67,5 @@ __all__ = [
     "Unreported",
     "VersionedFiles",
     "WrittenRows",
+    "remove_tree",
 ]

@@ -1,6 +1,6 @@
 """What base and log files hold, as far as it is asked for without handing out records."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,10 +79,12 @@ class LogContent(Protocol):
         *,
         only_deleted: bool,
         early_before_ms: int | None,
+        above: Collection[str],
     ) -> tuple[KeyHistory, ...]:
         """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either.
 
-        What lies before `early_before_ms` in `left_overs` (None: nothing), or has no event time, belongs to both sides.
+        What lies before `early_before_ms` in `left_overs` (None: nothing), or has no event time, belongs to both sides; but
+        not in the logs `above`, by path.
         """
         ...
 

@@ -44,3 +44,13 @@ class Progress(Protocol):
     def start(self, what: str, total: int) -> None: ...
 
     def advance(self) -> None: ...
+
+
+class NoProgress:
+    """Progress that nobody watches."""
+
+    def start(self, what: str, total: int) -> None:
+        """A row of tasks begins."""
+
+    def advance(self) -> None:
+        """One of them has ended."""

@@ -117,3 +117,13 @@ class VersionedFiles(Protocol):
     def replace_version(self, path: str, data: bytes, version: str) -> bool:
         """Replaces the file, whole; False where it is absent or of another version, and nothing has changed."""
         ...
+
+
+def remove_tree(storage: Storage, directory: str) -> None:
+    """Removes a folder and all that is in it. A link in it goes, and what it leads to stays."""
+    for entry in storage.list(directory):
+        if entry.is_directory and entry.link_target is None:
+            remove_tree(storage, entry.path)
+        else:
+            storage.delete(entry.path)
+    storage.delete(directory)

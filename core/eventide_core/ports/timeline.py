@@ -8,8 +8,7 @@ from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
-from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
+from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 

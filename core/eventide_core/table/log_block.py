@@ -17,6 +17,8 @@ from eventide_core.table.read_ahead import ReadRange
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
+ROLLBACK_COMMAND = "0"
+"""The type of a command block that rolls back a write: the only one there is."""
 _PREFIX_LENGTH = len(MAGIC) + 8  # magic and size
 _HEADER_ENTRIES_MAX = 64  # Hudi knows 9 keys; more means that these are no lengths but torn bytes
 _HEADER_BYTES_MAX = 16 * 1024 * 1024  # a schema of a very wide table has some hundred kilobytes

@@ -1,5 +1,6 @@
 """A number that is told to whoever watches a table."""
 
+import re
 from dataclasses import dataclass
 
 
@@ -15,3 +16,7 @@ class Metric:
     about: str
     value: float
     reason: str | None = None
+
+    def sample_name(self, prefix: str) -> str:
+        """`<prefix>_<name>`, of characters that Prometheus and OpenTelemetry both take."""
+        return re.sub(r"[^a-zA-Z0-9_]", "_", f"{prefix}_{self.name}")

@@ -63,6 +63,10 @@ class PlannedLog:
 class LeftOver:
     """A log that stays; `new_name` is its name in the new slice, None where it needs none.
 
+    It needs none where the new base is back-dated below it (link mode prefix), or where it `is_above`, from version 8 on.
+    `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such logs come
+    last. From version 8 on they belong to the new slice under their own names.
+
     `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
     `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
     """
@@ -71,6 +75,7 @@ class LeftOver:
     new_name: str | None
     merged_before_ms: int | None = None
     delete_count: int | None = None
+    is_above: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ class CompactionPlan:
         """Bytes that links cost: none where names are enough."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log.size for op in self.operations for left in op.left_overs)
+        return sum(left.log.size for op in self.operations for left in op.left_overs if left.new_name is not None)
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:

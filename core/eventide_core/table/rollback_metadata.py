@@ -65,3 +65,18 @@ class RollbackMetadata:
     instant: str
     targets: tuple[RollbackTarget, ...]
     partitions: Mapping[str, RolledBackPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """The restore requested at `instant`. `savepoint` is None where an early Hudi planned it."""
+
+    instant: str
+    savepoint: str | None
+    targets: tuple[RollbackTarget, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreMetadata:
+    instant: str
+    rollbacks: tuple[RollbackMetadata, ...]

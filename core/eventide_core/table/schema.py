@@ -14,6 +14,8 @@ META_FIELDS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+"""The columns that Hudi puts before a table's own."""
+FILE_NAME = "_hoodie_file_name"
 
 
 def field_names(schema: str) -> tuple[str, ...]:

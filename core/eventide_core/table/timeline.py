@@ -1,6 +1,6 @@
 """What has happened to a table, and what is under way: the active timeline."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
@@ -73,6 +73,11 @@ class Timeline:
     def pending_plans(self) -> tuple[Instant, ...]:
         """Pending compactions, log compactions and clusterings."""
         return tuple(i for i in self.pending if i.is_pending_plan)
+
+    @property
+    def archived(self) -> Collection[Instant]:
+        """The completed instants that have left the active timeline and whose completion times are known all the same."""
+        return self._archived.values()
 
     def find(self, requested_time: str) -> Instant | None:
         """The instant of that requested time, in its latest state."""

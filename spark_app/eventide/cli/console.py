@@ -13,9 +13,8 @@ import rich.table
 from rich import box
 from rich.text import Text
 
-from eventide.progress import NoProgress
 from eventide_core.errors import printable
-from eventide_core.ports import Progress
+from eventide_core.ports import NoProgress, Progress
 
 _WIDE = 100_000  # columns of what is no terminal: nothing is folded for a program that reads on
 

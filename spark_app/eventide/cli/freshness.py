@@ -8,8 +8,7 @@ import click
 
 from eventide import Table
 from eventide.cli.console import table_of
-from eventide.cli.durations import Duration
-from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.cli.settings import Duration, Settings, common_options, event_time_option
 from eventide.formatting import format_timestamp
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from eventide import Table
-from eventide.cli.durations import Duration
-from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.cli.settings import Duration, Settings, common_options, event_time_option
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
 from eventide_core.table.plans import CutMode

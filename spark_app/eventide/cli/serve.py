@@ -10,9 +10,8 @@ from types import FrameType
 
 import click
 
-from eventide.cli.durations import Duration
 from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Duration, Settings, common_options
 from eventide.formatting import format_timestamp
 from eventide.table_service import Round
 from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD, FOREIGN_PLANS

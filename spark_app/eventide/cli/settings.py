@@ -16,6 +16,7 @@ from eventide.cli.console import Console
 from eventide.cli.redaction import Redaction
 from eventide.engine_local import LocalEngine
 from eventide.spark.session import EngineOnDemand, quiet_session
+from eventide_core.config import duration_seconds
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 
@@ -178,3 +179,17 @@ def _flat(table: Mapping[str, Any], prefix: str, path: Path) -> Iterator[tuple[s
                 raise ConfigError(
                     f"config file {path}: option {prefix}{key} is neither text, a number, nor true or false"
                 )
+
+
+class Duration(click.ParamType[int]):
+    """A duration on the command line, in whole seconds: 90s, 30m, 2h, 1d, or 1h30m."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        seconds = duration_seconds(value)
+        if seconds is None:
+            self.fail(f"{value!r} is no duration; give one such as 90s, 30m, 2h or 1d", param, ctx)
+        return seconds

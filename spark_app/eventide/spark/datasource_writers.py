@@ -9,7 +9,6 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from eventide.bootstrap import assemble
-from eventide.progress import NoProgress
 from eventide.spark.streaming import (
     StreamCompaction,
     compact_after_batch,
@@ -22,6 +21,7 @@ from eventide.writer import incoming_records
 from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, NotAHudiTableError
+from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
 
 

@@ -26,7 +26,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, assert_never
 
 from eventide.bootstrap import Application, assemble
-from eventide.progress import NoProgress
 from eventide.spark.engine import SparkEngine
 from eventide.table import Table
 from eventide.table_service import Round, TableService
@@ -35,6 +34,7 @@ from eventide_core import config as keys
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, ConfigError
+from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
 from eventide_core.table.write_shape import WriteOperation
 

@@ -12,20 +12,30 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from eventide.bootstrap import Application
-from eventide.testing.checks import avro_records, check_split, exact_ms, known_commits, merged_commits
+from eventide.testing.checks import (
+    avro_records,
+    check_split,
+    commits_above,
+    exact_ms,
+    known_commits,
+    merged_commits,
+)
 from eventide.testing.histories import Commit, Layout, at_epoch
 from eventide.testing.observation import BlockInstants, Files
 from eventide.testing.oracle import Change, Oracle
 from eventide_core.table.plans import CompactionPlan, LinkMode, require_ours
 
-_on_timeline = lru_cache(1 << 14)(re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_\d{17})?\.([a-z.]+)").fullmatch)
+_on_timeline = lru_cache(1 << 14)(re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_(\d{17}))?\.([a-z.]+)").fullmatch)
 
 _PENDING = ("requested", "inflight")
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A write with its changes; or a compaction with its cut, what it merged, and how many logs its plan knew."""
+    """A write with its changes; or a compaction with its cut, what it merged, and how many logs its plan knew.
+
+    `above` is how many of these completed after its instant.
+    """
 
     instant: str
     changes: tuple[Change, ...] = ()
@@ -33,12 +43,18 @@ class Completed:
     merged: Mapping[str, int] | None = None
     exact_ms: int | None = None
     known: Mapping[str, int] = field(default_factory=dict[str, int])
+    above: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def merged_by_others(self) -> Mapping[str, int]:
+        """What an engine merges that knows of no left-overs: all that completed before the plan's instant."""
+        return {name: count - self.above.get(name, 0) for name, count in self.known.items()}
 
     def tell(self, oracle: Oracle) -> None:
         if self.merged is None:
             oracle.commit(self.instant, self.changes)
         else:
-            oracle.compact(self.cut_ms, self.merged, self.exact_ms, self.known)
+            oracle.compact(self.cut_ms, self.merged, self.exact_ms, self.known, above=self.above)
 
 
 @dataclass(slots=True)
@@ -54,6 +70,7 @@ class Account:
     oracle: Oracle = field(init=False)
     _planned: Completed | None = None
     _plan_bytes: bytes = b""
+    _since_plan: set[str] = field(default_factory=set[str])
     _archived: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
@@ -72,7 +89,7 @@ class Account:
         shown = completed_instants(files)
         if self.plan is not None:
             for path, match in _timeline(files):
-                if (match[1], match[2]) == (self.plan.instant, "compaction.requested"):
+                if (match[1], match[3]) == (self.plan.instant, "compaction.requested"):
                     self._read_plan(application, files, path, is_alone=not changes)  # it may have been planned again
         known = {event.instant for event in self.completed}
         gone = known - self._archived - shown
@@ -86,8 +103,9 @@ class Account:
             for event in self.completed:
                 event.tell(self.oracle)
         for instant in sorted(shown - known):
-            event = self._event(instant, changes, as_stock=as_stock)
+            event = self._event(application, files, instant, changes, as_stock=as_stock)
             self.completed.append(event)
+            self._since_plan.add(instant)
             event.tell(self.oracle)
         self._look_for_plan(application, files, is_alone=not changes)
         return gone
@@ -104,20 +122,32 @@ class Account:
         alone = later.snapshot()
         in_full = later.copy()
         self._planned.tell(later)
-        in_full.compact(None, self._planned.known, known=self._planned.known)
+        in_full.compact(None, self._planned.merged_by_others, known=self._planned.known, above=self._planned.above)
         return not alone == later.snapshot() == in_full.snapshot()
 
     def _new_oracle(self) -> Oracle:
         return Oracle(self.layout.order, self.layout.buckets)
 
-    def _event(self, instant: str, changes: Commit, *, as_stock: bool) -> Completed:
+    def _event(
+        self, application: Application, files: Files, instant: str, changes: Commit, *, as_stock: bool
+    ) -> Completed:
+        files_of_timeline = {path.rpartition("/")[2]: path for path, _ in _timeline(files)}
+        if f"{instant}.compaction.requested" in files_of_timeline and (
+            self.plan is None or self.plan.instant != instant
+        ):
+            # Made and run in one step, in place of a plan that was withdrawn.
+            if self.plan is not None:
+                self.rolled_back.add(self.plan.instant)
+            self._read_plan(
+                application, files, files_of_timeline[f"{instant}.compaction.requested"], is_alone=not changes
+            )
         planned, plan = self._planned, self.plan
         if planned is None or plan is None or instant != planned.instant:
             return Completed(instant, tuple(at_epoch(change) for change in changes))
         self.last_plan = None if as_stock else plan
         if not as_stock:
             return planned
-        merged = planned.merged if plan.link_mode is LinkMode.PREFIX else planned.known
+        merged = planned.merged if plan.link_mode is LinkMode.PREFIX else planned.merged_by_others
         assert merged is not None
         return Completed(instant, merged=merged, known=merged)
 
@@ -127,7 +157,7 @@ class Account:
         pending = {
             match[1]: path
             for path, match in _timeline(files)
-            if match[2] == "compaction.requested" and match[1] not in shown | self._archived
+            if match[3] == "compaction.requested" and match[1] not in shown | self._archived
         }
         if self.plan is not None and self.plan.instant not in {*pending, *shown}:
             self.rolled_back.add(self.plan.instant)
@@ -144,6 +174,9 @@ class Account:
     def _read_plan(self, application: Application, files: Files, path: str, *, is_alone: bool) -> None:
         instant = path.rpartition("/")[2].partition(".")[0]
         if self.plan is None or self.plan.instant != instant or files[path].data != self._plan_bytes:
+            is_again = self.plan is not None and self.plan.instant == instant
+            if not is_again:
+                self._since_plan = set()
             self._plan_bytes = files[path].data
             config = application.files.config()
             self.plan = require_ours(application.files.plan(config, instant))
@@ -159,28 +192,37 @@ class Account:
             merged=merged,
             exact_ms=exact_ms(plan),
             known=known_commits(plan, merged, self.oracle, files, self.blocks),
+            above=commits_above(plan, self.oracle, files, self.blocks, self._since_plan),
         )
         if is_alone:
             after = self.oracle.copy()
             planned.tell(after)
             assert plan.cut_ms is not None
-            check_split(self.oracle, after, merged, plan.cut_ms, self.layout.reader_orders)
+            later = completed_after(files, plan.instant) | self._since_plan
+            check_split(self.oracle, after, merged, plan.cut_ms, self.layout.reader_orders, later)
         return planned
 
 
 def completed_instants(files: Files) -> frozenset[str]:
     """The writes and compactions that the active timeline shows as completed."""
-    return frozenset(match[1] for _, match in _timeline(files) if match[2] in ("commit", "deltacommit"))
+    return frozenset(match[1] for _, match in _timeline(files) if match[3] in ("commit", "deltacommit"))
+
+
+def completed_after(files: Files, time: str) -> frozenset[str]:
+    """The writes and compactions that completed after a time; none in version 6, which does not record it."""
+    return frozenset(
+        match[1] for _, match in _timeline(files) if match[3] in ("commit", "deltacommit") and (match[2] or "") > time
+    )
 
 
 def savepointed_instants(files: Files) -> frozenset[str]:
-    return frozenset(match[1] for _, match in _timeline(files) if match[2] == "savepoint")
+    return frozenset(match[1] for _, match in _timeline(files) if match[3] == "savepoint")
 
 
 def pending_instants(files: Files, action: str = "") -> frozenset[str]:
     """Whatever has been begun and not ended: what excludes other actions until it is ended or undone."""
-    begun = {match[1] for _, match in _timeline(files) if match[2].endswith(_PENDING) and match[2].startswith(action)}
-    ended = {match[1] for _, match in _timeline(files) if not match[2].endswith(_PENDING)}
+    begun = {match[1] for _, match in _timeline(files) if match[3].endswith(_PENDING) and match[3].startswith(action)}
+    ended = {match[1] for _, match in _timeline(files) if not match[3].endswith(_PENDING)}
     return frozenset(begun - ended)
 
 
@@ -188,7 +230,7 @@ def _being_rolled_back(files: Files) -> frozenset[str]:
     """The instants whose rollback has begun and not ended."""
     begun = pending_instants(files, "rollback")
     plans = [
-        files[path].data for path, match in _timeline(files) if match[1] in begun and match[2] == "rollback.requested"
+        files[path].data for path, match in _timeline(files) if match[1] in begun and match[3] == "rollback.requested"
     ]
     return frozenset(record["instantToRollback"]["commitTime"] for data in plans for record in avro_records(data))
 

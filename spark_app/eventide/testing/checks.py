@@ -23,7 +23,7 @@ from eventide.testing.observation import (
     Seen,
 )
 from eventide.testing.oracle import Oracle, Order, Rows
-from eventide_core.table.plans import CompactionPlan, CutMode
+from eventide_core.table.plans import CompactionPlan, CutMode, LeftOver, LinkMode
 
 if TYPE_CHECKING:
     from eventide_core.service.state.table import TableState
@@ -153,12 +153,22 @@ def check_plan(plan: CompactionPlan, before: Oracle, after: Oracle, reader_order
 
 
 def check_split(
-    before: Oracle, after: Oracle, merged: Mapping[str, int], cut_ms: int, reader_orders: Collection[Order]
+    before: Oracle,
+    after: Oracle,
+    merged: Mapping[str, int],
+    cut_ms: int,
+    reader_orders: Collection[Order],
+    later: Collection[str] = (),
 ) -> None:
-    """I2 and I11 of a plan: all that lies before T is merged, and no engine's reader will see a difference."""
+    """I2 and I11 of a plan: all that lies before T is merged, and no engine's reader will see a difference.
+
+    But for commits that completed `later` than the plan's instant.
+    """
     assert after.snapshot() == before.snapshot(), "I1, the plan would change the snapshot"
     for name in before.log_counts():
-        assert not after.is_waiting(name, cut_ms), f"I2, logs of {name} hold records before T that are not merged"
+        assert not after.is_waiting(name, cut_ms, later), (
+            f"I2, logs of {name} hold records before T that are not merged"
+        )
     check_readers_alike(before, after, merged, reader_orders)
 
 
@@ -200,6 +210,27 @@ def known_commits(
         left = sum(bool(blocks(files, left.log.path) & known) for left in op.left_overs)
         seen[group_name(op.partition, op.file_id, oracle.buckets)] += left
     return seen
+
+
+def commits_above(
+    plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants, since: Collection[str] = ()
+) -> dict[str, int]:
+    """How many of the logs that the plan had seen of each file group completed after its instant.
+
+    `since` are the writes that completed after it was first made, and that it has left over since.
+    """
+    known = frozenset(oracle.instants)
+    if plan.link_mode is LinkMode.PREFIX:
+        return {}
+
+    def is_above(left: LeftOver) -> bool:
+        found = blocks(files, left.log.path) & known
+        return bool(found) and (left.new_name is None or bool(found & frozenset(since)))
+
+    return {
+        group_name(op.partition, op.file_id, oracle.buckets): sum(map(is_above, op.left_overs))
+        for op in plan.operations
+    }
 
 
 def exact_ms(plan: CompactionPlan) -> int | None:

@@ -24,7 +24,6 @@ from uuid import uuid4
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
-from eventide.progress import NoProgress
 from eventide.testing.decode_cache import KnownCommits
 from eventide.testing.histories import History, ManualClock, WrittenTable
 from eventide.testing.observation import HEARTBEATS_PREFIX, LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
@@ -41,7 +40,7 @@ from eventide_core.config import (
     LinkChoice,
 )
 from eventide_core.errors import EventideError
-from eventide_core.ports import Storage
+from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.plans import CompactionPlan, require_ours
 
 OPTIONS = {

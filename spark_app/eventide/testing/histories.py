@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
-from eventide.progress import NoProgress
 from eventide.testing.metadata_listing import begin_metadata_table
 from eventide.testing.oracle import Change, Oracle, Order
 from eventide.writer import arrow_records, create
@@ -29,7 +28,7 @@ from eventide_core.config import (
     PARQUET_CODEC,
     TRACK_EVENT_TIMES,
 )
-from eventide_core.ports import Storage
+from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.plans import CutMode
 from eventide_core.table.properties import PROPERTIES_PATH

@@ -26,6 +26,7 @@ from eventide.testing.checks import (
     check_single_completion,
     check_snapshot,
     check_time_travel,
+    commits_above,
     exact_ms,
     known_commits,
     merged_commits,
@@ -161,7 +162,8 @@ def _other_readers(it: Inspection) -> None:
         merged = merged_commits(it.plan, it.oracle, it.files, it.blocks)
         before = it.oracle.as_planned(known_commits(it.plan, merged, it.oracle, it.files, it.blocks))
         after = before.copy()
-        after.compact(it.plan.cut_ms, merged, exact_ms(it.plan))
+        above = commits_above(it.plan, it.oracle, it.files, it.blocks)
+        after.compact(it.plan.cut_ms, merged, exact_ms(it.plan), above=above)
         check_readers_alike(before, after, merged, it.reader_orders)
 
 

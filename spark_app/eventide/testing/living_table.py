@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, records
@@ -22,6 +21,7 @@ from eventide.testing.stock_engine import run_plan_as_stock
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.errors import (
     BusyError,
@@ -29,7 +29,9 @@ from eventide_core.errors import (
     InstantNotFoundError,
     PlanMismatchError,
     RefusedError,
+    WriteConflictError,
 )
+from eventide_core.ports import NoProgress
 from eventide_core.table.plans import CutMode
 from eventide_core.table.write_shape import WriteOperation
 
@@ -57,6 +59,7 @@ class LivingTable:
     observer: Observer = field(default_factory=Observer)
     bench: Bench = field(init=False)
     account: Account = field(init=False)
+    open_writes: list[tuple[PendingWrite, Commit]] = field(default_factory=list[tuple[PendingWrite, Commit]])
     _retained_from: str = ""
     _file_groups: int = 0
     _before: Files = field(default_factory=dict)
@@ -84,6 +87,44 @@ class LivingTable:
             application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
 
         self._step("write", run, crash_at, (BusyError,), changes=changes, removes=bool(pending_instants(self.files)))
+
+    def begin_write(self, changes: Commit, crash_at: int | None = None) -> None:
+        """A commit that stays pending, its files written, until `end_write`."""
+        changes = self.layout.kept(changes)
+        begun: list[PendingWrite] = []
+
+        def run(application: Application) -> None:
+            incoming = arrow_records(application, *records(changes))
+            pending = application.append.begin(WriteOperation.UPSERT, incoming, NoProgress())
+            application.append.heartbeats.stop(pending.instant)  # real time has no place here
+            begun.append(pending)
+
+        self._step("begin write", run, crash_at, (BusyError,), removes=bool(pending_instants(self.files)))
+        self.open_writes += [(pending, changes) for pending in begun]
+
+    def end_write(self, number: int = 0, crash_at: int | None = None) -> None:
+        """Completes an open write; one that a pending compaction would be seen by, or that conflicts, is rolled back."""
+        if not self.open_writes:
+            return
+        pending, changes = self.open_writes.pop(number % len(self.open_writes))
+        if self.account.would_show(changes):
+            self.reach["writes avoided"] += 1
+            self._undo("undo open write", pending.instant, crash_at, force=True)
+            return
+        failure = self._step(
+            "end write",
+            lambda application: _ignored(application.append.complete(pending)),
+            crash_at,
+            (BusyError, RefusedError),
+            changes=changes,
+            removes=True,
+        )
+        if isinstance(failure, WriteConflictError):
+            compactions = {event.instant for event in self.account.completed if event.merged is not None}
+            compactions |= {plan.instant for plan in (self.account.plan,) if plan is not None}
+            met = {instant for instant in compactions if instant in str(failure)}
+            assert not met, f"a writer met a conflict with the compaction at {met}: {failure}"
+            self.reach["conflicts of writers"] += 1
 
     def schedule(self, cut_ms: int, crash_at: int | None = None) -> None:
         """Plans for T; where the link mode is refused, by whichever is possible."""
@@ -201,9 +242,9 @@ class LivingTable:
         outcome = self.files.get(f"{OUTCOMES_PREFIX}{instant}.outcome")
         return outcome is not None and b"null" in outcome.data
 
-    def _undo(self, what: str, instant: str, crash_at: int | None) -> None:
+    def _undo(self, what: str, instant: str, crash_at: int | None, *, force: bool = False) -> None:
         reasons = (BusyError, RefusedError, InstantNotFoundError)
-        self._step(what, lambda a: _ignored(a.rollback.undo(instant)), crash_at, reasons, removes=True)
+        self._step(what, lambda a: _ignored(a.rollback.undo(instant, force=force)), crash_at, reasons, removes=True)
 
     def _step(
         self,

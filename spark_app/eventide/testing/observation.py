@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.reader import Rows as RowReader
 from eventide.testing.decode_cache import Decoded, KnownLogContent
 from eventide.testing.oracle import ExpectedFreshness, Row, Rows
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.errors import CleanedHistoryError
+from eventide_core.ports import NoProgress
 from eventide_core.table.log_block import read_blocks
 from eventide_core.table.slice_read import QueryPlan, SliceRead
 

@@ -94,7 +94,7 @@ class Oracle:
             elif any(change.word is not None for change in here):
                 self._groups[group] = _Group({c.key: c for c in here if c.word is not None})
         self._history.append(stamped)
-        self.as_of[instant] = self.snapshot()
+        self._remember(instant, stamped)
 
     def compact(
         self,
@@ -103,18 +103,21 @@ class Oracle:
         exact_ms: int | None = None,
         known: Mapping[str, int] | None = None,
         by: Order | None = None,
+        above: Mapping[str, int] | None = None,
     ) -> None:
         """Merges the first logs of each named group, that many of them. Without a cut, the last one stays.
 
         `exact_ms`: what lies before it in the logs above them is merged, too, and stays there as well. `known` is how many
-        logs of the group the plan had seen: of what was written later nothing is merged, and no delete carried for it. `by`
-        is the order of the engine that does it, the table's own where none is given.
+        logs of the group the plan had seen: of what was written later nothing is merged, and no delete carried for it.
+        `above` is how many of these completed after the compaction's instant: nothing of them is merged, and deletes are
+        carried for them. `by` is the order of the engine that does it, the table's own where none is given.
         """
         for name, count in merged.items():
             group = self._groups[name]
             taken, left = group.logs[:count], group.logs[count:]
             seen = left if known is None else left[: known[name] - count]
-            early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in seen]
+            old = seen[: len(seen) - (above or {}).get(name, 0)]
+            early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in old]
             carried = self._carried(group.base, [*taken, *early], seen)
             group.base = _merged(by or self.order, group.base, [*taken, *early])
             group.logs = [carried, *left] if carried else left
@@ -158,10 +161,11 @@ class Oracle:
             count += 1
         return count
 
-    def is_waiting(self, partition: str, cut_ms: int) -> bool:
-        """Whether a group's logs hold something before T that is in no base file."""
+    def is_waiting(self, partition: str, cut_ms: int, but: Collection[str] = ()) -> bool:
+        """Whether a group's logs hold something before T that is in no base file, `but` for these commits."""
         group = self._groups[partition]
-        return any(_is_early(change, cut_ms) and change not in group.early for log in group.logs for change in log)
+        waiting = (change for log in group.logs for change in log if change not in group.early)
+        return any(_is_early(change, cut_ms) and change.instant not in but for change in waiting)
 
     def exactly_before(self, cut_ms: int) -> Rows:
         """What a table shows that was only ever written what lies before T, or has no event time."""
@@ -207,6 +211,21 @@ class Oracle:
             return ExpectedFreshness(None, None, 0, unknown)
         late = sum(time < self._cut_ms for time in times)
         return ExpectedFreshness(self._cut_ms, min([self._cut_ms, *times]), late, unknown)
+
+    def _remember(self, instant: str, changes: Sequence[Change]) -> None:
+        """What is shown as of an instant, and as of later ones that have completed before it.
+
+        As of these the keys of the changes are what they are now: writes that overlap never change one key.
+        """
+        now = self.snapshot()
+        earlier = max((time for time in self.as_of if time < instant), default=None)
+        is_last = earlier == max(self.as_of, default=None)
+        self.as_of[instant] = now if is_last or earlier is None else self.as_of[earlier]
+        if not is_last:
+            keys = {(change.partition, change.key) for change in changes}
+            new = {row for row in now if row[:2] in keys}
+            for time in [time for time in self.as_of if time >= instant]:
+                self.as_of[time] = frozenset({row for row in self.as_of[time] if row[:2] not in keys} | new)
 
     def _by_group(self, changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
         """Changes by the file group that they go to: by Hudi's hash of the key, that of a Java list with one text."""

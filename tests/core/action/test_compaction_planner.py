@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from eventide_core.action.compaction_planner import PlanTerms, plan_compaction, plan_whole_slices
+from eventide_core.action.compaction_planner import PlanTerms, plan_compaction, whole_slice
 from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
 from eventide_core.action.link_choice import LinkChoiceFacts, choose_link
+from eventide_core.action.quiet_moment import BackdatingFacts
 from eventide_core.action.slice_selection import (
     LogFacts,
     ReaderRules,
@@ -87,13 +88,14 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
         is_exclusive=False,
         has_symlinks=False,
         has_server_copies=False,
-        timeline=TIMELINE,
         slices_by_completion_time=True,
-        now=at(9),
-        earliest_retained=None,
-        used_times=frozenset(),
+        moment=at(9),
+        back=BackdatingFacts(TIMELINE, at(9), frozenset()),
     )
-    return replace(facts, **changes)  # type: ignore[arg-type]  # the test names the fields it changes
+    bounds = ("timeline", "used_times", "earliest_retained", "schema_since")
+    back = {name: changes.pop(name) for name in bounds if name in changes}
+    facts = replace(facts, back=replace(facts.back, **back))  # type: ignore[arg-type]  # the test names what it changes
+    return replace(facts, **changes)  # type: ignore[arg-type]  # as above
 
 
 TERMS = PlanTerms(100, CutMode.FILE, "event_ts", '{"type":"record","name":"r","fields":[]}', 9, ("p",))
@@ -191,14 +193,15 @@ def test_a_back_dated_instant_is_never_one_that_was_used() -> None:
         ({"timeline": Timeline.of([*TIMELINE.instants[3:]])}, "archived"),
         (
             {"timeline": Timeline.of([*TIMELINE.instants, Instant(at(1, 10), Action.DELTA_COMMIT, State.INFLIGHT)])},
-            "still pending",
+            "was open at",
         ),
     ],
 )
 def test_auto_copies_where_back_dating_is_not_safe(changes: dict[str, object], why: str) -> None:
     facts = link_facts(LinkChoice.AUTO, **changes)
     if "archived" in why:  # the archived commits still have their completion times, or the view would refuse
-        facts = replace(facts, timeline=facts.timeline.with_archived(TIMELINE.instants[:3]))
+        archived = facts.back.timeline.with_archived(TIMELINE.instants[:3])
+        facts = replace(facts, back=replace(facts.back, timeline=archived))
     decision = choose_link([selection()], facts)
     assert decision.mode is LinkMode.COPY
     assert decision.instant == at(9)
@@ -271,8 +274,7 @@ def test_left_overs_of_version_9_bear_the_compaction_instant_and_count_from_1() 
 def test_a_re_plan_of_whole_slices_names_other_base_files_and_leaves_nothing_over() -> None:
     facts = slice_facts(*FOUR)
     first = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
-    second = plan_whole_slices([facts.file_slice], first.instant, TERMS, reason="changed", attempt=1)
-    assert second.instant == first.instant
-    assert second.operations[0].new_base_name != first.operations[0].new_base_name
-    assert [log.path for log in second.operations[0].compacted] == [fact.log.path for fact in facts.logs]
-    assert second.operations[0].new_log_names == ()
+    second = whole_slice(facts.file_slice, first.instant, "0-1-0", "changed", FallbackReason.CHANGED_AFTER_PLANNING)
+    assert second.new_base_name != first.operations[0].new_base_name
+    assert [log.path for log in second.compacted] == [fact.log.path for fact in facts.logs]
+    assert second.new_log_names == ()

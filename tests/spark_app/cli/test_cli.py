@@ -206,7 +206,6 @@ def test_what_would_not_be_safe_is_refused_with_3_and_writes_nothing(table_9: Pa
     with_metadata = golden.unpack("v9_mdt", tmp_path)
     before = content_of(tmp_path)
     for words in (
-        ["compact", table_9, "--before", T_MS - 1, "--engine", "local"],
         ["plan", table_9, "--before", T, "--link-mode", "symlink"],
         ["plan", with_metadata, "--before", T, "--option", "eventide.metadata.table=refuse"],
         ["rollback", table_9, run_json("show", table_9)["timeline"][0]["requested_time"]],
@@ -215,12 +214,13 @@ def test_what_would_not_be_safe_is_refused_with_3_and_writes_nothing(table_9: Pa
     assert content_of(tmp_path) == before
 
 
-def test_a_pending_plan_and_a_pending_write_are_busy_with_4(table_9: Path, tmp_path: Path) -> None:
-    run_json("compact", table_9, "--before", T, "--schedule-only")
+def test_a_pending_write_is_in_no_plans_way(tmp_path: Path) -> None:
     inflight = golden.unpack("v9_inflight", tmp_path)
     before = content_of(tmp_path)
-    assert run("compact", table_9, "--before", T, "--engine", "local").exit_code == 4
-    assert run("plan", inflight, "--before", T, "--link-mode", "copy").exit_code == 4
+    planned = run_json("plan", inflight, "--before", T, "--link-mode", "copy")
+    assert (planned["waits_for"], len(planned["beside"])) == (None, 1)
+    assert planned["instant"] < planned["beside"][0]
+    assert "keeps no heartbeat" in planned["notes"][-1]
     assert content_of(tmp_path) == before
 
 

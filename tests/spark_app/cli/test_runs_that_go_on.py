@@ -8,13 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
-from eventide_core.config import HEARTBEAT_INTERVAL_MS
-from eventide_core.errors import BusyError, NothingToDoError
+from eventide.writer import incoming_records
+from eventide_core.config import CONCURRENCY_MODE, HEARTBEAT_INTERVAL_MS
+from eventide_core.errors import BusyError, InvalidRecordError, NothingToDoError, RefusedError, StorageFullError
+from eventide_core.ports import NoProgress
 from eventide_core.service.state.outcome import Outcome, claim_outcome
+from eventide_core.table.write_shape import WriteOperation
 from support.command_line import content_of, run, run_json
 from support.on_disk import let_hearts_stop
 from support.small_table import LATER_MS, OPTIONS, make, rows, seen
@@ -117,3 +121,57 @@ def test_repeating_a_compaction_writes_nothing(table: Table) -> None:
     by_strategy = Table.open(table.uri, {**table.options, "hoodie.compaction.strategy": "UnBoundedCompactionStrategy"})
     with pytest.raises(NothingToDoError):
         by_strategy.compact(by_strategy.plan_compaction())
+
+
+def test_a_partition_value_too_long_for_a_folder_is_refused_before_anything_is_written(table: Table) -> None:
+    before = content_of(Path(table.uri))
+    batch = rows(("k0", -1, "new")).set_column(1, "part", pa.array(["é" * 128]))
+    with pytest.raises(InvalidRecordError, match="longer than the 255 bytes"):
+        table.upsert(batch)
+    assert content_of(Path(table.uri)) == before
+
+
+def test_a_write_that_finds_the_disk_full_rolls_itself_back(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StorageFullError("no space left; make room there")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("eventide_core.service.write.append.Append._mark_partitions", full)
+        with pytest.raises(StorageFullError):
+            table.upsert(rows(("k0", -1, "never")))
+    assert table.state().timeline.pending == ()
+    assert run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["rolled_back"] == []
+
+
+def test_a_write_beside_a_pending_one_without_a_heartbeat_is_refused_with_the_cure(table: Table) -> None:
+    """Its writer cleans eagerly: Hudi could not roll it back after a later commit."""
+    owner = assemble(table.uri, table.options)
+    dead = owner.append.begin(
+        WriteOperation.UPSERT, incoming_records(owner, WriteOperation.UPSERT, rows(("k0", -1, "dead"))), NoProgress()
+    )
+    owner.append.heartbeats.end(dead.instant)
+    with pytest.raises(RefusedError, match=f"rollback TABLE {dead.instant} --force"):
+        table.upsert(rows(("k1", -1, "ours")))
+    several = {**table.options, CONCURRENCY_MODE: "optimistic_concurrency_control"}
+    Table.open(table.uri, several).upsert(rows(("k1", -1, "ours")))
+    assert run("rollback", table.uri, dead.instant).exit_code == 3
+    assert run("rollback", table.uri, dead.instant, "--force").exit_code == 0
+    table.upsert(rows(("k0", -1, "ours, too")))
+    assert {word for _, word in seen(table.snapshot().to_arrow()).values()} == {"ours", "ours, too"}
+
+
+def test_the_clean_of_another_engine_is_left_to_it_until_it_has_stood_for_long(table: Table) -> None:
+    table.compact(before=LATER_MS)
+    table.upsert(rows(("k0", 1, "later")))
+    table.compact(data_latency_seconds=0, link_mode="copy")
+    folder = table.state().config.timeline_path
+    assert table.clean(1).instant is not None
+    for path in (Path(table.uri) / folder).glob("*.clean"):
+        path.unlink()  # as it stands before it completes, by an engine that keeps no heartbeat
+    answer = run("clean", table.uri, *OPTIONS)
+    assert (answer.exit_code, "of another engine" in answer.stderr) == (4, True)
+    assert run("verify", table.uri).exit_code == 0
+    for path in (Path(table.uri) / folder).glob("*.clean.*"):
+        os.utime(path, (0, 0))
+    assert run("clean", table.uri, *OPTIONS).exit_code == 0
+    assert table.state().timeline.pending == ()

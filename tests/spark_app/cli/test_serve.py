@@ -16,9 +16,9 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.progress import NoProgress
 from eventide.writer import incoming_records
 from eventide_core.config import DATA_LATENCY
+from eventide_core.ports import NoProgress
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.table.instant import Action
 from eventide_core.table.write_shape import WriteOperation

@@ -17,7 +17,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 import eventide
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.progress import NoProgress
 from eventide.spark.engine import spark_session
 from eventide.writer import incoming_records
 from eventide_core.config import (
@@ -32,6 +31,7 @@ from eventide_core.config import (
     THRESHOLD,
 )
 from eventide_core.errors import ConfigError, WriteConflictError
+from eventide_core.ports import NoProgress
 from eventide_core.table.instant import Action
 from eventide_core.table.stream_batch import BATCH_KEY, StreamBatch
 from eventide_core.table.write_shape import WriteOperation

@@ -58,7 +58,7 @@ def spark_session(jar: str, scratch: str, metastore: str | None) -> SparkSession
         .config("spark.sql.session.timeZone", "UTC")
         # Many plans and little data: what the optimizing compiler and a collector on many threads gain later costs more now.
         .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.driver.memory", "1g")
+        .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")

@@ -10,12 +10,12 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
 from eventide.plan import Plan
-from eventide.progress import NoProgress
 from eventide.testing.oracle import Change
 from eventide.writer import incoming_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError
+from eventide_core.ports import NoProgress
 from eventide_core.table.log_block import read_blocks
 from eventide_core.table.plans import LinkMode
 from eventide_core.table.write_shape import WriteOperation

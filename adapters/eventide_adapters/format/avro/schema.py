@@ -27,14 +27,8 @@ import pyarrow as pa
 from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.schema import META_FIELDS
 
-META_FIELDS: Final = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
 RECORD_KEY: Final = "_hoodie_record_key"
 IS_DELETED: Final = "_hoodie_is_deleted"
 OPERATION: Final = "_hoodie_operation"

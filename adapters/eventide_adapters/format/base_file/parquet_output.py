@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import META_FIELDS, arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
+from eventide_core.table.schema import META_FIELDS
 
 # Java's deflate default; zstd beyond 1 costs half as much time again for a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": 6, "zstd": 1, "snappy": None, "uncompressed": None}

@@ -19,12 +19,11 @@ from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
-from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
+from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
 from eventide_core.table.log_compaction import counting_instants
 from eventide_core.table.read_ahead import ReadAhead, ReadRange
 from eventide_core.table.slice_read import BlockFilter
 
-_ROLLBACK = "0"
 _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 
@@ -200,6 +199,6 @@ def rollback_target(placed: PlacedBlock) -> str:
     """The instant whose blocks before it a command block takes back. Raises UnsupportedTableError for another command."""
     header = placed.block.header
     command, target = header.get(HeaderKey.COMMAND_BLOCK_TYPE), header.get(HeaderKey.TARGET_INSTANT_TIME)
-    if command != _ROLLBACK or target is None:
+    if command != ROLLBACK_COMMAND or target is None:
         raise UnsupportedTableError(f"{placed.place}: unknown command {command!r}; known is the rollback of an instant")
     return target

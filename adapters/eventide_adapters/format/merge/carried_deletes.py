@@ -25,13 +25,15 @@ from eventide_core.table.record_shape import RecordShape
 def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, early: EarlyRecords) -> Tombstones:
     """Those tombstones that a live record of a left-over would lose to, if it only met them.
 
-    Where the event time orders the versions, an exact cut has met all such records: like the tombstones they lie before T.
+    Where the event time orders the versions, an exact cut has met all such records of the old slice: like the tombstones
+    they lie before T. It has met none of a log without a new name, which belongs to the new slice.
     """
     if task.carried_path is None or len(tombstones.keys) == 0:
         return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
     last_ms = _last_event_time(task, tombstones)
     met: list[pa.Array[Any]] = []
-    for keys, orderings in early.live if task.early and last_ms is not None else _live_records(storage, task, last_ms):
+    has_met_all = bool(task.early) and last_ms is not None and all(name is not None for *_, name in task.left_overs)
+    for keys, orderings in early.live if has_met_all else _live_records(storage, task, last_ms):
         found = pc.index_in(keys, value_set=tombstones.keys)
         rows = pc.indices_nonzero(found.is_valid())
         found = found.drop_null()

@@ -35,11 +35,11 @@ from eventide_core.errors import EventideError, StorageError
 from eventide_core.ports import Storage
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.schema import FILE_NAME
 from eventide_core.table.slice_read import SliceRead
 
 _COMMIT_TIME: Final = "_hoodie_commit_time"
 _COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
-_FILE_NAME: Final = "_hoodie_file_name"
 _EVENT_TIME: Final = "event time"
 _PLACE: Final = "place"
 _VERSION: Final = (RECORD_KEY, _COMMIT_TIME, _COMMIT_SEQNO)
@@ -96,7 +96,7 @@ class ArrowContentAudit:
         return _repeated(pa.concat_tables(shown))
 
     def differences(self, before: SliceRead, after: SliceRead, shape: RecordShape) -> RowDifference | None:
-        fields = tuple(field for field in table_fields(shape.schema) if field.name != _FILE_NAME)
+        fields = tuple(field for field in table_fields(shape.schema) if field.name != FILE_NAME)
         old, new = (self._merged(one, shape, fields) for one in (before, after))
         keys = [table.column(RECORD_KEY).combine_chunks() for table in (old, new)]
         lost, added = (_absent(keys[i], keys[1 - i]) for i in (0, 1))

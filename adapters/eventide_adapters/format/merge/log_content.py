@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +119,7 @@ class ArrowLogContent:
         *,
         only_deleted: bool,
         early_before_ms: int | None = None,
+        above: Collection[str] = (),
     ) -> tuple[KeyHistory, ...]:
         """The histories of the keys that both sides hold, in the order in which the merged side first names them.
 
@@ -135,7 +136,7 @@ class ArrowLogContent:
             is_merged = placed.path in merged_paths
             for part in reader.read(placed):
                 versions = versions_of_block(part, RECORD_KEY, shape.ordering_fields)
-                if early_before_ms is not None and not is_merged:
+                if early_before_ms is not None and not is_merged and placed.path not in above:
                     versions = versions.marked_early(is_before(event_times_of(part, shape), early_before_ms))
                 sides[is_merged].append(versions)
         left, right = (VersionColumns.concat(sides[is_merged], reader.ordering_type) for is_merged in (True, False))

@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import META_FIELDS, RECORD_KEY, table_fields
+from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
 from eventide_adapters.format.base_file.parquet import (
@@ -44,9 +44,9 @@ from eventide_core.config import ParquetCodec
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, Storage
 from eventide_core.table.plans import LinkMode
+from eventide_core.table.schema import FILE_NAME, META_FIELDS
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
-_FILE_NAME: Final = "_hoodie_file_name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ArrowSliceMerger:
     def _merge(self, task: MergeTask) -> MergeResult:
         apply_malloc_settings()
         # All columns but the one that every row of the new file has alike.
-        fields = [field for field in table_fields(task.shape.schema) if field.name != _FILE_NAME]
+        fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
         logs = FoldedLogs.of(
@@ -212,7 +212,7 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     name = task.new_base_path.rpartition("/")[2]
     # Held once, not once a row.
     names = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), pa.array([name]))
-    return table.add_column(META_FIELDS.index(_FILE_NAME), pa.field(_FILE_NAME, names.type), names)
+    return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)
 
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:

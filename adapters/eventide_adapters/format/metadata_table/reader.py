@@ -33,7 +33,7 @@ from eventide_core.ports import Storage
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
-from eventide_core.table.log_block import BlockType, HeaderKey
+from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
 from eventide_core.table.properties import PROPERTIES_PATH, names, parse_properties, settings_text
 from eventide_core.table.read_ahead import ReadRange
 from eventide_core.table.slice_read import BlockFilter
@@ -43,7 +43,6 @@ METADATA_FOLDER: Final = ".hoodie/metadata"
 PARTITIONS_KEY: Final = "hoodie.table.metadata.partitions"
 BUILDING_KEY: Final = "hoodie.table.metadata.partitions.inflight"
 _COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
-_ROLLBACK_COMMAND: Final = "0"
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the several that ranges take
 
 
@@ -166,7 +165,7 @@ class MetadataTableReader:
                 placed = PlacedBlock(log.path, number, block)
                 header = block.header
                 if block.block_type is BlockType.COMMAND:
-                    if header.get(HeaderKey.COMMAND_BLOCK_TYPE) != _ROLLBACK_COMMAND:
+                    if header.get(HeaderKey.COMMAND_BLOCK_TYPE) != ROLLBACK_COMMAND:
                         raise UnsupportedTableError(f"{placed.place}: an unknown command")
                     target = header.get(HeaderKey.TARGET_INSTANT_TIME)
                     counting = [earlier for earlier in counting if earlier.instant != target]

@@ -43,7 +43,7 @@ from eventide_adapters.format.metadata_table.records import (
 )
 from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
 from eventide_core.errors import BusyError, RecordDecodeError, UnsupportedTableError
-from eventide_core.ports import FileChanges, MetadataUpdate, RowChange, Storage
+from eventide_core.ports import FileChanges, MetadataUpdate, RowChange, Storage, remove_tree
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
@@ -115,7 +115,7 @@ class HudiMetadataTable:
         keys = tuple(f"{key}=" for key in (PARTITIONS_KEY, BUILDING_KEY))
         lines = settings_text(self.storage.read, self.storage.root).splitlines(keepends=True)
         self.storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-        _delete_tree(self.storage, METADATA_FOLDER)
+        remove_tree(self.storage, METADATA_FOLDER)
 
     def _checked(self, rows: RowChange) -> MetadataTableReader:
         reader = MetadataTableReader.load(self.storage)
@@ -177,12 +177,3 @@ def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None
 def _is_kept(partition: str, rows: RowChange) -> bool:
     kind = SECONDARY_INDEX_PREFIX if partition.startswith(SECONDARY_INDEX_PREFIX) else partition
     return kind in _KEPT[rows]
-
-
-def _delete_tree(storage: Storage, directory: str) -> None:
-    for entry in storage.list(directory):
-        if entry.is_directory and entry.link_target is None:  # a link goes, and what it leads to stays
-            _delete_tree(storage, entry.path)
-        else:
-            storage.delete(entry.path)
-    storage.delete(directory)

@@ -39,8 +39,7 @@ from eventide_adapters.format.timeline.write_stats import avro_stat, json_stat, 
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
-from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackPlan
+from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"

@@ -2,7 +2,8 @@
 
 What Hudi's own fields say is what an engine that knows nothing of left-overs may safely execute:
 
-    deltaFilePaths      copy, hardlink, symlink: all logs of the slice; prefix: the merged ones
+    deltaFilePaths      copy, hardlink, symlink: all logs of the slice; prefix: the merged ones. In no mode those that
+                        completed after the plan's instant: they belong to the new slice
     symlinkOperations   the left-overs {symlink: new name, target: old name}; absent with prefix. Hudi's schema
                         has no such field (it is RFC-74's): a reader of Hudi drops it
     extraMetadata       `eventide.*`: everything else, with one JSON list under `eventide.operations`
@@ -133,9 +134,9 @@ def _decode_foreign(operation: Document) -> ForeignOperation:
 
 def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[str, Any]:
     has_links = plan.link_mode is not LinkMode.PREFIX
-    for left in operation.left_overs:
-        assert (left.new_name is not None) == has_links, f"{left} in a plan with link mode {plan.link_mode}"
-    logs = operation.compacted + (tuple(left.log for left in operation.left_overs) if has_links else ())
+    linked = _linked(operation)
+    assert _fits(operation, plan.link_mode), f"{operation.left_overs} in a plan with link mode {plan.link_mode}"
+    logs = operation.compacted + tuple(left.log for left in linked)
     for log in logs:
         assert log.path == operation.path_of(log.name), f"{log.path} lies outside {operation.partition!r}"
     base_name = None if operation.base_path is None else operation.base_path.rpartition("/")[2]
@@ -151,8 +152,18 @@ def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict
     }
 
 
+def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
+    return tuple(left for left in operation.left_overs if left.new_name is not None)
+
+
+def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
+    """Whether left-overs have names as the link mode wants it, and those with names come first."""
+    linked = _linked(operation)
+    return not linked if link_mode is LinkMode.PREFIX else operation.left_overs[: len(linked)] == linked
+
+
 def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
-    return [{"symlink": left.new_name, "target": left.log.name} for left in operation.left_overs]
+    return [{"symlink": left.new_name, "target": left.log.name} for left in _linked(operation)]
 
 
 def _metrics(operation: PlannedOperation, logs: tuple[PlannedLog, ...]) -> Mapping[str, float]:
@@ -184,7 +195,8 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
 def _encode_left_over(left: LeftOver) -> dict[str, Any]:
     early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
     deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
-    return _encode_log(left.log) | {"linked": left.new_name} | early | deletes
+    above = {"above": True} if left.is_above else {}
+    return _encode_log(left.log) | {"linked": left.new_name} | early | deletes | above
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
@@ -227,7 +239,8 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         linked = document.text("linked")
         name = None if linked is None else new_name(linked, LogFileName.parse)
         deletes = None if document.integer("deletes") is None else document.count("deletes")
-        return LeftOver(log(document), name, document.integer("merged_before_ms"), deletes)
+        early_ms, is_above = document.integer("merged_before_ms"), document.boolean("above")
+        return LeftOver(log(document), name, early_ms, deletes, is_above)
 
     base_name, carried = operation.text("dataFilePath"), detail.text("carried")
     if base_name is not None:
@@ -251,11 +264,9 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
 
 def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: LinkMode) -> None:
     has_links = link_mode is not LinkMode.PREFIX
-    listed = [log.name for log in decoded.compacted]
-    if has_links:
-        listed += [left.log.name for left in decoded.left_overs]
+    listed = [log.name for log in (*decoded.compacted, *(left.log for left in _linked(decoded)))]
     links = _symlinks(decoded) if has_links else []
-    if any((left.new_name is None) is has_links for left in decoded.left_overs):
+    if not _fits(decoded, link_mode):
         raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")
     if operation.items("deltaFilePaths") != listed or operation.items("symlinkOperations") != links:
         raise corrupt(operation.path, f"says two things of the logs of {decoded.file_id}")

@@ -15,8 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
-from eventide_adapters.format.avro.schema import META_FIELDS, arrow_schema
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_core.errors import InvalidRecordError
+from eventide_core.table.schema import META_FIELDS
 
 _WIDER: Final = {
     ("int", pa.int64()): "long",

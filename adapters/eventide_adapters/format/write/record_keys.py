@@ -38,6 +38,10 @@ def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[Column, tuple[Colum
     return pc.binary_join_element_wise(*named, ""), parts
 
 
+_NAME_BYTES_MAX = 255
+"""Of one name on every common file system, and on HDFS. Found out by the storage, it would end a write halfway."""
+
+
 def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
     """Each record's partition path. Raises InvalidRecordError for a value that makes no path inside the table."""
     if not keys.partition_fields:
@@ -65,6 +69,11 @@ def _folder(value: str | None, name: str, keys: KeyFormat) -> str:
     if _CONTROL.search(text) or why_no_partition(path) is not None or why_no_partition(f"_/{text}") is not None:
         raise InvalidRecordError(
             f"partition field {name!r} has the value {value!r}, which makes no folder of the table"
+        )
+    if max(len(part.encode()) for part in folder.split("/")) > _NAME_BYTES_MAX:
+        raise InvalidRecordError(
+            f"partition field {name!r} has a value of {len(text)} characters, {text[:40]!r}...: its folder's name would be "
+            f"longer than the {_NAME_BYTES_MAX} bytes that file systems take; shorten the value"
         )
     return folder
 

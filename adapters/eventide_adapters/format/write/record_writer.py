@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import META_FIELDS, RECORD_KEY, arrow_schema, table_fields
+from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, table_fields
 from eventide_adapters.format.base_file.bloom_filter import BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base
@@ -33,9 +33,9 @@ from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_group_write import FileGroupWrite, FileKind
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.schema import FILE_NAME, META_FIELDS
 from eventide_core.table.write_shape import LogBlockFormat, WriteShape
 
-_FILE_NAME: Final = "_hoodie_file_name"
 _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
 
 
@@ -112,7 +112,7 @@ class RowWriter:
         if group.filled_up is None:
             return
         for batch in read_base(self.storage, group.filled_up.path, table_fields(shape.records.schema)):
-            number = batch.schema.get_field_index(_FILE_NAME)
+            number = batch.schema.get_field_index(FILE_NAME)
             yield batch.set_column(number, batch.schema.field(number), pa.repeat(name, len(batch)))
 
     def _write_logs(

@@ -116,9 +116,13 @@ def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[
 
 
 def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) -> set[str]:
+    """The left-overs that were committed before the plan of the last cut, by their paths in the new slices."""
     linked = {stat.path for stat in facts.commits[cut_at].stats if stat.path in facts.left_overs}
-    if plan is None or plan.link_mode is not LinkMode.PREFIX:
+    if plan is None:
         return linked
+    above = {op.path_of(o.new_name) for op in plan.operations for o in op.left_overs if o.is_above and o.new_name}
+    if plan.link_mode is not LinkMode.PREFIX:
+        return linked - above
     return linked | {o.log.path for op in plan.operations for o in op.left_overs}
 
 

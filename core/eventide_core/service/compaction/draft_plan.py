@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from eventide_core.action.compaction_trigger import Due
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.table.instant import Instant
 from eventide_core.table.plans import CompactionPlan
 
 
@@ -15,7 +16,8 @@ class DraftPlan:
     `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
     `is_reached`: everything before the T that was asked for is compacted already, and nothing is planned. `offending` are
     logs with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi
-    too.
+    too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a later compaction.
+    `waits_for` is what has to end before the plan can be made; its instant is a guess until then.
     """
 
     plan: CompactionPlan
@@ -28,6 +30,8 @@ class DraftPlan:
     is_reached: bool = False
     offending: tuple[OffendingLog, ...] = ()
     is_for_later: bool = False
+    beside: tuple[Instant, ...] = ()
+    waits_for: str | None = None
 
     @property
     def idle(self) -> str | None:
@@ -42,4 +46,6 @@ class DraftPlan:
             return "no slice needs compacting, and Hudi can't run an empty plan: a compaction at once publishes the cut"
         if not self.plan.operations and self.plan.cut_ms == self.published_ms:
             return f"everything before {self.published_ms} is compacted, and the cut is published"
+        if not self.plan.operations and self.waits_for is not None and self.published_ms is not None:
+            return f"nothing is to be merged, and a new cut has to wait: {self.waits_for}"
         return None

@@ -2,7 +2,7 @@
 
 from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
-from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
+from eventide_core.table.plans import CompactionPlan, PlannedOperation
 
 
 def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
@@ -10,13 +10,11 @@ def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation)
     found = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
     if found is None:
         return False
-    present = {(log.path, log.size) for log in found.log_files if not _is_in_new_slice(state, plan.instant, log)}
-    expected = {(log.path, log.size) for log in op.compacted}
-    if plan.link_mode is not LinkMode.PREFIX:
-        expected |= {(left.log.path, left.log.size) for left in op.left_overs}
-        return present == expected
-    above = {(log.path, log.size) for log in found.log_files}
-    return present == expected and all((left.log.path, left.log.size) in above for left in op.left_overs)
+    present = {(log.path, log.size) for log in found.log_files if not is_in_new_slice(state, plan.instant, log)}
+    linked = [left.log for left in op.left_overs if left.new_name is not None]
+    expected = {(log.path, log.size) for log in (*op.compacted, *linked)}
+    all_logs = {(log.path, log.size) for log in found.log_files}
+    return present == expected and all((left.log.path, left.log.size) in all_logs for left in op.left_overs)
 
 
 def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:
@@ -24,7 +22,7 @@ def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:
     return file_slice.base_instant == op.base_instant and (base.path if base else None) == op.base_path
 
 
-def _is_in_new_slice(state: TableState, instant: str, log: LogFile) -> bool:
+def is_in_new_slice(state: TableState, instant: str, log: LogFile) -> bool:
     """Whether the log belongs, or will belong, to the slice that begins at the plan's instant."""
     if not state.config.slices_by_completion_time:
         return log.name.instant == instant

@@ -2,7 +2,9 @@
 
 The steps of the protocol, and what a crash after each leaves:
 
-2. Wait out the clock skew, look again. What changed in an old slice: plan again in place (nothing else was made yet).
+2. Wait out the clock skew, look again. Version 8 and later: where the plan's instant turns out not to be quiet, it is
+   withdrawn and another one made (as in 6; action/quiet_moment.py). Version 6: wait for the writes that may not have seen
+   the plan; what changed in an old slice is planned again in place (nothing else was made yet).
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
    (version 6) visible and idempotent: readers merge a pending slice with the one below it.
@@ -15,14 +17,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eventide_core import config as keys
-from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.action.freshness import NO_CUT, Freshness
-from eventide_core.config import Options
+from eventide_core.action.quiet_moment import open_at
+from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
 from eventide_core.ports import (
     Clock,
     Engine,
     FileChanges,
+    Lease,
     MergeResult,
     Progress,
     RecordMerger,
@@ -33,9 +38,10 @@ from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.service.compaction.schedule import CompactionScheduler
+from eventide_core.service.compaction.schedule import PENDING_WRITE_WAIT_MS_DEFAULT, CompactionScheduler
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.compaction_files import (
     made_files,
     remove_markers,
@@ -52,8 +58,8 @@ from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, req
 from eventide_core.table.timeline import Timeline
 
 CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
-PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
-PENDING_WRITE_POLL_MS = 500
+PENDING_WRITE_POLL_MS = 200
+PLANS_AT_MOST = 5  # that one run makes, each in place of one that was withdrawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +108,20 @@ class CompactionRunner:
         One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
         PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.
         """
-        config = self.files.config()
-        found = self._pending(self.files.timeline(config), instant)
-        if found is not None:
+        for _ in range(PLANS_AT_MOST):
+            config = self.files.config()
+            found = self._pending(self.files.timeline(config), instant)
+            if found is None:
+                break
             plan = self.files.plan(config, instant)
             with self.ownership.held(found):
                 if isinstance(plan, ForeignPlan):
                     self.foreign.run(plan, progress, may_take_over=may_take_over)
-                elif (started := self._start(plan, found)) is not None:
-                    self._run(started, progress)
+                    break
+                withdrawn = self._run(plan, found, progress)
+            if withdrawn is None:
+                break
+            instant = self._plan_again(withdrawn)
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
@@ -142,8 +153,12 @@ class CompactionRunner:
             )
         return found
 
-    def _run(self, plan: CompactionPlan, progress: Progress) -> None:
-        """Steps 4 to 8."""
+    def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "_Withdrawn | None":
+        """Steps 2 to 8. None where the compaction has completed, also where another process was faster."""
+        started = self._start(plan, found)
+        if not isinstance(started, CompactionPlan):
+            return started
+        plan = started
         tasks = merge_tasks(self.files, self.options, plan)
         progress.start("compacting", len(tasks))
         try:
@@ -156,12 +171,24 @@ class CompactionRunner:
                 ) from failure
             raise
         try:
-            self._complete(plan, results)
+            return self._complete(plan, results)
         except StorageError as failure:
             self._resolve_failed_commit(plan.instant, failure)
         except (InstantNotFoundError, PlanMismatchError):
             self._sweep_after_rollback(plan)
             raise
+        return None
+
+    def _plan_again(self, withdrawn: "_Withdrawn") -> str:
+        """The instant of a new plan for what the withdrawn one was to reach. Raises BusyError."""
+        plan = withdrawn.plan
+        if plan.cut_ms is None:
+            raise BusyError(f"{withdrawn.why}: the plan was withdrawn, and nothing of it is left; plan again")
+        link = LinkChoice.AUTO if plan.link_mode is LinkMode.PREFIX else LinkChoice(plan.link_mode)
+        draft = self.scheduler.schedule(CompactionRequest(plan.cut_ms, None, link, cut=plan.cut))
+        if draft.idle is not None:
+            raise BusyError(f"{withdrawn.why}: the plan was withdrawn, and now {draft.idle}")
+        return draft.plan.instant
 
     def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
         """Whether another process rolled the plan back. Then what this one made since goes, too: nobody else removes it."""
@@ -173,11 +200,11 @@ class CompactionRunner:
         remove_orphaned_inflight(self.files, plan.instant)
         return True
 
-    def _start(self, plan: CompactionPlan, found: Instant) -> CompactionPlan | None:
+    def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _Withdrawn | None":
         """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
-        if found.state is State.REQUESTED:
+        if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
             self.clock.sleep(self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT))
-        self._wait_for_writes(plan)
+        self._wait_for_unaware_writes(plan)
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             pending = self._pending(state.timeline, plan.instant)
@@ -186,15 +213,19 @@ class CompactionRunner:
             plan = require_ours(self.files.plan(state.config, plan.instant))
             self.metadata.check(state.config, RowChange.NONE)
             self._check_pending(state, plan)
-            check_pending_writes(state.timeline, _pending_bound(plan, state.config.version))
+            overtaken = _overtaken(state, plan)
+            if overtaken is not None:
+                return self._withdraw(state, plan, overtaken, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
             if changed:
+                names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
                 if pending.state is State.INFLIGHT:
-                    names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
                     raise PlanMismatchError(
                         f"the plan at {plan.instant} no longer fits the table: {names} changed since; roll it back"
                     )
-                plan = self.scheduler.replan_in_full(state, plan)
+                if state.config.slices_by_completion_time:
+                    return self._withdraw(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
+                plan = self.scheduler.replan(state, plan)
                 requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
                 lease.check()
                 self.files.storage.put(
@@ -205,21 +236,33 @@ class CompactionRunner:
             self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
         return plan
 
-    def _wait_for_writes(self, plan: CompactionPlan) -> None:
-        """Waits, as long as configured, until no write is pending that would end up on the wrong side of the plan."""
-        waited = 0
-        limit = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
-        while True:
-            config = self.files.config()
-            try:
-                check_pending_writes(self.files.timeline(config), _pending_bound(plan, config.version))
-            except BusyError:
-                if waited >= limit:
-                    raise
-                self.clock.sleep(PENDING_WRITE_POLL_MS)
-                waited += PENDING_WRITE_POLL_MS
-            else:
-                return
+    def _withdraw(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_Withdrawn":
+        """Rolls the plan back: from version 8 on no log depends on it."""
+        CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
+        return _Withdrawn(plan, why)
+
+    def _wait_for_unaware_writes(self, plan: CompactionPlan) -> None:
+        """Version 6: waits, as long as configured, for the writes that are pending now to end.
+
+        They may have loaded the timeline without the plan, and then append to the old slices. A write that begins later sees
+        the plan and appends to the new ones: nobody waits for it.
+        """
+        config = self.files.config()
+        if config.slices_by_completion_time:
+            return
+        unaware = {write.requested_time for write in self.files.timeline(config).pending_writes}
+        limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        begin_ms = self.clock.now_ms()
+        while unaware:
+            waited_ms = self.clock.now_ms() - begin_ms
+            if waited_ms >= limit_ms:
+                raise BusyError(
+                    f"the plan at {plan.instant} waits for writes that may not have seen it: {', '.join(sorted(unaware))} "
+                    f"did not end within {waited_ms} ms; run it again with --execute {plan.instant}, or roll a write back "
+                    "whose writer is dead"
+                )
+            self.clock.sleep(PENDING_WRITE_POLL_MS)
+            unaware &= {write.requested_time for write in self.files.timeline(config).pending_writes}
 
     def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
         check_undoing(state.timeline)
@@ -229,25 +272,25 @@ class CompactionRunner:
                     f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                     "run it or roll it back first"
                 )
-        if plan.link_mode is LinkMode.PREFIX and (state.timeline.start or "") > plan.instant:
+        if state.config.slices_by_completion_time and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
                 f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
                 "its base for uncommitted; roll the plan back and plan again"
             )
 
-    def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> None:
-        """Steps 6 to 8."""
+    def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_Withdrawn | None":
+        """Steps 6 to 8. None where the compaction has completed."""
         storage = self.files.storage
         self.freshness.after(TableState.load(self.files), plan)  # warms the facts before the lock is held
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(storage, plan)  # this process's own: another one was faster
-                return
+                return None
             self._check_pending(state, plan)
-            if state.config.slices_by_completion_time:
-                # On version 6 a write that began after step 2 has seen the plan and appends to the new slice.
-                check_pending_writes(state.timeline, plan.instant)
+            overtaken = _overtaken(state, plan)
+            if overtaken is not None:
+                return self._withdraw(state, plan, overtaken, lease)
             for op in plan.operations:
                 if not is_as_planned(state, plan, op):
                     raise PlanMismatchError(
@@ -275,6 +318,7 @@ class CompactionRunner:
             storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
             metadata.check_after_commit(lease)
         remove_markers(storage, plan)
+        return None
 
     def _resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
         """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
@@ -297,9 +341,24 @@ class CompactionRunner:
         return CompactionResult(instant, fresh, _metrics(stats))
 
 
-def _pending_bound(plan: CompactionPlan, table_version: int) -> str:
-    """Pending writes requested before this time stand in the plan's way: on version 6 any."""
-    return plan.instant if table_version >= 8 else "9"
+@dataclass(frozen=True, slots=True)
+class _Withdrawn:
+    """A plan that was rolled back because its instant turned out not to be quiet."""
+
+    plan: CompactionPlan
+    why: str
+
+
+def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
+    """Why the plan's instant isn't quiet after all (version 8 and later); None where it is.
+
+    A writer chooses its instant before it puts its file, so one with an earlier instant may have become visible only now,
+    pending or completed already: its log would sort before the left-overs. A plan without slices is in nobody's way.
+    """
+    if not state.config.slices_by_completion_time or not plan.operations:
+        return None
+    across = open_at(state.timeline, plan.instant)
+    return f"the write requested at {across[0].requested_time} was open at {plan.instant}" if across else None
 
 
 def _metrics(stats: Sequence[WriteStat]) -> dict[str, int]:

@@ -36,6 +36,7 @@ from eventide_core.ports import (
     RecordMerger,
     RowChange,
     TableLock,
+    remove_tree,
 )
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
@@ -43,7 +44,6 @@ from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction_files import made_files, marker_path
-from eventide_core.service.state.markers_and_heartbeats import remove_tree
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState

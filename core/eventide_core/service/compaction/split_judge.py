@@ -9,9 +9,8 @@ from eventide_core.ports import Engine, LogContent
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
-_Split = tuple[
-    str | None, tuple[tuple[str, int], ...], tuple[tuple[str, int], ...], int | None, RecordShape, ReaderRules
-]
+_Logs = tuple[tuple[str, int], ...]
+_Split = tuple[str | None, _Logs, _Logs, _Logs, int | None, RecordShape, ReaderRules]
 
 
 @dataclass(slots=True)
@@ -29,15 +28,32 @@ class SplitJudge:
     def judged(
         self, selections: Sequence[Selection], rules: ReaderRules, shape: RecordShape, blocks: BlockFilter
     ) -> list[Selection]:
-        """The selections, as they are once the histories of their keys have been judged."""
+        """The selections, as they are once the histories of their keys have been judged.
+
+        One that falls back to full compaction is judged again where logs lie above it.
+        """
+        known = dict(self._known)
+        self._known = {}
+        judge = _Judge(self.content, rules, shape, blocks)
+        once = self._settled(selections, judge, known)
+        fallen = [new for old, new in zip(selections, once, strict=True) if new.above and new.count != old.count]
+        twice = iter(self._settled(fallen, judge, known))
+        return [
+            next(twice) if new.above and new.count != old.count else new
+            for old, new in zip(selections, once, strict=True)
+        ]
+
+    def _settled(
+        self, selections: Sequence[Selection], judge: "_Judge", known: dict[_Split, SplitVerdict]
+    ) -> list[Selection]:
+        rules, shape = judge.rules, judge.shape
         splits = [
             None if needed_histories(found, rules) is None else _split(found, rules, shape) for found in selections
         ]
         asked = {split: found for split, found in zip(splits, selections, strict=True) if split is not None}
-        unknown = {split: found for split, found in asked.items() if split not in self._known}
-        verdicts = self.engine.map(_Judge(self.content, rules, shape, blocks), tuple(unknown.values()))
-        known = self._known | dict(zip(unknown, verdicts, strict=True))
-        self._known = {split: known[split] for split in asked}
+        unknown = {split: found for split, found in asked.items() if split not in known}
+        known.update(zip(unknown, self.engine.map(judge, tuple(unknown.values())), strict=True))
+        self._known |= {split: known[split] for split in asked}
         return [
             unjudged(found, rules) if split is None else apply_verdict(found, known[split])
             for split, found in zip(splits, selections, strict=True)
@@ -65,13 +81,15 @@ class _Judge:
             self.blocks,
             only_deleted=only_deleted,
             early_before_ms=selection.exact_ms,
+            above={fact.log.path for fact in selection.above},
         )
         return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
 
 
 def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Split:
     base = selection.facts.file_slice.base_file
-    compacted, left_overs = (
-        tuple((fact.log.path, fact.log.size) for fact in facts) for facts in (selection.compacted, selection.left_overs)
+    compacted, left_over, above = (
+        tuple((fact.log.path, fact.log.size) for fact in facts)
+        for facts in (selection.compacted, selection.in_old_slice, selection.above)
     )
-    return (base.path if base else None, compacted, left_overs, selection.exact_ms, shape, rules)
+    return (base.path if base else None, compacted, left_over, above, selection.exact_ms, shape, rules)

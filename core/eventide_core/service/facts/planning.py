@@ -4,10 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from eventide_core import config as keys
 from eventide_core.action.link_choice import LinkChoiceFacts
+from eventide_core.action.quiet_moment import BackdatingFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.state.table import TableState
 from eventide_core.table.bucket import bucket_of_file_id
+from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import instant_time, next_instant_time
 from eventide_core.table.plans import LinkMode
@@ -15,15 +17,26 @@ from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 
-def link_choice_facts(
-    state: TableState, storage: Storage, options: Options, choice: LinkChoice, now: str
-) -> LinkChoiceFacts:
-    """What the choice of a link mode looks at; `now` is an unused instant."""
+def backdating_facts(state: TableState, options: Options, now: str) -> BackdatingFacts:
+    """What bounds the instant of a compaction; `now` is an unused instant."""
     retained = options.first_integer(keys.COMMITS_RETAINED_KEYS, keys.COMMITS_RETAINED_DEFAULT)
     writes = state.timeline.writes
-    earliest = writes[-retained].requested_time if 0 < retained < len(writes) else None
-    used = {time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time}
-    used.update(state.compactions)
+    known = (*state.timeline.instants, *state.timeline.archived)
+    used = {time for i in known for time in (i.requested_time, i.completion_time) if time}
+    return BackdatingFacts(
+        timeline=state.timeline,
+        now=now,
+        used_times=frozenset(used | state.compactions),
+        earliest_retained=writes[-retained].requested_time if 0 < retained < len(writes) else None,
+        schema_since=schema_since(state),
+        logged=frozenset(file.parsed.instant for file in state.listing if isinstance(file.parsed, LogFileName)),
+    )
+
+
+def link_choice_facts(
+    state: TableState, storage: Storage, options: Options, choice: LinkChoice, moment: str, back: BackdatingFacts
+) -> LinkChoiceFacts:
+    """What the choice of a link mode looks at; `moment` is the quiet moment of the plan."""
     is_exclusive = options.flag(keys.EXCLUSIVE)
     # Trying a storage out makes a link and removes it: not where the answer cannot count.
     may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
@@ -33,12 +46,9 @@ def link_choice_facts(
         is_exclusive=is_exclusive,
         has_symlinks=Capability.SYMLINK in capabilities,
         has_server_copies=Capability.SERVER_COPY in capabilities,
-        timeline=state.timeline,
         slices_by_completion_time=state.config.slices_by_completion_time,
-        now=now,
-        earliest_retained=earliest,
-        used_times=frozenset(used),
-        schema_since=schema_since(state),
+        moment=moment,
+        back=back,
     )
 
 

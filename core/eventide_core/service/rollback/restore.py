@@ -31,8 +31,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_name import instant_in
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State, next_instant_time
-from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
-from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackTarget
+from eventide_core.table.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackTarget
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
 

@@ -33,7 +33,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName, path_in
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
-from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from eventide_core.table.plans import ForeignPlan
 from eventide_core.table.rollback_metadata import (
     RollbackMetadata,
@@ -45,7 +45,6 @@ from eventide_core.table.rollback_metadata import (
 from eventide_core.table.table_config import TableConfig
 
 _COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their logs
-_ROLLBACK_COMMAND = "0"
 _NO_CHANGES = FileChanges(RowChange.NONE)
 
 
@@ -236,7 +235,7 @@ class RollbackRunner:
         header = {
             HeaderKey.INSTANT_TIME: plan.instant,
             HeaderKey.TARGET_INSTANT_TIME: plan.target.instant,
-            HeaderKey.COMMAND_BLOCK_TYPE: _ROLLBACK_COMMAND,
+            HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
         }
         data = encode_block(BlockType.COMMAND, header, b"")
         name = LogFileName(request.file_id, request.base_instant, last + 1, _COMMAND_TOKEN)

@@ -7,7 +7,7 @@
 
 from collections.abc import Iterator
 
-from eventide_core.ports import Storage
+from eventide_core.ports import Storage, remove_tree
 from eventide_core.table.file_group_write import HEARTBEATS, MARKERS, heartbeat_path, marker_folder
 
 _MARKER = ".marker."
@@ -38,16 +38,6 @@ def remove_markers_and_heartbeat(storage: Storage, instant: str) -> None:
     """Removes the markers, then the heartbeat."""
     remove_tree(storage, marker_folder(instant))
     storage.delete(heartbeat_path(instant))
-
-
-def remove_tree(storage: Storage, directory: str) -> None:
-    """Removes a folder and all that is in it. A link in it goes, and what it leads to stays."""
-    for entry in storage.list(directory):
-        if entry.is_directory and entry.link_target is None:
-            remove_tree(storage, entry.path)
-        else:
-            storage.delete(entry.path)
-    storage.delete(directory)
 
 
 def _files_below(storage: Storage, directory: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ from eventide_core.table.internal_schema import (
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.properties import settings_text
 from eventide_core.table.record_shape import DeleteMarker
-from eventide_core.table.restore_metadata import RestorePlan
+from eventide_core.table.rollback_metadata import RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.table_path import HOODIE_FOLDER

@@ -138,7 +138,11 @@ class Append:
             self._instants.complete(pending)
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
-            self._instants.resolve_failed_commit(pending.instant, failure)
+            try:
+                self._instants.resolve_failed_commit(pending.instant, failure)
+            except StorageError:
+                self._instants.abort(pending.instant, failure)
+                raise
         except BaseException as failure:
             self._instants.abort(pending.instant, failure)
             raise

@@ -11,7 +11,7 @@ from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.write_conflict import check_batch, check_plan, check_write
 from eventide_core.config import FailedWrites, Options
-from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError
+from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError, StorageFullError
 from eventide_core.ports import Clock, FileChanges, Heartbeats, RowChange, TableLock
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
@@ -121,10 +121,11 @@ class WriteInstants:
         """What happens to a write that won't complete: it is rolled back at once where that can be done.
 
         After a failure of the storage, whose last write may still arrive, and wherever else it cannot: by whoever comes
-        when its heartbeat has expired.
+        when its process has ended or its heartbeat has expired. A storage that is full has said no for good.
         """
         self.heartbeats.stop(instant)
-        if isinstance(failure, EventideError) and not isinstance(failure, StorageError | LockError):
+        is_settled = isinstance(failure, StorageFullError) or not isinstance(failure, StorageError | LockError)
+        if isinstance(failure, EventideError) and is_settled:
             # The user is to hear of the failure that came first.
             with suppress(EventideError):
                 self.rollback.abort(instant)

@@ -12,13 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.avro.schema import (
-    META_FIELDS,
-    arrow_schema,
-    record_fields,
-    table_fields,
-    with_meta_fields,
-)
+from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields, with_meta_fields
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.parquet import (
@@ -30,6 +24,7 @@ from eventide_adapters.format.base_file.parquet import (
 )
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import ConfigError, CorruptBaseFileError, MissingFileError, UnsupportedTableError
+from eventide_core.table.schema import META_FIELDS
 from support.log_files import table_schema
 
 BLOOM = BloomParameters.for_entries(10, 0.001)

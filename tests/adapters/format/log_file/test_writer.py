@@ -15,7 +15,7 @@ import pytest
 
 from eventide_adapters.format.avro.event_time_properties import event_times_of_schema
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
-from eventide_adapters.format.avro.schema import META_FIELDS, arrow_schema, with_meta_fields
+from eventide_adapters.format.avro.schema import arrow_schema, with_meta_fields
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_data_block
 from eventide_adapters.storage.memory import MemoryStorage
@@ -24,6 +24,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.log_block import BlockType, HeaderKey, LogBlock, read_blocks
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.schema import META_FIELDS
 from eventide_core.table.slice_read import BlockFilter
 
 INSTANT = "20261121060121321"

@@ -8,8 +8,13 @@ from eventide_adapters.format.timeline.container import read_container
 from eventide_core.errors import CorruptTimelineError, UnsafePathError
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.restore_metadata import RestoreMetadata, RestorePlan
-from eventide_core.table.rollback_metadata import RollbackMetadata, RollbackTarget, RolledBackPartition
+from eventide_core.table.rollback_metadata import (
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackTarget,
+    RolledBackPartition,
+)
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
 CODEC = HudiMetadataCodec()

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.progress import NoProgress
 from eventide.testing.crash_enumeration import OPTIONS, Bench
 from eventide.testing.histories import EPOCH_MS, Layout, ManualClock, Story, put
 from eventide.testing.oracle import Order
@@ -16,6 +15,7 @@ from eventide.testing.stock_engine import schedule_as_stock
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError, PlanMismatchError, RefusedError
+from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.plans import ForeignOperation, ForeignPlan

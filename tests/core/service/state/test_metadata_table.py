@@ -14,12 +14,11 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
-from eventide.progress import NoProgress
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import RefusedError, UnsupportedTableError
-from eventide_core.ports import AddedFile, FileChanges, RowChange
+from eventide_core.ports import AddedFile, FileChanges, NoProgress, RowChange
 from eventide_core.table.instant import next_instant_time
 from golden.histories import PLAIN
 from support import golden

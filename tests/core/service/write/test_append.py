@@ -11,7 +11,6 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.progress import NoProgress
 from eventide.writer import incoming_records
 from eventide_core.config import BUCKETS, INDEX_TYPE
 from eventide_core.errors import (
@@ -21,6 +20,7 @@ from eventide_core.errors import (
     UnsupportedTableError,
     WriteConflictError,
 )
+from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation
 from support.append_tables import SCHEMA, START_MS, make, rows, seen
 

@@ -9,7 +9,6 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.progress import NoProgress
 from eventide.writer import incoming_records
 from eventide_core.errors import (
     ConfigError,
@@ -17,6 +16,7 @@ from eventide_core.errors import (
     InvalidRecordError,
     WriteConflictError,
 )
+from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation
 from support.append_tables import START_MS, make, rows, seen
 

@@ -1,0 +1,156 @@
+"""Where on the timeline a compaction may lie beside writers that never pause (table version 8 and later).
+
+A *span* of a write is [requested, completed]; it is open-ended while the write is pending. An instant time is *quiet* when
+no span holds it: each write was requested after it, or had completed before it. A compaction at a quiet moment C is what
+would be there, had somebody scheduled it then. Every log that completed before C belongs to the old slice and is merged or
+left over. Every log that completes after C bears an instant after C: it belongs to the new slice under its own name, and
+sorts after the left-overs, which bear C. So a pending write that was requested after C is in nobody's way.
+
+1. No write is pending: now.
+2. Else the latest gap between spans: below the request of the oldest pending write, and of every completed write whose
+   span reaches across that request, and so on. C is the first time in the gap: a writer that has chosen its instant and
+   not yet put its file has most likely chosen a later one.
+3. C is not used by another instant, and lies
+   a. after the last completion of a compaction whose left-overs are still there: they bear that compaction's instant and
+      count from its completion. Two compactions in one gap would put them into the later slice, on top of a base that has
+      merged them. A compaction without left-overs need only have been requested before C;
+   b. after the last restore: the instants that it undid are not used again;
+   c. not before the active timeline's start: Hudi takes the logs in between for uncommitted;
+   d. not before the earliest commit that cleaning retains: the next clean would remove the old slice under its readers;
+   e. not before the last change of the schema: time travel reads by the schema that the table had then.
+
+`open_at` is also the condition that the plan is held to later: a write with an earlier instant may have become visible only
+after the plan was made. Counterexamples, one for each condition: docs/architecture.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from eventide_core.table.instant import Action, Instant, next_instant_time
+from eventide_core.table.timeline import Timeline
+
+_NEVER = "9" * 20
+_NAMED_WRITES = 5
+_NO_GAP = (
+    "table version 6 is planned in a gap between writes; beside open ones only where eventide.table.exclusive=true declares "
+    "that no other engine runs its plans"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BackdatingFacts:
+    """What bounds the instant of a compaction that is back-dated.
+
+    `now` is an unused instant above every time of the timeline, `used_times` are all that can't be taken.
+    `earliest_retained` is the earliest commit that cleaning keeps, None where it keeps all. `schema_since`: every write
+    from there on has the table's schema. `logged`: the instants in the names of the log files that are there.
+    """
+
+    timeline: Timeline
+    now: str
+    used_times: frozenset[str]
+    earliest_retained: str | None = None
+    schema_since: str = ""
+    logged: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class QuietMoment:
+    """The instant that a compaction may have, or None and why there is none.
+
+    `is_now`: nothing is pending, so nothing lies above it. `beside` are the writes whose
+    spans fill the time since.
+    """
+
+    instant: str | None
+    is_now: bool = False
+    why_not: str = ""
+    beside: tuple[Instant, ...] = ()
+
+
+def open_at(timeline: Timeline, time: str) -> tuple[Instant, ...]:
+    """The writes whose span holds the time, pending or completed, by requested time. Version 8 and later."""
+    return tuple(w for w in _writes(timeline) if w.requested_time <= time <= (w.completion_time or _NEVER))
+
+
+def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
+    """The latest quiet moment that a compaction may be put at."""
+    timeline = facts.timeline
+    if not timeline.pending_writes:
+        return QuietMoment(facts.now, is_now=True)
+    bound = min(write.requested_time for write in timeline.pending_writes)
+    while True:
+        across = [w.requested_time for w in open_at(timeline, bound) if w.requested_time < bound]
+        if across:
+            bound = min(across)
+            continue
+        before = max((time for time in facts.used_times if time < bound), default=None)
+        instant = bound if before is None else next_instant_time(before)
+        if before is None or instant < bound:
+            break
+        bound = before  # the two are next to each other: the gap is a lower one
+    beside = tuple(w for w in _writes(timeline) if (w.completion_time or _NEVER) >= bound)
+    why_not = why_not_at(instant, facts) if before is not None else "no write has completed before it was requested"
+    return QuietMoment(None if why_not else instant, why_not=why_not, beside=beside)
+
+
+def why_not_at(instant: str, facts: BackdatingFacts) -> str:
+    """Which of the conditions 3a to 3e an instant breaks; empty for none."""
+    for done in (*facts.timeline.completed, *facts.timeline.archived):
+        is_compaction = done.action is Action.COMMIT
+        if done.action is not Action.RESTORE and not is_compaction:
+            continue
+        counts_from = done.completion_time if not is_compaction or done.requested_time in facts.logged else None
+        if instant <= (counts_from or done.requested_time):
+            what = "compaction" if is_compaction else "restore"
+            return f"the {what} at {done.requested_time} completed after it"
+    return why_not_back_to(instant, facts)
+
+
+def why_not_back_to(instant: str, facts: BackdatingFacts) -> str:
+    """Which of the conditions 3c to 3e an instant breaks; empty for none."""
+    start = facts.timeline.start
+    if start is not None and instant < start:
+        return f"instants later than {instant} have been archived"
+    if facts.earliest_retained is not None and instant < facts.earliest_retained:
+        return f"the next clean keeps nothing before {facts.earliest_retained}, so readers of the old slice would break"
+    if instant < facts.schema_since:
+        return f"the schema changed at {facts.schema_since}, and time travel reads by the one that the table had then"
+    return ""
+
+
+def _writes(timeline: Timeline) -> Iterator[Instant]:
+    """What adds rows; a completed `commit` of a merge-on-read table is a compaction."""
+    yield from timeline.pending_writes
+    yield from (i for i in (*timeline.writes, *timeline.archived) if i.action is not Action.COMMIT)
+
+
+def gap_now(facts: BackdatingFacts) -> QuietMoment:
+    """Version 6, where a log's slice stands in its name: now, where no write is pending, and never another moment."""
+    pending = facts.timeline.pending_writes
+    if not pending:
+        return QuietMoment(facts.now, is_now=True)
+    return QuietMoment(None, why_not=_NO_GAP, beside=pending)
+
+
+def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
+    """Version 6, where no gap comes: before the oldest open write. Its logs, and those of what came since, are left over.
+
+    Only where no other engine runs plans of the table: one that runs the plan as it was first made passes over what the open
+    writes have yet to add to the old slices.
+    """
+    pending = facts.timeline.pending_writes
+    bound = min((write.requested_time for write in pending), default=None)
+    before = max((time for time in facts.used_times if bound is not None and time < bound), default=None)
+    if bound is None or before is None:
+        return gap_now(facts)
+    instant = next_instant_time(before)
+    why_not = "it was requested right after another instant" if instant >= bound else why_not_at(instant, facts)
+    return QuietMoment(None if why_not else instant, why_not=why_not, beside=pending)
+
+
+def no_quiet_moment(quiet: QuietMoment) -> str:
+    """Why there is no moment to plan at, and which writes leave none, for people."""
+    named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
+    more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
+    return f"open and overlapping writes ({named}{more}) leave no quiet moment to plan at: {quiet.why_not}"
