@@ -37,8 +37,8 @@ CLOCK_SKEW_MS = "hoodie.time.generator.max_expected_clock_skew_time_ms"
 FOREIGN_PLANS = "eventide.foreign.plans"
 """Whether `compact` and `serve` run compactions that another engine has planned and not begun."""
 PENDING_WRITE_WAIT_MS = "eventide.pending.write.wait_ms"
-"""How long a compaction waits for a quiet moment, on version 6 for writes that may not have seen its plan, and for the
-plans that another engine has begun."""
+"""How long a compaction waits for a quiet moment, on version 6 for writes that may not have seen its plan, and `compact` for
+what another engine has planned or begun."""
 PARQUET_CODEC = "hoodie.parquet.compression.codec"
 """The compression of base files. `as-before` is that of the base file before it, and gzip for a new one."""
 

@@ -25,10 +25,7 @@ from eventide.testing.checks import avro_records
 from eventide.testing.histories import NoLock
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
-from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange, remove_tree
-from eventide_core.service.state.markers_and_heartbeats import marked_paths
-from eventide_core.service.state.metadata_table import PendingUpdate
-from eventide_core.service.state.table import TableState
+from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange, Storage
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import marker_folder
 from eventide_core.table.file_name import LogFileName
@@ -113,10 +110,10 @@ def run_plan_as_stock(application: Application, instant: str, *, takes_lock: boo
             raise EngineFailedError(f"{inflight} does not exist")
         if not storage.put_if_absent(f"{timeline}/{name}", data):
             raise EngineFailedError(f"{name} already exists")
-    remove_tree(storage, marker_folder(instant))
+    remove_markers(storage, instant)
 
 
-def _roll_back(application: Application, state: TableState, instant: str, *, takes_lock: bool) -> None:
+def _roll_back(application: Application, state: Any, instant: str, *, takes_lock: bool) -> None:
     """Hudi's rollback of an inflight compaction: the plan stays, and is to be run again."""
     storage, codec, timeline = application.storage, application.files.codec, state.config.timeline_path
     with application.runner.lock.acquire() if takes_lock else nullcontext():
@@ -135,12 +132,12 @@ def _roll_back(application: Application, state: TableState, instant: str, *, tak
     completed = Instant(rollback, Action.ROLLBACK, State.COMPLETED, completion).file_name
     done = RollbackMetadata(rollback, (plan.target,), {})
     storage.put_if_absent(f"{timeline}/{completed}", codec.encode_rollback(done, storage.root))
-    remove_tree(storage, marker_folder(instant))
+    remove_markers(storage, instant)
 
 
 def _metadata_update(
-    application: Application, state: TableState, instant: str, stats: Mapping[str, tuple[WriteStat, ...]]
-) -> PendingUpdate:
+    application: Application, state: Any, instant: str, stats: Mapping[str, tuple[WriteStat, ...]]
+) -> Any:
     """What the metadata table is told, in place of what an attempt before had told it."""
     application.metadata.revert(state.config, NoLock(), instant)
     added = tuple(
@@ -151,7 +148,7 @@ def _metadata_update(
     return application.metadata.prepare(state.config, instant, FileChanges(RowChange.NONE, added))
 
 
-def _merge(application: Application, state: TableState, instant: str) -> dict[str, tuple[WriteStat, ...]]:
+def _merge(application: Application, state: Any, instant: str) -> dict[str, tuple[WriteStat, ...]]:
     storage = application.storage
     merge = ArrowSliceMerger(storage)
     plan: dict[str, Any] = avro_records(storage.read(f"{state.config.timeline_path}/{instant}.compaction.requested"))[0]
@@ -192,12 +189,32 @@ def _merge(application: Application, state: TableState, instant: str) -> dict[st
     return stats
 
 
+def marked_paths(storage: Storage, instant: str) -> set[str]:
+    """The files that markers of an attempt name."""
+    folder = marker_folder(instant)
+    found = {entry.path for part in _folders(storage, folder) for entry in storage.list(part) if not entry.is_directory}
+    return {path.removeprefix(f"{folder}/").rpartition(".marker.")[0] for path in found}
+
+
+def remove_markers(storage: Storage, instant: str) -> None:
+    for folder in reversed(_folders(storage, marker_folder(instant))):
+        for entry in storage.list(folder):
+            storage.delete(entry.path)
+        storage.delete(folder)
+
+
+def _folders(storage: Storage, folder: str) -> list[str]:
+    """A folder and all below it."""
+    below = [entry.path for entry in storage.list(folder) if entry.is_directory]
+    return [folder, *(path for part in below for path in _folders(storage, part))]
+
+
 def _reader_order(path: str) -> tuple[str, int, str, str]:
     name = LogFileName.parse(path.rpartition("/")[2])
     assert name is not None
     return name.reader_order
 
 
-def _unused_instant(application: Application, state: TableState) -> str:
+def _unused_instant(application: Application, state: Any) -> str:
     last = max(time for i in state.timeline.instants for time in (i.requested_time, i.completion_time) if time)
     return max(instant_time(application.clock.now_ms()), next_instant_time(last))

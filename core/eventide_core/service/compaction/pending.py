@@ -17,11 +17,7 @@ from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
-from eventide_core.service.compaction.run import (
-    PENDING_WRITE_POLL_MS,
-    CompactionRunner,
-    Ended,
-)
+from eventide_core.service.compaction.run import PENDING_WRITE_POLL_MS, CompactionRunner, Ended
 from eventide_core.service.compaction.schedule import PENDING_WRITE_WAIT_MS_DEFAULT
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
