@@ -152,8 +152,8 @@ class TableService:
         if draft.idle is not None:
             return replace(done, idle=draft.idle)
         # A plan that does not fit any more so soon is the next round's.
-        self.application.runner.execute(draft.plan.instant, progress)
-        return replace(done, compacted=draft.plan.instant)
+        result = self.application.runner.execute(draft.plan.instant, progress)
+        return replace(done, compacted=result.instant)
 
     def _schedule(self, done: Round, _: Progress) -> Round:
         return replace(done, idle=self.application.scheduler.schedule(self.request, is_for_later=True).idle)

@@ -38,7 +38,11 @@ from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.service.compaction.schedule import PENDING_WRITE_WAIT_MS_DEFAULT, CompactionScheduler
+from eventide_core.service.compaction.schedule import (
+    CLOCK_SKEW_MS_DEFAULT,
+    PENDING_WRITE_WAIT_MS_DEFAULT,
+    CompactionScheduler,
+)
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -57,7 +61,6 @@ from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
 
-CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
 PENDING_WRITE_POLL_MS = 200
 PLANS_AT_MOST = 5  # that one run makes, each in place of one that was withdrawn
 

@@ -60,6 +60,7 @@ from eventide_core.service.facts.planning import (
     backdating_facts,
     is_base_file_index,
     link_choice_facts,
+    local_instant_time,
     unused_instant,
 )
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
@@ -75,6 +76,7 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
 
 MAX_LEFT_OVERS_DEFAULT = 30
+CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
 PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
 QUIET_POLL_MS = 200
 GAP_POLL_MS = 5
@@ -126,12 +128,10 @@ class CompactionScheduler:
         is_gap_needed = True
         while True:
             # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
-            for has_lock in (False, True):
-                draft = self._attempt(
-                    request, has_lock=has_lock, is_for_later=is_for_later, is_gap_needed=is_gap_needed
-                )
-                if draft.idle is not None or draft.waits_for is not None:
-                    break
+            draft = self._attempt(request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
+            if draft.idle is None and draft.waits_for is None:
+                self._let_the_moment_pass(draft)
+                draft = self._attempt(request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
             if draft.idle is not None or draft.waits_for is None:
                 return draft
             waited_ms = self.clock.now_ms() - begin_ms
@@ -143,6 +143,19 @@ class CompactionScheduler:
                 raise BusyError(
                     f"{draft.waits_for}; gave up after {waited_ms} ms: try again, or roll back a write whose writer is dead"
                 )
+
+    def _let_the_moment_pass(self, draft: DraftPlan) -> None:
+        """Version 8 and later: waits until the draft's instant lies further back than the clock skew.
+
+        By then a writer with an earlier instant has put its file, and the second look finds it. A plan that has to be
+        withdrawn because such a write appears later is a file that goes: a stock writer that has listed it may fail.
+        """
+        config = self.files.config()
+        if not config.slices_by_completion_time:
+            return
+        skew_ms = self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT)
+        if draft.plan.instant > local_instant_time(config, self.clock.now_ms() - skew_ms, self.clock):
+            self.clock.sleep(skew_ms)
 
     def _wait(self, until_ms: int) -> None:
         """Until it is worth to look at the table again: on version 6 until no write is pending, which may be short."""
