@@ -265,6 +265,15 @@ class EngineError(EventideError, RuntimeError):
     """
 
 
+class UnsupportedEngineError(EventideError, NotImplementedError):
+    """What the SparkSession at hand cannot do, such as one of Spark Connect that is asked for the driver's own objects.
+
+    Use the option or the classic session that the message names.
+    """
+
+    exit_code = 3
+
+
 class CatalogError(EventideError, ConnectionError):
     """The catalog cannot be reached, or refused a change; no commit of the table is touched by that.
 

@@ -131,6 +131,7 @@ def assemble(
         metadata_table,
         open_archived_timeline,
         LocalEngine(_QUESTIONS_AT_ONCE),
+        clock,
         _delete_marker(typed),
     )
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)

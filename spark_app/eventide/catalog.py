@@ -5,6 +5,7 @@ from typing import Any
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
 from eventide_core.config import METASTORE_URIS, Options
+from eventide_core.errors import UnsupportedEngineError
 from eventide_core.ports import Catalog, Engine
 
 
@@ -12,7 +13,8 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     """Connects to the Hive Metastore: through the engine's SparkSession, as who that is, where it has Hive support.
 
     The address is the one that the options name, else the session's own, else Hudi's default. Raises CatalogError and
-    ConfigError.
+    ConfigError; and UnsupportedEngineError for a session of Spark Connect with Hive support where the options name none, for
+    the session's own address stays on the server.
     """
     uris = options.text(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
@@ -20,7 +22,13 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     if session is not None:
         # Imported here: a sync works where PySpark is not installed.
         from eventide.spark.catalog import SparkHiveCatalog, has_hive_support
+        from eventide.spark.engine import is_connect
 
         if has_hive_support(session):
-            return SparkHiveCatalog(session, uris)
+            if not is_connect(session):
+                return SparkHiveCatalog(session, uris)
+            if uris is None:
+                raise UnsupportedEngineError(
+                    f"over Spark Connect a sync cannot use the session's metastore: give its address by {METASTORE_URIS}"
+                )
     return HiveMetastore(addresses)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.bootstrap import Application
+from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.arrow_records import ArrowRecords
@@ -124,10 +125,7 @@ def _avro_schema(name: str, schema: Any) -> str:
         arrow_schema(schema)
         return schema
     if not isinstance(schema, pa.Schema):
-        # Imported here: a StructType is only there where PySpark is.
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        schema = to_arrow_schema(schema)
+        schema = arrow_schema_of(schema)
     own = [field for field in schema if field.name not in META_FIELDS]
     return avro_schema_of(name, pa.schema(own))
 

@@ -125,6 +125,7 @@ def _compacts_beside_one_who_becomes_visible_late(*, while_it_runs: bool) -> Cal
     def step(table: LivingTable) -> None:
         changes: Commit = (put("k0", 7, "visible late"),)
         before = table.bench.moment()
+        table.bench.load(before.later(2 * quiet_moment.AWAY_FROM_WRITERS_MS))
         table.schedule(3)
         planned = table.bench.moment()
         table.bench.load(before.later(5))

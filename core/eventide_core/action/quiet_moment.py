@@ -6,7 +6,9 @@ would be there, had somebody scheduled it then. Every log that completed before 
 left over. Every log that completes after C bears an instant after C: it belongs to the new slice under its own name, and
 sorts after the left-overs, which bear C. So a pending write that was requested after C is in nobody's way.
 
-1. No write is pending: now.
+1. No write is pending: after everything there is, and `AWAY_FROM_WRITERS_MS` ago where the table was at rest then. A
+   writer that requests its instant right now takes the present millisecond; two actions of one requested time hide each
+   other, and share names of logs, heartbeats and instants of the metadata table.
 2. Else the latest gap between spans: below the request of the oldest pending write, and of every completed write whose
    span reaches across that request, and so on. C is the first time in the gap: a writer that has chosen its instant and
    not yet put its file has most likely chosen a later one.
@@ -26,8 +28,11 @@ after the plan was made. Counterexamples, one for each condition: docs/architect
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eventide_core.table.instant import Action, Instant, next_instant_time
+from eventide_core.table.instant import Action, Instant, instant_epoch_ms, instant_time, next_instant_time
 from eventide_core.table.timeline import Timeline
+
+AWAY_FROM_WRITERS_MS = 10_000
+"""Longer than a writer takes from choosing its instant to putting the file that says so; no clock needs to be as exact."""
 
 _NEVER = "9" * 20
 _NAMED_WRITES = 5
@@ -77,7 +82,7 @@ def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
     """The latest quiet moment that a compaction may be put at."""
     timeline = facts.timeline
     if not timeline.pending_writes:
-        return QuietMoment(facts.now, is_now=True)
+        return QuietMoment(_in_nobodys_way(facts), is_now=True)
     bound = min(write.requested_time for write in timeline.pending_writes)
     while True:
         across = [w.requested_time for w in open_at(timeline, bound) if w.requested_time < bound]
@@ -92,6 +97,13 @@ def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
     beside = tuple(w for w in _writes(timeline) if (w.completion_time or _NEVER) >= bound)
     why_not = why_not_at(instant, facts) if before is not None else "no write has completed before it was requested"
     return QuietMoment(None if why_not else instant, why_not=why_not, beside=beside)
+
+
+def _in_nobodys_way(facts: BackdatingFacts) -> str:
+    """An unused instant above every time of the timeline that no writer chooses at this moment."""
+    earlier = instant_time(max(0, instant_epoch_ms(facts.now) - AWAY_FROM_WRITERS_MS))
+    latest = max(facts.used_times, default=None)
+    return min(facts.now, earlier if latest is None else max(earlier, next_instant_time(latest)))
 
 
 def why_not_at(instant: str, facts: BackdatingFacts) -> str:
@@ -129,7 +141,7 @@ def gap_now(facts: BackdatingFacts) -> QuietMoment:
     """Version 6, where a log's slice stands in its name: now, where no write is pending, and never another moment."""
     pending = facts.timeline.pending_writes
     if not pending:
-        return QuietMoment(facts.now, is_now=True)
+        return QuietMoment(_in_nobodys_way(facts), is_now=True)
     return QuietMoment(None, why_not=_NO_GAP, beside=pending)
 
 

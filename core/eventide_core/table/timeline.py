@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
+# What may share a requested time, the later ones first in `Timeline.find`.
+_COMPACTION, _WRITE, _SAVEPOINT = range(3)
+_KINDS = {Action.COMPACTION: _COMPACTION, Action.COMMIT: _COMPACTION, Action.SAVEPOINT: _SAVEPOINT}
 _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
 
@@ -14,8 +17,9 @@ class Timeline:
     """The instants of the active timeline, each in its latest state, by requested time.
 
     A pending action and what completed it share a requested time, and are one instant. A savepoint bears the time of
-    the commit it keeps, and is an instant of its own: `_by_time` leaves it out. `_archived` are instants that have left
-    the active timeline; of these only the completion times are known here.
+    the commit it keeps, and is an instant of its own: `_by_time` leaves it out. So is a compaction whose requested time a
+    writer that shares no lock took in the same millisecond: `_by_time` has the writer's. `_archived` are instants that have
+    left the active timeline; of these only the completion times are known here.
 
     `start` is the earliest requested time of a write; any before it has been archived, hence ended. None when empty.
     Cleans, rollbacks and savepoints keep their places while the writes around them are archived: they don't count. Nor
@@ -37,14 +41,14 @@ class Timeline:
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> "Timeline":
         """Folds the states of each instant into its latest."""
-        latest: dict[tuple[str, bool], Instant] = {}
+        latest: dict[tuple[str, int], Instant] = {}
         for instant in instants:
-            key = (instant.requested_time, instant.action is Action.SAVEPOINT)
+            key = (instant.requested_time, _KINDS.get(instant.action, _WRITE))
             known = latest.get(key)
             if known is None or _STATE_RANK[instant.state] > _STATE_RANK[known.state]:
                 latest[key] = instant
-        by_time = {time: found for (time, is_savepoint), found in latest.items() if not is_savepoint}
-        kept = {time for time, is_savepoint in latest if is_savepoint}
+        by_time = {time: latest[time, kind] for time, kind in sorted(latest) if kind != _SAVEPOINT}
+        kept = {time for time, kind in latest if kind == _SAVEPOINT}
         writes = sorted(time for time, found in by_time.items() if found.action in _WRITES)
         start = next((time for time in writes if time not in kept), writes[0] if writes else None)
         ordered = [latest[key] for key in sorted(latest)]
@@ -82,6 +86,16 @@ class Timeline:
     def find(self, requested_time: str) -> Instant | None:
         """The instant of that requested time, in its latest state."""
         return self._by_time.get(requested_time)
+
+    def find_compaction(self, requested_time: str) -> Instant | None:
+        """The compaction of that requested time, in its latest state."""
+        found = (i for i in self.instants if i.requested_time == requested_time)
+        return next((i for i in found if _KINDS.get(i.action) == _COMPACTION), None)
+
+    def shares_its_time(self, compaction: str) -> bool:
+        """Whether a writer took the requested time of a compaction, too."""
+        found = self.find(compaction)
+        return found is not None and _KINDS.get(found.action, _WRITE) == _WRITE
 
     def has_savepoint(self, requested_time: str) -> bool:
         """Whether a savepoint keeps the table as of the write of that requested time."""

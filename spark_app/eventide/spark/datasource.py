@@ -37,6 +37,7 @@ from eventide.reader import Rows
 from eventide.spark.change_stream import ChangeStream
 from eventide.spark.datasource_schema import chosen_columns
 from eventide.spark.datasource_writers import StreamWriter, Writer
+from eventide.spark.engine import ship_packages
 from eventide.spark.pushed_filters import pushed_filter
 from eventide.table import Table
 from eventide_core import config as keys
@@ -59,6 +60,7 @@ class QueryType(StrEnum):
 
 def register_source(spark: SparkSession) -> None:
     """Makes `format("eventide")` known to a session, and has Spark hand conditions to Python sources."""
+    ship_packages(spark)
     spark.dataSource.register(EventideSource)
     # Off by default, and then Spark refuses a source that takes conditions.
     spark.conf.set(_PUSH_DOWN, "true")

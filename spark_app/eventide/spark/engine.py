@@ -1,19 +1,30 @@
-"""The engine on Spark: a task an item on executors, or some items a task where there are very many, or they are small."""
+"""The engine on Spark: a task an item on executors, or some items a task where there are very many, or they are small.
+
+Tasks run by the DataFrame API, so that a session of Spark Connect does what a classic one does: row n of a range is the nth
+portion of the items, which the function carries along, pickled; each answer comes back pickled as well.
+"""
+
+from __future__ import annotations
 
 import os
+import pickle
 import re
 import sys
 import tempfile
 import threading
 import uuid
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
 
 from eventide.spark.java_home import find_java_home
-from eventide_core.errors import EngineError, EventideError
+from eventide_core.errors import EngineError, EventideError, UnsupportedEngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,17 +39,22 @@ _WATCH_SECONDS = 0.2  # how often a person's progress bar moves
 _TASK_BYTES = 16 << 20  # half a second of merging, beside which a task's tenth of one matters little
 _TASKS_A_CORE_MIN = 4  # fewer could leave cores waiting for the last one
 _TASKS_A_CORE = 32  # more tasks than that balance nothing, and each costs the driver and a worker some ten milliseconds
+_PIECE_BYTES = 32 << 20  # a row of an answer; a message of Spark Connect holds at most 128 MiB
+_CORES_MAX = 1 << 12  # rows with which the partitions of a Connect server are counted
+_SHIPPED: Final = "_eventide_shipped"  # a mark of ours on a foreign object
+_ANSWERS: Final = "place long, piece binary"
+_JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
 class SparkEngine:
     """Runs tasks on the executors of a SparkSession; Spark retries a task whose worker or storage failed."""
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         ship_packages(spark)
 
     @property
-    def session(self) -> "SparkSession":
+    def session(self) -> SparkSession:
         return self._spark
 
     def map(
@@ -55,16 +71,17 @@ class SparkEngine:
         """
         if not items:
             return []
-        context = self._spark.sparkContext
-        group = f"eventide-{uuid.uuid4()}"
-        context.setJobGroup(group, "eventide", interruptOnCancel=True)
-        shared = portions(sizes or [_TASK_BYTES] * len(items), context.defaultParallelism)
-        tasks = context.parallelize([[items[place] for place in portion] for portion in shared], len(shared))
-        with _Watch(self._spark, group, on_done, len(items), len(shared)):
+        shared = portions(sizes or [_TASK_BYTES] * len(items), parallelism(self._spark))
+        tasks = _Tasks(function, tuple(pickle.dumps([(place, items[place]) for place in found]) for found in shared))
+        answered = self._spark.range(0, len(shared), 1, len(shared)).mapInArrow(tasks, _ANSWERS)
+        pieces: list[list[bytes]] = [[] for _ in items]
+        with _progress(self._spark, on_done, len(items), len(shared)):
             try:
-                answers: list[Any] = tasks.flatMap(_Guarded(function)).collect()
+                for place, piece in answered.collect():
+                    pieces[place].append(bytes(piece))
             except Exception as error:
                 raise EngineError(f"a task failed on Spark: {cause_of(error)}; nothing was committed") from error
+        answers: list[Any] = [pickle.loads(b"".join(found)) for found in pieces]
         for answer in answers:
             if isinstance(answer, EventideError):
                 raise answer
@@ -80,73 +97,117 @@ def cause_of(error: Exception) -> str:
     return lines[0] if lines else repr(error)
 
 
-class _Guarded:
-    """Calls a function on an executor; an error that a retry cannot mend is an answer, not a failed task."""
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """What an executor does with the numbers of portions: calls the function with each item in them.
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function = function
+    An error that a retry cannot mend is an answer, not a failed task.
+    """
 
-    def __call__(self, items: Sequence[Any]) -> list[Any]:
-        return [self._answer(item) for item in items]
+    function: Callable[[Any], Any]
+    portions: tuple[bytes, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_numpy():
+                for place, item in pickle.loads(self.portions[number]):
+                    answer = pickle.dumps(self._answer(item))
+                    for begin in range(0, len(answer), _PIECE_BYTES):
+                        columns: list[Any] = [
+                            pa.array([place], pa.int64()),
+                            pa.array([answer[begin : begin + _PIECE_BYTES]]),
+                        ]
+                        yield pa.RecordBatch.from_arrays(columns, names=["place", "piece"])
 
     def _answer(self, item: Any) -> Any:
         try:
-            return self._function(item)
+            return self.function(item)
         except EventideError as error:
             if error.exit_code == EngineError.exit_code:
                 raise
             return error
 
 
-class _Watch:
-    """Tells `on_done` of the items whose tasks have ended, while the driver waits for all of them."""
+@contextmanager
+def _progress(spark: SparkSession, on_done: Callable[[], None] | None, total: int, tasks: int) -> Iterator[None]:
+    """Calls `on_done` once an item as tasks end, while the driver waits for all of them."""
+    told = 0
 
-    def __init__(
-        self, spark: "SparkSession", group: str, on_done: Callable[[], None] | None, total: int, tasks: int
-    ) -> None:
-        self._tracker = spark.sparkContext.statusTracker()
-        self._group = group
-        self._on_done = on_done
-        self._total = total
-        self._tasks = tasks
-        self._told = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+    def tell(completed: int) -> None:
+        nonlocal told
+        while on_done is not None and told < min(completed, tasks) * total // tasks:
+            told += 1
+            on_done()
 
-    def __enter__(self) -> None:
-        if self._on_done is not None:
-            self._thread.start()
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._ended.set()
-        if self._on_done is not None:
-            self._thread.join()
-            if kind is None:
-                self._tell(self._total)
-
-    def _watch(self) -> None:
-        while not self._ended.wait(_WATCH_SECONDS):
-            done = 0
-            for job in self._tracker.getJobIdsForGroup(self._group):
-                info = self._tracker.getJobInfo(job)
-                for stage in info.stageIds if info is not None else ():
-                    found = self._tracker.getStageInfo(stage)
-                    done += found.numCompletedTasks if found is not None else 0
-            self._tell(min(done, self._tasks) * self._total // self._tasks)
-
-    def _tell(self, done: int) -> None:
-        assert self._on_done is not None
-        while self._told < done:
-            self._told += 1
-            self._on_done()
+    with _connect_progress(spark, tell) if is_connect(spark) else _classic_progress(spark, tell, on_done is not None):
+        yield
+    tell(tasks)
 
 
-def task_count(spark: "SparkSession", items: int) -> int:
+@contextmanager
+def _classic_progress(spark: SparkSession, tell: Callable[[int], None], is_watched: bool) -> Iterator[None]:
+    """By the status tracker; the jobs are a group of their own, and the caller's group is theirs again afterwards."""
+    context: Any = spark.sparkContext
+    tracker, group, ended = context.statusTracker(), f"eventide-{uuid.uuid4()}", threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_WATCH_SECONDS):
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            tell(sum(stage.numCompletedTasks for stage in stages if stage is not None))
+
+    before = {key: context.getLocalProperty(key) for key in _JOB}
+    context.setJobGroup(group, "eventide", interruptOnCancel=True)
+    thread = threading.Thread(target=watch, daemon=True)
+    if is_watched:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if is_watched:
+            thread.join()
+        for key, value in before.items():
+            context.setLocalProperty(key, value)
+
+
+@contextmanager
+def _connect_progress(spark: Any, tell: Callable[[int], None]) -> Iterator[None]:
+    """By the client's own reports, which it makes on the thread that waits; other threads report their own work."""
+    thread = threading.get_ident()
+
+    def handler(stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001
+        if threading.get_ident() == thread:
+            tell(sum(stage.num_completed_tasks for stage in stages or ()))
+
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether this is a session of Spark Connect, which has no SparkContext."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks Spark runs at once, as far as it knows. A Connect server says it by how it divides a range."""
+    if not is_connect(spark):
+        return spark.sparkContext.defaultParallelism
+    from pyspark.sql import functions
+
+    divided = spark.range(_CORES_MAX).select(functions.spark_partition_id()).collect()
+    return len({row[0] for row in divided})
+
+
+def task_count(spark: SparkSession, items: int) -> int:
     """How many tasks share these items: one each, or several turns for every core where there are far more of them.
 
     To start a Python task costs a tenth of a second, as much as a small slice.
     """
-    return max(1, min(items, _TURNS * spark.sparkContext.defaultParallelism))
+    return max(1, min(items, _TURNS * parallelism(spark)))
 
 
 def portions(sizes: Sequence[int], cores: int) -> list[range]:
@@ -163,13 +224,38 @@ def portions(sizes: Sequence[int], cores: int) -> list[range]:
     return [*found, range(begin, len(sizes))]
 
 
-def ship_packages(spark: "SparkSession") -> None:
-    """Sends eventide's own packages to executors that are not on this machine. Once a session."""
-    context = spark.sparkContext
-    master = context.master or ""
-    if master == "local" or master.startswith("local[") or getattr(spark, "_eventide_shipped", False):
+def ship_packages(spark: SparkSession) -> None:
+    """Sends eventide's own packages to executors that are not on this machine, once a session.
+
+    The file goes with the session: Spark removes its folder of files when it stops; a Connect server has a copy of its own.
+    Raises UnsupportedEngineError for Spark Connect before 4.
+    """
+    if is_connect(spark):
+        session: Any = spark
+        if not hasattr(session, "registerProgressHandler"):
+            raise UnsupportedEngineError(
+                f"the session is one of Spark Connect {spark.version}: connect to Spark 4, or use a classic session"
+            )
+        if not hasattr(session, _SHIPPED):
+            with tempfile.TemporaryDirectory(prefix="eventide-") as folder:
+                session.addArtifacts(str(_packed_packages(Path(folder))), pyfile=True)
+            setattr(session, _SHIPPED, True)
         return
-    path = Path(tempfile.mkdtemp(prefix="eventide-")) / "eventide-packages.zip"
+    context: Any = spark.sparkContext
+    master = context.master or ""
+    if master == "local" or master.startswith("local[") or hasattr(context, _SHIPPED):
+        return
+    from pyspark import SparkFiles
+
+    # Spark serves the file from where it lies, so it lies where Spark's own do: in a folder that ends with the context.
+    served = Path(SparkFiles.getRootDirectory(), "eventide")
+    served.mkdir(exist_ok=True)
+    context.addPyFile(str(_packed_packages(served)))
+    setattr(context, _SHIPPED, True)
+
+
+def _packed_packages(folder: Path) -> Path:
+    path = folder / "eventide-packages.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             spec = find_spec(package)
@@ -179,11 +265,10 @@ def ship_packages(spark: "SparkSession") -> None:
             for file in sorted(root.rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts:
                     archive.write(file, Path(package) / file.relative_to(root))
-    context.addPyFile(str(path))
-    setattr(spark, "_eventide_shipped", True)  # noqa: B010 - a mark of ours on a foreign object
+    return path
 
 
-def spark_session(master: str | None = None) -> "SparkSession":
+def spark_session(master: str | None = None) -> SparkSession:
     """A SparkSession for the command line: this interpreter, a Java that fits, UTC, no web page."""
     from pyspark.sql import SparkSession
 

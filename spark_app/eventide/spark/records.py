@@ -7,7 +7,8 @@
 3. The rows are brought together by file group. A task has one group in memory at a time: it keeps one version of each key
    where that is wished for, and writes the group's files.
 
-Where Spark runs a task again, the same names are made; what the first run wrote counts.
+Where Spark runs a task again, the same names are made; what the first run wrote counts. Where Spark has lost rows that it
+kept, it computes them again; a record that then is in a place where none was before ends the write.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.spark.engine import cause_of, ship_packages
+from eventide.spark.engine import cause_of, parallelism, ship_packages
 from eventide.spark.global_keys import combined_by_key, placed_by_key, placed_schema
+from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.write.global_keys import PLACE
@@ -69,7 +71,7 @@ class SparkRecords:
 
     def schema_after(self, table_schema: str | None, table_name: str) -> str:
         if not self.is_delete:
-            return evolved_schema(table_schema, _arrow_schema(self.rows), table_name)
+            return evolved_schema(table_schema, arrow_schema_of(self.rows.schema), table_name)
         assert table_schema is not None, "deletes of a table that has no schema"
         return table_schema
 
@@ -102,7 +104,7 @@ class SparkRecords:
 
         self.place_nowhere()
         assert self._placed is not None
-        new = self._placed.drop(PLACE).persist()
+        new = self._placed.drop(PLACE)
         mine = {row[0] for row in _answered(lambda: new.select(PARTITION_PATH).distinct().collect())}
         asked = [file_slice for file_slice in slices if file_slice.partition in mine]
         if not asked:
@@ -148,9 +150,15 @@ class SparkRecords:
                 places: list[Any] = table.column(PLACE).to_pylist()
                 pairs = zip(folders, places, strict=True)
                 numbers = np.array([place_of.get(pair, len(positions)) for pair in pairs], np.int64)
-                # A place that has no group takes part as one more, whose rows are left out.
+                # A place without a group takes part as one more, whose rows are left out: deletes of keys that are nowhere.
                 found = assign_groups([*positions, ("", "")], numbers, table.column(RECORD_KEY), groups)
                 found[numbers == len(positions)] = len(groups)
+                is_lost = (found == len(groups)) & ~table.column(IS_DELETE).to_numpy(zero_copy_only=False)
+                if is_lost.any():
+                    raise EngineError(
+                        f"key {table.column(RECORD_KEY)[int(is_lost.argmax())].as_py()!r} was not among the records before: "
+                        "Spark computed them a second time, and they were others; write them to files, and then those"
+                    )
                 kept = table.append_column(_GROUP, pa.array(found.astype(np.int32)))
                 yield from kept.filter(pc.less(kept.column(_GROUP), pa.scalar(len(groups)))).to_batches()
 
@@ -161,7 +169,7 @@ class SparkRecords:
                 columns: list[Any] = [pa.array([number], pa.int32()), pa.array([json.dumps(stats)])]
                 yield pa.RecordBatch.from_arrays(columns, names=["group", "stats"])
 
-        tasks = min(len(groups), self.rows.sparkSession.sparkContext.defaultParallelism * 4) or 1
+        tasks = min(len(groups), parallelism(self.rows.sparkSession) * 4) or 1
         sorted_rows = (
             self._placed.mapInArrow(with_groups, schema).repartition(tasks, _GROUP).sortWithinPartitions(_GROUP)
         )
@@ -184,12 +192,18 @@ class SparkRecords:
     def _place(self, placed: DataFrame) -> tuple[Placement, ...]:
         from pyspark.sql import functions
 
-        if self._placed is not None:
-            self._placed.unpersist()
-        self._placed = placed.persist()
+        before, self._placed = self._placed, placed.persist()
         deletes = functions.sum(functions.col(IS_DELETE).cast("long"))
         counted = self._placed.groupBy(PARTITION_PATH, PLACE).agg(functions.count("*"), deletes)
-        rows = _answered(counted.collect)
+        try:
+            rows = _answered(counted.collect)
+        except EventideError:
+            self._placed.unpersist()
+            raise
+        finally:
+            # Not earlier: the rows with places are computed from those without.
+            if before is not None:
+                before.unpersist()
         return tuple(Placement(row[0], row[1], int(row[2]) - int(row[3]), int(row[3])) for row in sorted(rows))
 
 
@@ -232,12 +246,6 @@ def _by_group(batches: Batches, shape: WriteShape) -> Iterator[tuple[int, pa.Tab
 def _stat(values: Mapping[str, Any]) -> WriteStat:
     logs = values["log_files"]
     return WriteStat(**{**values, "log_files": None if logs is None else tuple(logs)})
-
-
-def _arrow_schema(rows: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(rows.schema)
 
 
 def _answered(ask: Callable[[], Any]) -> Any:

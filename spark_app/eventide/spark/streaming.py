@@ -26,14 +26,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, assert_never
 
 from eventide.bootstrap import Application, assemble
-from eventide.spark.engine import SparkEngine
+from eventide.spark.engine import SparkEngine, is_connect
 from eventide.table import Table
 from eventide.table_service import Round, TableService
 from eventide.writer import incoming_records
 from eventide_core import config as keys
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.config import Options
-from eventide_core.errors import BusyError, ConfigError
+from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError
 from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
 from eventide_core.table.write_shape import WriteOperation
@@ -71,6 +71,11 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamS
         if session is None or typed.text(keys.THRESHOLD) or typed.text(keys.DATA_LATENCY):
             raise ConfigError(
                 f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs an active SparkSession, and no T beside it"
+            )
+        if is_connect(session):
+            raise UnsupportedEngineError(
+                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark Connect give T "
+                f"by {keys.DATA_LATENCY}"
             )
     return StreamSink(table, opened.options, stream_operation(typed), stream_compaction(typed), session)
 
@@ -110,8 +115,17 @@ class StreamSink:
     def write(self, frame: DataFrame, number: int) -> WriteResult | None:
         """Writes a batch; None where it had been written before."""
         spark = frame.sparkSession
-        query = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        sink = Options(self.options).text(keys.STREAM_IDENTIFIER) or query
+        sink = Options(self.options).text(keys.STREAM_IDENTIFIER)
+        if is_connect(spark):
+            if sink is None:
+                raise UnsupportedEngineError(
+                    f"over Spark Connect a batch does not say which stream it is of: give {keys.STREAM_IDENTIFIER}, a name "
+                    "for this stream that lasts as long as its checkpoint"
+                )
+            query = None
+        else:
+            query = spark.sparkContext.getLocalProperty(_QUERY_ID)
+            sink = sink or query
         if sink is None:
             raise ConfigError(f"this is no batch of a streaming query: say {keys.STREAM_IDENTIFIER}")
         application = assemble(self.uri, self.options, engine=SparkEngine(spark))

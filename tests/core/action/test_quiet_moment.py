@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -55,8 +56,15 @@ def facts(
     )
 
 
-def test_where_nothing_is_pending_it_is_now() -> None:
-    assert quiet_moment(facts([write(10, 20)])) == QuietMoment(at(900), is_now=True)
+@pytest.mark.parametrize("moment", [quiet_moment, gap_now])
+def test_where_nothing_is_pending_it_is_no_time_that_a_writer_chooses_now(
+    moment: Callable[[BackdatingFacts], QuietMoment],
+) -> None:
+    written = facts([write(10, 20)])
+    assert moment(written) == QuietMoment(at(21), is_now=True)
+    at_rest = replace(written, now="20260101000100000")
+    assert moment(at_rest) == QuietMoment("20260101000050000", is_now=True)
+    assert moment(replace(written, now=at(21))) == QuietMoment(at(21), is_now=True)
 
 
 def test_beside_one_writer_it_follows_the_last_completion() -> None:
@@ -117,7 +125,7 @@ def test_an_archived_write_counts_as_long_as_its_logs_are_there() -> None:
 
 
 def test_on_version_6_a_plan_waits_for_a_gap() -> None:
-    assert gap_now(facts([write(10, 20)])).instant == at(900)
+    assert gap_now(facts([write(10, 20)])).instant == at(21)
     assert gap_now(facts([write(10, 20), write(30)])).instant is None
 
 

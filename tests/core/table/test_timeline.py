@@ -124,3 +124,23 @@ def test_what_is_older_than_the_active_timeline_and_not_on_it_is_archived() -> N
     timeline = Timeline.of_file_names([f"{_time(3)}.deltacommit.inflight", f"{_time(5)}.deltacommit"])
     assert timeline.is_archived(_time(2))
     assert not any(map(timeline.is_archived, (_time(3), _time(4), _time(5), _time(6))))
+
+
+@pytest.mark.parametrize("compaction", [".compaction.requested", ".compaction.inflight", f"_{_time(3)}.commit"])
+@pytest.mark.parametrize("write", [".deltacommit.requested", ".deltacommit.inflight", f"_{_time(4)}.deltacommit"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_write_of_the_same_millisecond_does_not_hide_a_compaction(
+    compaction: str, write: str, is_first: bool
+) -> None:
+    names = [_time(1) + compaction, _time(1) + write]
+    timeline = Timeline.of_file_names(names if is_first else names[::-1])
+    of_write, of_compaction = timeline.find(_time(1)), timeline.find_compaction(_time(1))
+    assert [found and found.file_name for found in (of_compaction, of_write)] == names
+    assert [found.file_name for found in timeline.instants] == names
+    assert timeline.shares_its_time(_time(1))
+
+
+def test_a_compaction_alone_shares_its_time_with_nobody() -> None:
+    timeline = Timeline.of_file_names([f"{_time(1)}.compaction.requested", f"{_time(2)}.deltacommit.requested"])
+    assert not timeline.shares_its_time(_time(1))
+    assert timeline.find_compaction(_time(2)) is None

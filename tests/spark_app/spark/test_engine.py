@@ -118,6 +118,21 @@ def test_each_task_is_told_as_it_ends(spark: SparkSession) -> None:
     assert len(ended) == 3
 
 
+def test_the_callers_job_group_is_theirs_again(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    context.setJobGroup("mine", "what I do", interruptOnCancel=False)
+    SparkEngine(spark).map(abs, [-1])
+    assert context.getLocalProperty("spark.jobGroup.id") == "mine"
+    assert context.getLocalProperty("spark.job.description") == "what I do"
+    context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # how PySpark clears one
+    SparkEngine(spark).map(abs, [-1])
+    assert context.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_an_answer_of_many_pieces_comes_back_whole(spark: SparkSession) -> None:
+    assert [len(found) for found in SparkEngine(spark).map(bytes, [3, 40 << 20, 0])] == [3, 40 << 20, 0]
+
+
 def test_very_many_items_share_tasks_and_keep_their_order(spark: SparkSession) -> None:
     def with_task(item: int) -> tuple[int, int]:
         context = TaskContext.get()

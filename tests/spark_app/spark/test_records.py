@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from eventide import Table
 from eventide.spark.engine import spark_session
+from eventide.spark.types import arrow_schema_of
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, PARQUET_MAX_FILE_SIZE, RECORD_SIZE_ESTIMATE
-from eventide_core.errors import InvalidRecordError
+from eventide_core.errors import EngineError, InvalidRecordError
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -89,3 +92,61 @@ def test_a_bad_record_of_a_data_frame_is_a_typed_error_and_nothing_is_written(
     with pytest.raises(InvalidRecordError, match="ordering field 'ms' is null"):
         table.upsert(frame)
     assert not list(tmp_path.glob(".hoodie/timeline/*"))
+
+
+def test_timestamps_are_in_utc_by_every_pyspark(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    """From 4.3 on PySpark asserts that the caller names the zone; before, it has no such parameter."""
+
+    def of_43(schema: StructType, *, timezone: str | None = None) -> pa.Schema:
+        assert timezone is not None
+        return pa.schema([pa.field(name, pa.timestamp("us", tz=timezone)) for name in schema.names])
+
+    schema = spark.createDataFrame([], "at timestamp").schema
+    expected = pa.schema([pa.field("at", pa.timestamp("us", tz="UTC"))])
+    assert arrow_schema_of(schema) == expected
+    monkeypatch.setattr("pyspark.sql.pandas.types.to_arrow_schema", of_43)
+    assert arrow_schema_of(schema) == expected
+
+
+def test_records_that_change_while_they_are_written_end_the_write(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when an executor dies whose rows Spark computes again, from a source that gives others now."""
+    computed = tmp_path / "computed"
+    computed.mkdir()
+
+    def others_each_time(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            number = len(list(computed.iterdir()))
+            (computed / str(number)).touch()
+            yield pa.RecordBatch.from_pylist([{"id": "k", "part": f"p{number}", "ms": START_MS, "word": "w"}], SCHEMA)
+
+    words: Any = {"record_key": "id", "partition": "part", "event_time": "ms", "options": {BUCKETS: 2}}
+    table = Table.create(str(tmp_path / "table"), schema=SCHEMA, **words)
+    frame = spark.range(0, 1, 1, 1).mapInArrow(others_each_time, "id string, part string, ms long, word string")
+    monkeypatch.setattr(type(frame), "persist", lambda kept: kept)
+    with pytest.raises(EngineError, match="key 'k' was not among the records before"):
+        table.upsert(frame)
+    assert seen(table) == []
+    assert table.state().timeline.writes == ()
+
+
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE", "GLOBAL_SIMPLE"])
+def test_the_rows_of_a_data_frame_are_computed_once_and_not_kept(
+    index: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    computed = tmp_path / "computed"
+    computed.mkdir()
+
+    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (computed / str(uuid4())).touch()
+        yield from batches
+
+    words: Any = {"record_key": "id", "partition": "part", "event_time": "ms", "options": {INDEX_TYPE: index}}
+    table = Table.create(str(tmp_path / "table"), schema=SCHEMA, **words)
+    table.upsert(rows(("k1", "a", 1, "old")))
+    frame = spark.createDataFrame(rows(("k1", "a", 2, "new"), ("k2", "b", 2, "new"))).coalesce(1)
+    table.upsert(frame.mapInArrow(counted, "id string, part string, ms long, word string"))
+    assert len(list(computed.iterdir())) == 1
+    kept: Any = spark.sparkContext
+    assert kept._jsc.getPersistentRDDs().size() == 0

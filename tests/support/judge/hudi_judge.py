@@ -185,6 +185,31 @@ class HudiJudge:
         assert isinstance(answer, list)
         return answer
 
+    def begin_stream(self, path: Path, source: Path, checkpoint: Path, *, options: Mapping[str, str]) -> None:
+        """Starts Spark's structured streaming of the files in `source`, each a micro-batch; `end_writers` ends it."""
+        self._ask("begin_stream", path=str(path), source=str(source), checkpoint=str(checkpoint), options=dict(options))
+
+    def begin_loops(
+        self, path: Path, loops: Sequence[Sequence[Path]], truths: Sequence[Path], *, options: Mapping[str, str]
+    ) -> None:
+        """Starts a writer for each sequence of files, all at the same time; each notes in its truth what is committed."""
+        files = [[str(file) for file in loop] for loop in loops]
+        self._ask(
+            "begin_loops", path=str(path), loops=files, truths=[str(truth) for truth in truths], options=dict(options)
+        )
+
+    def failures(self) -> list[str]:
+        """What stopped a writer that was started."""
+        answer = self._ask("failures")
+        assert isinstance(answer, list)
+        return answer
+
+    def end_writers(self) -> list[str]:
+        """Lets every writer that was started end what it is at. What stopped one before."""
+        answer = self._ask("end_writers")
+        assert isinstance(answer, list)
+        return answer
+
     def read(
         self,
         path: Path | str,

@@ -17,6 +17,28 @@ BUNDLES = {
     }.items()
 }
 
+# The Java client alone: the bundle of the same version has everything that it needs.
+_IN_THE_BUNDLE = (
+    "org.apache.hudi:hudi-client-common",
+    "org.apache.hudi:hudi-common",
+    "org.apache.hudi:hudi-hadoop-common",
+    "org.apache.hudi:hudi-io",
+    "org.apache.hive:hive-storage-api",
+    "com.github.ben-manes.caffeine:caffeine",
+    "org.slf4j:slf4j-api",
+)
+JAVA_CLIENTS = {
+    version: MavenJar(f"org.apache.hudi:hudi-java-client:{published}", sha256, _IN_THE_BUNDLE)
+    for version, published, sha256 in (
+        ("0.15.0", "0.15.0", "0ee4a64d94c6c7d97d152755ac7073761d8835d6d5aced6444094208a0b78c04"),
+        # Maven Central has no Java client 1.0.2; the one before it runs on 1.0.2's classes.
+        ("1.0.2", "1.0.1", "cc411b4b29789e79179889b0699213b89108a03475909c5e76b2bbb500121a7e"),
+        ("1.1.1", "1.1.1", "7f9c51225cb4432c2ea7d737bd31f7762c746d1560aadb843772bf549fea582b"),
+        ("1.2.0", "1.2.0", "5416eb8f57d179a9ac6e6d2b424420b5dad67f32368521d1499d02df69a1a69a"),
+    )
+}
+"""Hudi's Java client, by the version of the bundle that it runs on."""
+
 # Delta Lake, which benchmarks/ sets beside eventide; ANTLR comes with Spark.
 DELTA = (
     MavenJar(

@@ -4,7 +4,8 @@ Usage: `python server.py JAR SCRATCH [METASTORE]`, the last one the address of a
 Each connection has a Spark session of its own; sessions share the tables that they create. Prints a line once it listens.
 Runs with PySpark 3.5 and imports nothing of the project.
 
-    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "storage_lock",
+    request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "storage_lock"
+               | "begin_stream" | "begin_loops" | "failures" | "end_writers",
                ...arguments}
     response  {"ok": value} or {"error": message}
 
@@ -87,6 +88,10 @@ class Hudi:
         self._spark = spark
         self._small = _session_of(spark, UNCOMPILED)
         self._scratch = Path(scratch)
+        self._streams: list[Any] = []
+        self._loops: list[threading.Thread] = []
+        self._are_over = threading.Event()
+        self._failed: list[str] = []
 
     def write(self, path: str, rows: str, options: dict[str, str], mode: str) -> None:
         frame = self._small.read.parquet(rows).coalesce(1)
@@ -104,6 +109,52 @@ class Hudi:
         except Exception as failure:
             return _told(failure)
         return None
+
+    def begin_stream(self, path: str, source: str, checkpoint: str, options: dict[str, str]) -> None:
+        """A stream that takes the files of `source`, each a micro-batch, until `end_writers`."""
+        schema = self._spark.read.parquet(source).schema
+        frame = self._small.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(source)
+        stream = frame.coalesce(1).writeStream.format("hudi").options(**options).outputMode("append")
+        self._streams.append(stream.option("checkpointLocation", checkpoint).start(path))
+
+    def begin_loops(self, path: str, loops: list[list[str]], truths: list[str], options: dict[str, str]) -> None:
+        """Writers that each write one file after the other at the same time, and note which are committed."""
+        self._are_over.clear()
+        for files, truth in zip(loops, truths, strict=True):
+            loop = threading.Thread(target=self._loop, args=(path, files, truth, options), daemon=True)
+            self._loops.append(loop)
+            loop.start()
+
+    def _loop(self, path: str, files: list[str], truth: str, options: dict[str, str]) -> None:
+        with Path(truth).open("a") as acknowledged:
+            for number, file in enumerate(files):
+                if self._are_over.is_set():
+                    return
+                try:
+                    self.write(path, file, options, "append")
+                except Exception as failure:
+                    self._failed.append(_told(failure))
+                    return
+                acknowledged.write(f"{number}\n")
+                acknowledged.flush()
+
+    def failures(self) -> list[str]:
+        """What stopped a stream or a loop."""
+        stopped = [stream.exception() for stream in self._streams]
+        return self._failed + [_told(failure) for failure in stopped if failure is not None]
+
+    def end_writers(self) -> list[str]:
+        """Lets the writers end what they are at; streams all files that there are. What stopped one before."""
+        self._are_over.set()
+        for loop in self._loops:
+            loop.join()
+        for stream in self._streams:
+            if stream.exception() is None:
+                stream.processAllAvailable()
+            stream.stop()
+        found = self.failures()
+        self._streams, self._loops, self._failed = [], [], []
+        return found
 
     def statements(self, statements: list[str], settings: dict[str, str]) -> None:
         """Statements of a session of their own, so that its settings are nobody else's."""

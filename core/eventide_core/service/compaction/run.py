@@ -139,8 +139,8 @@ class CompactionRunner:
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
-        found = timeline.find(instant)
-        if found is not None and found.is_completed and found.action is Action.COMMIT:
+        found = timeline.find_compaction(instant)
+        if found is not None and found.is_completed:
             return None
         if found is not None and found.is_pending_plan and found.action is not Action.COMPACTION:
             raise BusyError(

@@ -3,7 +3,8 @@
 Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any more; then left-overs
 first-first, base files, markers, what another engine that ran the plan left in the metadata table, the heartbeat of
 whoever ran it, the inflight file, and last the plan itself. A crash anywhere leaves a plan that is still pending and that a
-second rollback ends.
+second rollback ends. Where a writer took the same instant, the metadata table's entry and the heartbeat are its own, and
+stay.
 """
 
 from collections.abc import Iterable
@@ -45,8 +46,9 @@ class CompactionRollback:
             )
         deleted = self._delete(made_files(plan), lease)
         remove_markers(self.files.storage, plan)
-        self.metadata.revert(state.config, lease, instant)
-        self.files.storage.delete(heartbeat_path(instant))
+        if not state.timeline.shares_its_time(instant):
+            self.metadata.revert(state.config, lease, instant)
+            self.files.storage.delete(heartbeat_path(instant))
         pending = [Instant(instant, Action.COMPACTION, step) for step in (State.INFLIGHT, State.REQUESTED)]
         deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
         return tuple(deleted)
@@ -60,7 +62,7 @@ class CompactionRollback:
         return deleted
 
     def _plan(self, state: TableState, instant: str) -> CompactionPlan:
-        found = state.timeline.find(instant)
+        found = state.timeline.find_compaction(instant)
         if found is None:
             raise InstantNotFoundError(f"{self.files.storage.root}: there is no instant {instant}; `show` lists them")
         return require_ours(self.files.plan(state.config, instant))

@@ -14,7 +14,7 @@ from eventide_core.errors import (
     ResourceLimitError,
     UnsupportedTableError,
 )
-from eventide_core.ports import ArchivedTimeline, Engine, FileInfo, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import ArchivedTimeline, Clock, Engine, FileInfo, MetadataCodec, MetadataTable, Storage
 from eventide_core.table.clean_metadata import CleanMetadata, CleanPlan
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.file_name import path_in
@@ -42,6 +42,8 @@ T = TypeVar("T")
 PARTITION_MARK = ".hoodie_partition_metadata"
 _WORTH_TASKS: Final = 8  # fewer questions are asked one after another
 _COMMITS_AT_ONCE: Final = 16
+_PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less, even on a busy machine
+_PUTTING_POLL_MS: Final = 20
 # What a metadata table that is damaged, unknown or being compacted raises: nothing that makes the table itself unreadable.
 _UNREADABLE = (
     CorruptBaseFileError,
@@ -67,6 +69,7 @@ class TableFiles:
     metadata_table: MetadataTable
     open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
     engine: Engine
+    clock: Clock
     delete_marker: DeleteMarker | None = None
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -98,7 +101,7 @@ class TableFiles:
         """The metadata of a completed write."""
         path = f"{config.timeline_path}/{instant.file_name}"
         if path not in self._commits:
-            self._commits[path] = self.codec.decode_commit(self.storage.read(path), path)
+            self._commits[path] = self._decoded(path, self.storage.read(path), self.codec.decode_commit)
         return self._commits[path]
 
     def commits(self, config: TableConfig, writes: Sequence[Instant]) -> dict[str, CommitMetadata]:
@@ -109,9 +112,27 @@ class TableFiles:
         for start in range(0, len(unread), _COMMITS_AT_ONCE):
             portion = unread[start : start + _COMMITS_AT_ONCE]
             for path, data in zip(portion, self._each(self.storage.read, portion), strict=True):
-                self._commits[path] = self.codec.decode_commit(data, path)
+                self._commits[path] = self._decoded(path, data, self.codec.decode_commit)
         self._commits = {path: self._commits[path] for path in paths}
         return {instant.requested_time: self._commits[path] for instant, path in zip(writes, paths, strict=True)}
+
+    def _decoded(self, path: str, data: bytes, decode: Callable[[bytes, str], T]) -> T:
+        """What a completed file says; it is read again while a writer is still putting it.
+
+        On local disks and HDFS stock Hudi makes the file first and fills it then. Raises CorruptTimelineError where it
+        stays empty, or stays as it is and makes no sense.
+        """
+        begin_ms = self.clock.now_ms()
+        while True:
+            try:
+                return decode(data, path)
+            except CorruptTimelineError:
+                self.clock.sleep(_PUTTING_POLL_MS)
+                again = self.storage.read(path)
+                is_being_put = again != data or not data
+                if not is_being_put or self.clock.now_ms() - begin_ms > _PUTTING_MS:
+                    raise
+                data = again
 
     def plan(self, config: TableConfig, instant: str) -> CompactionPlan | ForeignPlan:
         """The plan of a scheduled compaction. Raises InstantNotFoundError."""
@@ -130,7 +151,7 @@ class TableFiles:
     def clean(self, config: TableConfig, instant: Instant) -> CleanMetadata:
         """What a completed clean did."""
         path = f"{config.timeline_path}/{instant.file_name}"
-        return self.codec.decode_clean(self.storage.read(path), path)
+        return self._decoded(path, self.storage.read(path), self.codec.decode_clean)
 
     def restore_plan(self, config: TableConfig, instant: str) -> RestorePlan:
         """The plan of a restore that was begun."""
@@ -140,7 +161,7 @@ class TableFiles:
     def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
         """What a completed savepoint keeps."""
         path = f"{config.timeline_path}/{instant.file_name}"
-        return self.codec.decode_savepoint(self.storage.read(path), path)
+        return self._decoded(path, self.storage.read(path), self.codec.decode_savepoint)
 
     def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
         """Hudi's internal schemas of the table, where its writes say one: those of the commits and of the history."""

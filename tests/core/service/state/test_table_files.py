@@ -1,0 +1,45 @@
+"""Timeline files that stock Hudi is still putting: on local disks and HDFS a completed file is there before it is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eventide.bootstrap import assemble
+from eventide_core.errors import CorruptTimelineError
+from support.append_tables import make, rows
+from support.clocks import ManualClock
+
+
+@pytest.fixture
+def last_commit(tmp_path: Path) -> Path:
+    table = make(tmp_path / "t", 6)
+    table.upsert(rows(("k0", "a", 10, "first")))
+    (found,) = (tmp_path / "t" / ".hoodie").glob("*.deltacommit")
+    return found
+
+
+@pytest.mark.parametrize("kept", [0, 100])
+def test_a_commit_that_is_being_put_is_read_when_it_is_whole(kept: int, last_commit: Path) -> None:
+    whole = last_commit.read_bytes()
+    last_commit.write_bytes(whole[:kept])
+    clock = ManualClock()
+    clock.events.append((clock.time_ms + 1, lambda: last_commit.write_bytes(whole[: kept + 50])))
+    clock.events.append((clock.time_ms + 40, lambda: last_commit.write_bytes(whole)))
+    files = assemble(str(last_commit.parents[1]), {}, clock=clock).files
+    (written,) = files.timeline(files.config()).writes
+    assert files.commit(files.config(), written).stats
+    clock.events.append((clock.time_ms + 1, lambda: last_commit.write_bytes(whole)))
+    last_commit.write_bytes(b"")
+    again = assemble(str(last_commit.parents[1]), {}, clock=clock).files
+    assert again.commits(again.config(), [written])[written.requested_time].stats
+
+
+@pytest.mark.parametrize("kept", [0, 100])
+def test_a_commit_that_stays_damaged_is_named(kept: int, last_commit: Path) -> None:
+    last_commit.write_bytes(last_commit.read_bytes()[:kept])
+    files = assemble(str(last_commit.parents[1]), {}, clock=ManualClock()).files
+    (written,) = files.timeline(files.config()).writes
+    with pytest.raises(CorruptTimelineError, match=last_commit.name):
+        files.commit(files.config(), written)

@@ -1,0 +1,94 @@
+"""What every stock writer writes: numbered batches of rows, known beforehand, so that the truth is a list of numbers.
+
+Keys come back again and again. Every seventh row is late by more than a batch, and no two rows have one event time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KEYS = 40
+ROWS = 20
+START_MS = 1_700_000_000_000
+STEP_MS = 1000
+LATE_MS = 25_000
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("event_ts", pa.int64()),
+    pa.field("word", pa.string()),
+]
+SCHEMA = pa.schema(COLUMNS)
+
+
+class Row(NamedTuple):
+    id: str
+    part: str
+    event_ts: int
+    word: str
+
+
+class Batch(NamedTuple):
+    """The rows of one commit; those of a numbered writer are of a partition of its own."""
+
+    number: int
+    writer: int | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        return [_row(value, self.writer) for value in range(self.number * ROWS, (self.number + 1) * ROWS)]
+
+    @property
+    def end_ms(self) -> int:
+        """The least T that all rows of this batch and of those before lie before, in epoch milliseconds."""
+        return START_MS + (self.number + 1) * ROWS * STEP_MS
+
+    @property
+    def least_ms(self) -> int:
+        """The least event time in this batch and in all that its writer writes after it."""
+        following = range(self.number, self.number + 3)
+        return min(row.event_ts for number in following for row in self._replace(number=number).rows)
+
+
+def merged(rows: Iterable[Row]) -> dict[str, Row]:
+    """The row of each key that the latest event time makes win."""
+    best: dict[str, Row] = {}
+    for row in rows:
+        if row.id not in best or best[row.id].event_ts < row.event_ts:
+            best[row.id] = row
+    return best
+
+
+def table_of(batch: Batch) -> pa.Table:
+    """The rows of a batch, as Spark reads them."""
+    return pa.Table.from_pylist([row._asdict() for row in batch.rows], schema=SCHEMA)
+
+
+def put_parquet(folder: Path, count: int, writer: int | None = None) -> list[Path]:
+    """The first `count` batches as files, the later ones younger, all of them old."""
+    folder.mkdir(parents=True)
+    files = [folder / f"{number:04}.parquet" for number in range(count)]
+    for number, file in enumerate(files):
+        pq.write_table(table_of(Batch(number, writer)), file)
+        os.utime(file, (START_MS // 1000 + number, START_MS // 1000 + number))
+    return files
+
+
+def put_json_lines(file: Path, count: int) -> None:
+    """The first `count` batches, each a line."""
+    file.write_text("".join(json.dumps(Batch(number).rows) + "\n" for number in range(count)))
+
+
+def _row(value: int, writer: int | None) -> Row:
+    key = value * 7 % KEYS
+    event_ms = START_MS + value * STEP_MS - (LATE_MS - 1 if value % 7 == 6 else 0)
+    if writer is None:
+        return Row(f"k{key:02}", "ab"[key % 2], event_ms, f"v{value}")
+    return Row(f"w{writer}k{key:02}", "ab"[writer], event_ms, f"w{writer}v{value}")

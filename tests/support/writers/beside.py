@@ -1,0 +1,164 @@
+"""Compactions beside a stock writer that never pauses, each held against what the writer was told is committed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from eventide import Table
+from support.command_line import run
+from support.judge import HudiJudge, hudi_rs
+from support.writers.batches import Batch, Row, merged
+
+PATIENCE_SECONDS = 300
+
+
+class StockWriter(Protocol):
+    """Writes batch after batch, and notes those that are committed outside the table."""
+
+    def acknowledged(self) -> list[Batch]: ...
+
+    def stop(self) -> list[Batch]: ...
+
+
+@dataclass(slots=True)
+class Calls:
+    """What came of the calls of `compact`, counted in commits of the writer."""
+
+    worked: int = 0
+    waited: list[int] = field(default_factory=list[int])
+    """Commits that completed between the beginning of a call and its plan."""
+    lasted: list[int] = field(default_factory=list[int])
+    """Commits that completed while a call went on."""
+    refused: list[str] = field(default_factory=list[str])
+    behind: list[int] = field(default_factory=list[int])
+    """Commits of a writer that the watermark is behind T."""
+
+
+def compact_beside(path: Path, writer: StockWriter, times: int) -> Calls:
+    """Calls `compact` with a T that takes in everything committed, after each new commit of the writer."""
+    calls = Calls()
+    known: set[Batch] = set()
+    for _ in range(times):
+        known = wait_for(writer, len(known) + 1)
+        threshold_ms = max(batch.end_ms for batch in known)
+        before = _deltacommits(path)
+        answer = run("compact", path, "--before", threshold_ms, "--engine", "local", "--output", "json")
+        after = _deltacommits(path)
+        calls.lasted.append(len(after.keys() - before.keys()))
+        if answer.exit_code != 0:
+            calls.refused.append(f"exit {answer.exit_code}: {answer.stderr.strip()}")
+            continue
+        told = answer.document
+        if told["instant"] is not None:
+            calls.worked += 1
+            planned = _planned_at(path, told["instant"])
+            calls.waited.append(sum(at <= planned for name, at in after.items() if name not in before))
+        calls.behind.append(_behind(known, threshold_ms, told["watermark_ms"]))
+        table = Table.open(str(path))
+        _check_covered(_rows(table.read_optimized().to_arrow()), known, told["watermark_ms"])
+        _check_between(_rows(table.snapshot().to_arrow()), known)
+    return calls
+
+
+def check_all_readers(path: Path, judges: list[HudiJudge], truth: list[Batch], options: dict[str, str]) -> int:
+    """Holds every reader to the truth, before and after a compaction of all of it; how many rows were compared."""
+    expected = merged(row for batch in truth for row in batch.rows)
+    compared = 0
+    for is_compacted in (False, True):
+        if is_compacted:
+            answer = run(
+                "compact",
+                path,
+                "--before",
+                max(batch.end_ms for batch in truth),
+                "--engine",
+                "local",
+                "--output",
+                "json",
+            )
+            assert answer.exit_code == 0, answer.stderr
+        watermark_ms = Table.open(str(path)).freshness().watermark_ms
+        assert watermark_ms is not None
+        table = Table.open(str(path))
+        found = {"eventide": (table.snapshot().to_arrow(), table.read_optimized().to_arrow())}
+        for judge in judges:
+            found[judge.version] = (
+                judge.read(path, options=options),
+                judge.read(path, "read_optimized", options=options),
+            )
+        found["hudi-rs"] = (hudi_rs.read(path), hudi_rs.read(path, "read_optimized"))
+        for reader, (snapshot, read_optimized) in found.items():
+            assert _rows(snapshot) == expected, f"{reader}'s snapshot"
+            _check_covered(_rows(read_optimized), set(truth), watermark_ms, reader)
+            assert not is_compacted or _rows(read_optimized) == expected, f"{reader}'s read-optimized query"
+            compared += snapshot.num_rows + read_optimized.num_rows
+    answer = run("verify", path, "--deep")
+    assert answer.exit_code == 0, answer.stdout + answer.stderr
+    return compared
+
+
+def wait_for(writer: StockWriter, count: int) -> set[Batch]:
+    """The batches of the writer, as soon as there are so many."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(found := set(writer.acknowledged())) < count:
+        assert time.monotonic() < deadline, f"{len(found)} commits of the writer within {PATIENCE_SECONDS} s"
+        time.sleep(0.02)
+    return found
+
+
+def _deltacommits(path: Path) -> dict[str, int]:
+    """When each completed write was put, by its file."""
+    found = [*path.glob(".hoodie/*.deltacommit"), *path.glob(".hoodie/timeline/*.deltacommit")]
+    return {file.name: file.stat().st_mtime_ns for file in found}
+
+
+def _planned_at(path: Path, instant: str) -> int:
+    name = f"{instant}.compaction.requested"
+    found = [*path.glob(f".hoodie/{name}"), *path.glob(f".hoodie/timeline/{name}")]
+    return found[0].stat().st_mtime_ns
+
+
+def _behind(known: set[Batch], threshold_ms: int, watermark_ms: int | None) -> int:
+    """How many of its commits, known at the call, one writer has above the watermark and below T."""
+    reached = watermark_ms or 0
+    below = [batch for batch in known if reached < batch.least_ms + 1 and batch.least_ms < threshold_ms]
+    late = [batch for batch in below if any(reached <= row.event_ts < threshold_ms for row in batch.rows)]
+    return max(
+        (sum(batch.writer == writer for batch in late) for writer in {batch.writer for batch in known}), default=0
+    )
+
+
+def _check_covered(
+    found: dict[str, Row], known: set[Batch], watermark_ms: int | None, reader: str = "eventide"
+) -> None:
+    """Everything before the watermark that was committed is in the read-optimized view, or what came later."""
+    if watermark_ms is None:
+        return
+    covered = merged(row for batch in known for row in batch.rows if row.event_ts < watermark_ms)
+    missing = {key: row for key, row in covered.items() if key not in found or found[key].event_ts < row.event_ts}
+    assert not missing, f"{reader}'s read-optimized query lacks {missing} below {watermark_ms}"
+
+
+def _check_between(found: dict[str, Row], known: set[Batch]) -> None:
+    """A snapshot beside the writer has nothing older than what was committed before, and nothing that nobody wrote."""
+    older = {
+        key: (row, found.get(key))
+        for key, row in merged(row for batch in known for row in batch.rows).items()
+        if key not in found or found[key].event_ts < row.event_ts
+    }
+    assert not older, f"lost: {older}"
+    latest = max(batch.number for batch in known)
+    writers = {batch.writer for batch in known}
+    written = {row for number in range(-1, latest + 50) for writer in writers for row in Batch(number, writer).rows}
+    assert set(found.values()) <= written
+
+
+def _rows(found: pa.Table) -> dict[str, Row]:
+    rows = [Row(*row.values()) for row in found.select(list(Row._fields)).to_pylist()]
+    assert len({row.id for row in rows}) == len(rows), "a key is there twice"
+    return {row.id: row for row in rows}

@@ -1,0 +1,123 @@
+"""Starts, watches and ends the process of `java_client.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from support.judge.hudi_judge import judge_environment, judge_python
+from support.judge.jars import BUNDLES, JAVA_CLIENTS
+from support.maven import maven_jar
+from support.writers.batches import Batch, put_json_lines
+
+Steps = Literal["requested", "inflight", "some logs", "logs"]
+SCRIPT = Path(__file__).parent / "java_client.py"
+BATCHES = 400
+TIMEOUT_SECONDS = 300
+
+
+class JavaWriter:
+    """A process of Hudi's Java client `hudi` that writes tables of `version`, one batch after the other.
+
+    `dying` are tables that get `whole` batches and the first steps of one more, before it writes to any other.
+    """
+
+    def __init__(
+        self,
+        hudi: str,
+        version: int,
+        tables: Sequence[Path],
+        scratch: Path,
+        *,
+        options: Mapping[str, str],
+        dying: Mapping[Path, Steps] | None = None,
+        whole: int = 0,
+        first: int = 0,
+        hold: float = 0.0,
+        gap: float = 0.05,
+    ) -> None:
+        python, environment = judge_python(), judge_environment()
+        jars = [maven_jar(jar, python=python, environment=environment) for jar in (JAVA_CLIENTS[hudi], BUNDLES[hudi])]
+        spark = next(python.parent.parent.glob("lib/python3*/site-packages/pyspark/jars"))
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._truth, self._log = scratch / "truth", scratch / "log"
+        put_json_lines(scratch / "batches", BATCHES)
+        config = {
+            "classpath": [*map(str, jars), f"{spark}/*"],
+            "py4j": str(next(spark.glob("py4j-*.jar"))),
+            "java": _java(environment),
+            "tables": [
+                *({"path": str(path), "steps": steps} for path, steps in (dying or {}).items()),
+                *({"path": str(path)} for path in tables),
+            ],
+            "version": version,
+            "options": dict(options),
+            "batches": str(scratch / "batches"),
+            "truth": str(self._truth),
+            "first": first,
+            "whole": whole,
+            "hold": hold,
+            "gap": gap,
+        }
+        (scratch / "config.json").write_text(json.dumps(config))
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(python), str(SCRIPT), str(scratch / "config.json")],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        readable, _, _ = select.select([self._process.stdout], [], [], TIMEOUT_SECONDS)
+        if not readable or self._process.stdout.readline() != b"ready\n":
+            self.kill()
+            raise AssertionError(f"the Java client did not start:\n{self._told()}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def acknowledged(self) -> list[Batch]:
+        """The batches that Hudi said are committed; AssertionError once the writer failed."""
+        assert self._process.poll() is None, f"the Java client ended:\n{self._told()}"
+        return self._acknowledged()
+
+    def stop(self) -> list[Batch]:
+        """Lets it end the batch that is open, and then itself."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        code = self._process.wait(TIMEOUT_SECONDS)
+        assert code == 0, f"the Java client ended with {code}:\n{self._told()}"
+        return self._acknowledged()
+
+    def kill(self) -> None:
+        """Ends it and its JVM at once, wherever they are."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _acknowledged(self) -> list[Batch]:
+        lines = self._truth.read_text().splitlines() if self._truth.exists() else []
+        return sorted({Batch(json.loads(line)["batch"]) for line in lines})
+
+    def _told(self) -> str:
+        return self._log.read_text(errors="replace")[-6000:]
+
+
+def _java(environment: Mapping[str, str]) -> str:
+    home = environment.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java"

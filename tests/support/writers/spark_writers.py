@@ -1,0 +1,147 @@
+"""Stock writers in a judge's Spark: a stream of micro-batches back to back, and two writers at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from support.judge import HudiJudge
+from support.judge.options import MERGE_ON_READ, table_name, table_version
+from support.writers.batches import Batch, put_parquet, table_of
+
+FILES = 400
+AHEAD = 3
+FIRST = Batch(-1, 0)
+"""What makes the table of two writers, who cannot make it both."""
+FEEDING_SECONDS = 0.05
+BESIDE = MERGE_ON_READ | table_name("beside") | {"hoodie.logfile.data.block.format": "avro"}
+BUCKETS = {
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "2",
+    "hoodie.bucket.index.hash.field": "id",
+}
+OCC = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.write.lock.client.num_retries": "100",
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+    # A conflict must not hide behind a second try.
+    "hoodie.write.num.retries.on.conflict.failures": "0",
+}
+EVENT_TIME_MERGE = {
+    6: {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"},
+    8: {"hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING"},
+    9: {"hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING"},
+}
+
+
+def write_options(judge: HudiJudge, version: int, given: Mapping[str, str]) -> dict[str, str]:
+    """The options of a stock writer on a table of `version`."""
+    at_version = {} if judge.version.startswith("0.") else table_version(version)
+    return {**BESIDE, **BUCKETS, **EVENT_TIME_MERGE[version], **at_version, **given}
+
+
+class StreamWriter:
+    """Structured streaming: the next micro-batch begins as soon as the last is committed.
+
+    What Spark acknowledged is in its checkpoint, outside the table.
+    """
+
+    def __init__(
+        self, judge: HudiJudge, version: int, path: Path, scratch: Path, *, options: Mapping[str, str]
+    ) -> None:
+        self._judge = judge
+        self._commits = scratch / "checkpoint" / "commits"
+        self._files = put_parquet(scratch / "waiting", FILES)
+        self._source = scratch / "source"
+        self._source.mkdir()
+        self._fed = 0
+        self._feed()
+        self._is_over = threading.Event()
+        chosen = write_options(judge, version, options)
+        judge.begin_stream(path, self._source, scratch / "checkpoint", options=chosen)
+        self._feeder = threading.Thread(target=self._go_on_feeding, daemon=True)
+        self._feeder.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_over.is_set():
+            self._end()
+
+    def acknowledged(self) -> list[Batch]:
+        """The batches that Spark noted as committed; AssertionError once the stream failed."""
+        assert not (failed := self._judge.failures()), failed
+        return self._acknowledged()
+
+    def stop(self) -> list[Batch]:
+        """Lets it take what it was fed, and ends it."""
+        assert not (failed := self._end()), failed
+        return self._acknowledged()
+
+    def _end(self) -> list[str]:
+        self._is_over.set()
+        self._feeder.join()
+        return self._judge.end_writers()
+
+    def _acknowledged(self) -> list[Batch]:
+        found = self._commits.iterdir() if self._commits.exists() else ()
+        return sorted(Batch(int(file.name)) for file in found if file.name.isdigit())
+
+    def _go_on_feeding(self) -> None:
+        while not self._is_over.wait(FEEDING_SECONDS):
+            self._feed()
+
+    def _feed(self) -> None:
+        """Keeps a few files ahead of what is committed, so that no micro-batch waits for one."""
+        while self._fed < min(len(self._acknowledged()) + AHEAD, FILES):
+            file = self._files[self._fed]
+            file.rename(self._source / file.name)
+            self._fed += 1
+
+
+class OverlappingWriters:
+    """Two writers at the same time, under optimistic concurrency control and one lock, each with a partition of its own."""
+
+    def __init__(
+        self, judge: HudiJudge, version: int, path: Path, scratch: Path, *, options: Mapping[str, str]
+    ) -> None:
+        self._judge = judge
+        self._is_over = False
+        self._truths = [scratch / "truth-0", scratch / "truth-1"]
+        files = [put_parquet(scratch / f"writer-{number}", FILES, number) for number in range(2)]
+        chosen = write_options(judge, version, {**OCC, **options, "hoodie.datasource.write.operation": "upsert"})
+        # The first write makes the table, which two can't do at once.
+        judge.write(path, table_of(FIRST), options=chosen)
+        judge.begin_loops(path, files, self._truths, options=chosen)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_over:
+            self._judge.end_writers()
+
+    def acknowledged(self) -> list[Batch]:
+        """Writer and batch of what Hudi said is committed; AssertionError once one of them failed."""
+        assert not (failed := self._judge.failures()), failed
+        return self._acknowledged()
+
+    def stop(self) -> list[Batch]:
+        """Lets both end what they are at."""
+        self._is_over = True
+        assert not (failed := self._judge.end_writers()), failed
+        return self._acknowledged()
+
+    def _acknowledged(self) -> list[Batch]:
+        return [FIRST] + [
+            Batch(int(line), number)
+            for number, truth in enumerate(self._truths)
+            if truth.exists()
+            for line in truth.read_text().splitlines()
+        ]
