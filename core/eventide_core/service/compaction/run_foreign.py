@@ -91,7 +91,7 @@ class ForeignCompactionRunner:
         try:
             self._complete(plan, attempt, executed, results)
         except StorageError as failure:
-            self._settle(plan.instant, failure)
+            self._resolve_failed_commit(plan.instant, failure)
 
     def _wait_for_writes(self, plan: ForeignPlan) -> None:
         """Version 6: waits, as long as configured, for writes that began before the plan, and so may not have seen it."""
@@ -249,7 +249,7 @@ class ForeignCompactionRunner:
             f"when it has ended. If you know that its process is dead, take the plan over: compact --execute {instant}"
         )
 
-    def _settle(self, instant: str, failure: StorageError) -> None:
+    def _resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
         found = self.files.timeline(self.files.config()).find(instant)
         if found is None or not found.is_completed:
             raise StorageError(

@@ -1,0 +1,336 @@
+"""Compactions that stock Hudi planned, run by eventide on one table and by Hudi on its twin: alike to every judge."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.engine_local import LocalEngine
+from eventide.testing.checks import avro_records
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS
+from eventide_core.config import METADATA_TABLE as METADATA_TABLE_OPTION
+from eventide_core.errors import BusyError
+from eventide_core.ports import NoProgress
+from eventide_core.table.instant import Instant
+from support.judge import HudiJudge, JudgeError, hudi_rs
+from support.judge.options import (
+    AVRO_LOG_BLOCKS,
+    BUCKET_INDEX,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME_ORDERING,
+    MERGE_ON_READ,
+    METADATA_TABLE,
+    NO_METADATA_TABLE,
+    table_name,
+    table_version,
+)
+from support.reach import reached
+
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("event_ts", pa.int64()),
+    pa.field("word", pa.string()),
+]
+SCHEMA = pa.schema(COLUMNS)
+LOCK = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.write.lock.client.num_retries": "100",
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+}
+# What an attempt chooses or measures for itself; and what not every version of Hudi writes, or means alike.
+OF_THE_ATTEMPT = {
+    *("path", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "totalLogReadTimeMs"),
+    *("prevBaseFile", "numUpdates", "totalLogSizeCompacted"),
+}
+
+Rows = Counter[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    judge: str
+    version: int
+    has_metadata_table: bool = False
+
+    def __str__(self) -> str:
+        return (
+            f"{self.judge.removeprefix('judge_')}-v{self.version}{'-metadata table' if self.has_metadata_table else ''}"
+        )
+
+    @property
+    def options(self) -> dict[str, str]:
+        merging = DEFAULT_PAYLOAD if self.version == 6 else EVENT_TIME_ORDERING
+        metadata = METADATA_TABLE if self.has_metadata_table else NO_METADATA_TABLE
+        version = {} if self.judge == "judge_015" else table_version(self.version)
+        return MERGE_ON_READ | BUCKET_INDEX | AVRO_LOG_BLOCKS | merging | metadata | version | table_name("planned")
+
+    @property
+    def service_options(self) -> dict[str, str]:
+        """The options that Hudi's procedures have to be told, too."""
+        told = ("hoodie.metadata.", "hoodie.write.", "hoodie.payload.")
+        return {key: value for key, value in self.options.items() if key.startswith(told)}
+
+
+CASES = (
+    Case("judge_015", 6),
+    Case("judge_015", 6, has_metadata_table=True),
+    Case("judge_102", 8),
+    Case("judge_111", 6),
+    Case("judge_111", 8, has_metadata_table=True),
+    Case("judge_111", 9),
+    Case("judge_120", 9),
+    Case("judge_120", 9, has_metadata_table=True),
+)
+RACED = (CASES[0], CASES[5])
+
+
+def rows_of(*values: tuple[str, int, str]) -> pa.Table:
+    rows = [(key, "ab"[int(key[1:]) % 2], ms, word) for key, ms, word in values]
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+
+
+def write_history(judge: HudiJudge, path: Path, case: Case) -> str:
+    """A table with a published cut that Hudi then writes to, plans to compact, and writes to again; the plan's instant."""
+    first = rows_of(*((f"k{i}", 100 + i, "first") for i in range(20)))
+    judge.write(path, first, options=case.options, operation="insert", mode="overwrite")
+    judge.write(path, rows_of(*((f"k{i}", 130 - i, "second") for i in range(5, 25))), options=case.options)
+    Table.open(str(path)).compact(before=120)
+    judge.write(path, rows_of(*((f"k{i}", 90 + 3 * i, "third") for i in range(0, 30, 3))), options=case.options)
+    judge.write(path, rows_of(("k1", 0, "gone"), ("k2", 0, "gone")), options=case.options, operation="delete")
+    judge.schedule_compaction(path, case.service_options)
+    judge.write(path, rows_of(("k3", 900, "since"), ("k77", 1, "since")), options=case.options)
+    (pending,) = Table.open(str(path)).state().timeline.pending_plans
+    return pending.requested_time
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    case: Case = request.param
+    return plan(request, case, tmp_path_factory.mktemp("planned"))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A table with a plan of Hudi that nobody has begun, its twin on which Hudi has run it, and the rows of both."""
+
+    case: Case
+    judge: HudiJudge
+    path: Path
+    twin: Path
+    instant: str
+    folder: Path
+
+    def copy(self, name: str) -> Path:
+        return Path(shutil.copytree(self.path, self.folder / name, copy_function=shutil.copy2))
+
+
+def plan(request: pytest.FixtureRequest, case: Case, folder: Path) -> Planned:
+    judge: HudiJudge = request.getfixturevalue(case.judge)
+    path, twin = folder / "table", folder / "twin"
+    instant = write_history(judge, path, case)
+    shutil.copytree(path, twin, copy_function=shutil.copy2)
+    judge.run_compaction(twin, case.service_options)
+    return Planned(case, judge, path, twin, instant, folder)
+
+
+def shown(found: pa.Table) -> Rows:
+    names = ("_hoodie_commit_time", *SCHEMA.names)
+    return Counter(tuple(row[name] for name in names) for row in found.to_pylist())
+
+
+def answers(judge: HudiJudge, path: Path) -> Iterator[tuple[str, Rows]]:
+    """What Hudi, hudi-rs and eventide answer to each query."""
+    table = Table.open(str(path))
+    writes = [i for i in table.state().timeline.writes if not table.state().commit(i).is_compacted]
+    for query in ("snapshot", "read_optimized"):
+        yield f"Hudi {query}", shown(judge.read(path, query))
+        yield f"hudi-rs {query}", shown(hudi_rs.read(path, query))
+    yield "eventide snapshot", shown(table.snapshot().to_arrow())
+    yield "eventide read_optimized", shown(table.read_optimized().to_arrow())
+    for write in writes[1:]:
+        yield f"Hudi as of {write.requested_time}", shown(judge.read(path, as_of=write.requested_time))
+    for write in writes[:-1]:
+        begin = write.completion_time or write.requested_time
+        yield f"Hudi since {begin}", shown(judge.read(path, "incremental", begin=begin))
+
+
+def check_alike(planned: Planned, path: Path) -> None:
+    for (query, found), (_, expected) in zip(
+        answers(planned.judge, path), answers(planned.judge, planned.twin), strict=True
+    ):
+        assert found == expected, f"{query}: {found - expected} instead of {expected - found}"
+        reached("plans of Hudi: queries alike")
+
+
+def commit_of(path: Path, instant: str) -> dict[str, Any]:
+    """The commit of the compaction, as it stands on the timeline; there is one."""
+    state = Table.open(str(path)).state()
+    folder = path / state.config.timeline_path
+    (completed,) = [
+        found
+        for file in folder.iterdir()
+        if (found := Instant.parse(file.name)) is not None
+        and (found.requested_time, str(found.action)) == (instant, "commit")
+        and found.is_completed
+    ]
+    data = (folder / completed.file_name).read_bytes()
+    document: dict[str, Any] = json.loads(data) if state.config.version == 6 else avro_records(data)[0]
+    return document
+
+
+def without_attempt(commit: Mapping[str, Any]) -> dict[str, Any]:
+    stats = {
+        partition: sorted(
+            (
+                {key: value for key, value in stat.items() if key not in OF_THE_ATTEMPT and value is not None}
+                for stat in found
+            ),
+            key=lambda stat: stat["fileId"],
+        )
+        for partition, found in commit["partitionToWriteStats"].items()
+    }
+    return {**commit, "partitionToWriteStats": stats, "version": None}
+
+
+def bases_of(path: Path, instant: str) -> list[str]:
+    return [file.name for file in path.glob(f"part=*/*_{instant}.parquet")]
+
+
+def test_a_plan_of_hudi_run_by_eventide_is_what_hudi_makes_of_it(planned: Planned) -> None:
+    path = planned.copy("run by eventide")
+    before = Table.open(str(path)).freshness()
+
+    ended = Table.open(str(path)).resume()
+
+    assert ended.resumed == (planned.instant,)
+    fresh = Table.open(str(path)).freshness()
+    assert (fresh.cut_ms, before.cut_ms) == (120, 120)
+    assert before.watermark_ms is not None
+    assert fresh.watermark_ms is not None
+    assert fresh.watermark_ms == 1, "the record since the plan lies before the cut"
+    check_alike(planned, path)
+    assert without_attempt(commit_of(path, planned.instant)) == without_attempt(
+        commit_of(planned.twin, planned.instant)
+    )
+    assert not list(path.glob(f".hoodie/.temp/{planned.instant}*"))
+    reached("plans of Hudi: run")
+
+    for table in (path, planned.twin):
+        goes_on = rows_of(("k4", 901, "after"), ("k78", 1, "after"))
+        planned.judge.write(table, goes_on, options=planned.case.options)
+        planned.judge.schedule_compaction(table, planned.case.service_options)
+        planned.judge.run_compaction(table, planned.case.service_options)
+    assert shown_words(planned.judge, path) == shown_words(planned.judge, planned.twin)
+    assert Table.open(str(path)).verify(deep=True).ok
+
+
+def shown_words(judge: HudiJudge, path: Path) -> Rows:
+    """Without the commit times, which the later writes of two tables do not share."""
+    found = judge.read(path, "read_optimized").to_pylist()
+    assert judge.count(path) == len(found)
+    return Counter(tuple(row[name] for name in SCHEMA.names) for row in found)
+
+
+def test_compact_before_t_runs_the_plan_of_hudi_first(planned: Planned) -> None:
+    path = planned.copy("before T")
+    result = Table.open(str(path)).compact(before=1000)
+    assert result.ended.resumed == (planned.instant,)
+    assert result.freshness.watermark_ms == 1000
+    assert shown(planned.judge.read(path)) == shown(planned.judge.read(planned.twin))
+
+
+def test_a_plan_of_hudi_is_left_alone_where_that_is_asked_for(planned: Planned) -> None:
+    path = planned.copy("left alone")
+    table = Table.open(str(path), {FOREIGN_PLANS: "false", PENDING_WRITE_WAIT_MS: "0"})
+    with pytest.raises(BusyError, match=planned.instant):
+        table.compact(before=1000)
+    assert [i.requested_time for i in table.state().timeline.pending_plans] == [planned.instant]
+
+
+def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned) -> None:
+    """At the last write before the commit, when everything else is there."""
+    path = planned.copy("broken off")
+    counted = planned.copy("counted")
+    storage = FaultyStorage(LocalStorage(counted))
+    assemble(str(counted), {}, storage=storage, engine=LocalEngine(1)).runner.execute(planned.instant, NoProgress())
+    completed = next(
+        number
+        for number, write in enumerate(storage.writes)
+        if write.path.rpartition("/")[2].startswith(planned.instant) and write.path.endswith(".commit")
+    )
+    dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={completed: Fault.CRASH_BEFORE}))
+    with pytest.raises(SimulatedCrash):
+        assemble(str(path), {}, storage=dying, engine=LocalEngine(1)).runner.execute(planned.instant, NoProgress())
+    (path / ".hoodie/lock").unlink(missing_ok=True)
+    assert bases_of(path, planned.instant)
+
+    planned.judge.run_compaction(path, planned.case.service_options)
+
+    check_alike(planned, path)
+    assert without_attempt(commit_of(path, planned.instant)) == without_attempt(
+        commit_of(planned.twin, planned.instant)
+    )
+    assert len(bases_of(path, planned.instant)) == len(bases_of(planned.twin, planned.instant))
+    reached("plans of Hudi: broken off by eventide, run by Hudi")
+
+
+def test_a_plan_that_hudi_has_begun_is_taken_over_by_name_alone(planned: Planned) -> None:
+    path = planned.copy("begun")
+    table = Table.open(str(path), {PENDING_WRITE_WAIT_MS: "0"})
+    folder = path / table.state().config.timeline_path
+    (folder / f"{planned.instant}.compaction.inflight").touch()
+    with pytest.raises(BusyError, match=planned.instant):
+        table.compact(before=1000)
+
+    table.execute(planned.instant)
+
+    check_alike(planned, path)
+    planned.judge.write(path, rows_of(("k4", 901, "after")), options=planned.case.options)
+    assert Table.open(str(path)).verify(deep=True).ok
+
+
+@pytest.mark.parametrize("case", RACED, ids=str)
+@pytest.mark.parametrize("shares_lock", [True, False], ids=["one lock", "no lock"])
+def test_a_race_for_a_plan_has_one_winner(
+    case: Case, shares_lock: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    planned = plan(request, case, tmp_path)
+    options = case.service_options | (LOCK if shares_lock else {})
+    for number in range(3):
+        path = planned.copy(f"race {number}")
+        failures: list[Exception] = []
+
+        def run(path: Path = path, failures: list[Exception] = failures) -> None:
+            try:
+                planned.judge.run_compaction(path, options)
+            except JudgeError as failure:
+                failures.append(failure)
+
+        other = threading.Thread(target=run)
+        other.start()
+        other.join(0.4 * number)  # neither is always the first
+        with suppress(BusyError):
+            Table.open(str(path), {METADATA_TABLE_OPTION: "update"}).execute(planned.instant)
+        other.join()
+        commit_of(path, planned.instant)
+        assert len(bases_of(path, planned.instant)) == len(bases_of(planned.twin, planned.instant))
+        check_alike(planned, path)
+        reached(f"plans of Hudi: races, {'won by eventide' if failures else 'not lost by Hudi'}")
