@@ -145,9 +145,10 @@ class CompactionRunner:
         found = timeline.find_compaction(instant)
         if found is not None and found.is_completed:
             return None
-        if found is not None and found.is_pending_plan and found.action is not Action.COMPACTION:
+        other = timeline.find(instant)
+        if other is not None and other.is_pending_plan and other.action is not Action.COMPACTION:
             raise BusyError(
-                f"a {found.action} is pending at {instant}, which eventide does not run: the engine that planned it has to; "
+                f"a {other.action} is pending at {instant}, which eventide does not run: the engine that planned it has to; "
                 "try again when it has ended"
             )
         if found is None or found.action is not Action.COMPACTION:

@@ -102,7 +102,7 @@ def test_what_hudi_planned_is_left_alone_where_the_options_say_so() -> None:
     assert process.pending.end(NoProgress()).resumed == ()
     assert bench.clock.now_ms() == began + 2000
     with pytest.raises(BusyError, match=f"a compaction is pending at {instant}.*--execute {instant}"):
-        process.scheduler.plan(LATER)
+        process.scheduler.schedule(LATER)
     assert process.runner.execute(instant, NoProgress()).instant == instant, "by name it is run all the same"
 
 
@@ -114,7 +114,7 @@ def test_what_eventide_does_not_run_is_waited_for_and_never_said_to_be_run_by_it
     process, began = bench.process(), bench.clock.now_ms()
     process.pending.end(NoProgress())
     assert bench.clock.now_ms() == began + 3000
-    for ask in (lambda: process.scheduler.plan(LATER), lambda: process.runner.execute(C, NoProgress())):
+    for ask in (lambda: process.scheduler.schedule(LATER), lambda: process.runner.execute(C, NoProgress())):
         with pytest.raises(BusyError, match=f"a {action} is pending at {C}.*the engine that planned it has to") as busy:
             ask()
         assert "--execute" not in str(busy.value)
