@@ -76,7 +76,7 @@ class FoldedLogs:
         record_count = block_count = 0
         for block in blocks:
             waiting.append(block)
-            record_count += _row_count(block)
+            record_count += 0 if isinstance(block, DeleteBlock) else block.records.num_rows
             block_count += block.is_first
             size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
             if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
@@ -237,7 +237,3 @@ def _fold_one_by_one(codes: Numbers, winner: Numbers, order: Numbers, log: _Log,
         if last is not None:
             winner[codes[last.position]] = last.position
     return winner
-
-
-def _row_count(block: DataBlock | DeleteBlock) -> int:
-    return len(block.keys) if isinstance(block, DeleteBlock) else block.records.num_rows

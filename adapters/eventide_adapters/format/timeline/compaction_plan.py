@@ -157,9 +157,13 @@ def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
 
 
 def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
-    """Whether left-overs have names as the link mode wants it, and those with names come first."""
+    """Whether left-overs have names as the link mode wants it; else only those above go without one, and come last."""
     linked = _linked(operation)
-    return not linked if link_mode is LinkMode.PREFIX else operation.left_overs[: len(linked)] == linked
+    if link_mode is LinkMode.PREFIX:
+        return not linked
+    return operation.left_overs[: len(linked)] == linked and all(
+        left.is_above for left in operation.left_overs[len(linked) :]
+    )
 
 
 def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
