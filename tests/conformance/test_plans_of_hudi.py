@@ -60,6 +60,8 @@ OF_THE_ATTEMPT = {
     *("path", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "totalLogReadTimeMs"),
     *("prevBaseFile", "numUpdates", "totalLogSizeCompacted"),
 }
+# 0.15 leaves deletes out of the log records; 1.0.2 counts every row that it writes as an insert or update of the logs.
+COUNTED_OTHERWISE = {"judge_015": {"totalLogRecords"}, "judge_102": {"numInserts", "numUpdateWrites"}}
 
 Rows = Counter[tuple[object, ...]]
 
@@ -196,11 +198,12 @@ def commit_of(path: Path, instant: str) -> dict[str, Any]:
     return document
 
 
-def without_attempt(commit: Mapping[str, Any]) -> dict[str, Any]:
+def without_attempt(commit: Mapping[str, Any], judge: str) -> dict[str, Any]:
+    left_out = OF_THE_ATTEMPT | COUNTED_OTHERWISE.get(judge, set())
     stats = {
         partition: sorted(
             (
-                {key: value for key, value in stat.items() if key not in OF_THE_ATTEMPT and value is not None}
+                {key: value for key, value in stat.items() if key not in left_out and value is not None}
                 for stat in found
             ),
             key=lambda stat: stat["fileId"],
@@ -227,18 +230,20 @@ def test_a_plan_of_hudi_run_by_eventide_is_what_hudi_makes_of_it(planned: Planne
     assert fresh.watermark_ms is not None
     assert fresh.watermark_ms == 1, "the record since the plan lies before the cut"
     check_alike(planned, path)
-    assert without_attempt(commit_of(path, planned.instant)) == without_attempt(
-        commit_of(planned.twin, planned.instant)
+    ours, theirs = (
+        without_attempt(commit_of(table, planned.instant), planned.case.judge) for table in (path, planned.twin)
     )
+    assert ours == theirs
     assert not list(path.glob(f".hoodie/.temp/{planned.instant}*"))
     reached("plans of Hudi: run")
 
-    for table in (path, planned.twin):
+    twin = Path(shutil.copytree(planned.twin, planned.folder / "twin that goes on", copy_function=shutil.copy2))
+    for table in (path, twin):
         goes_on = rows_of(("k4", 901, "after"), ("k78", 1, "after"))
         planned.judge.write(table, goes_on, options=planned.case.options)
         planned.judge.schedule_compaction(table, planned.case.service_options)
         planned.judge.run_compaction(table, planned.case.service_options)
-    assert shown_words(planned.judge, path) == shown_words(planned.judge, planned.twin)
+    assert shown_words(planned.judge, path) == shown_words(planned.judge, twin)
     assert Table.open(str(path)).verify(deep=True).ok
 
 
@@ -285,9 +290,10 @@ def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned) -> N
     planned.judge.run_compaction(path, planned.case.service_options)
 
     check_alike(planned, path)
-    assert without_attempt(commit_of(path, planned.instant)) == without_attempt(
-        commit_of(planned.twin, planned.instant)
+    ours, theirs = (
+        without_attempt(commit_of(table, planned.instant), planned.case.judge) for table in (path, planned.twin)
     )
+    assert ours == theirs
     assert len(bases_of(path, planned.instant)) == len(bases_of(planned.twin, planned.instant))
     reached("plans of Hudi: broken off by eventide, run by Hudi")
 

@@ -14,13 +14,13 @@ from functools import cache
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.testing.crash_enumeration import Bench, Moment
+from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.config import LinkChoice
+from eventide_core.config import PENDING_SERVICE_STALE_MS, LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.table.commit_metadata import WriteStat
@@ -47,7 +47,7 @@ OWN_FOLDERS = {"", ".hoodie", ".hoodie/.aux", ".hoodie/.temp", ".hoodie/.heartbe
 @cache
 def start() -> tuple[Bench, Moment, str]:
     """A table of two commits, and the instant of the last."""
-    bench = Bench("hostile-plans")
+    bench = Bench("hostile-plans", {**OPTIONS, PENDING_SERVICE_STALE_MS: "0"})  # whoever began the plan is gone
     story = Story.begin(Layout(9, Order.EVENT_TIME), bench.storage, bench.clock)
     story.commit((put("k0", 1, "base"), put("k1", 2, "base", partition="b")))
     last = story.commit((put("k0", 5, "early"), put("k1", 6, "early", partition="b")))

@@ -438,7 +438,7 @@ def test_without_deep_what_reads_records_is_said_to_be_unchecked(written: tuple[
 def verified(bench: Bench, moment: Moment, *, is_deep: bool = True) -> Verification:
     bench.load(moment)
     found = bench.process().verifier.verify(is_deep=is_deep, progress=NoProgress())
-    assert bench.moment() == moment, "a verification has written something"
+    assert bench.moment().files == moment.files, "a verification has written something"
     return found
 
 

@@ -76,7 +76,7 @@ class FoldedLogs:
         record_count = block_count = 0
         for block in blocks:
             waiting.append(block)
-            record_count += 0 if isinstance(block, DeleteBlock) else block.records.num_rows
+            record_count += len(block.keys) if isinstance(block, DeleteBlock) else block.records.num_rows
             block_count += block.is_first
             size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
             if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
