@@ -191,8 +191,8 @@ HEARTBEAT_TOLERABLE_MISSES = "hoodie.client.heartbeat.tolerable.misses"
 PENDING_SERVICE_STALE_MS = "eventide.pending.service.stale_ms"
 """How long the clean or rollback of another engine, which keeps no heartbeat, must have stood until eventide ends it."""
 CONCURRENCY_MODE = "hoodie.write.concurrency.mode"
-"""Whether other writers write to the table. Any but SINGLE_WRITER lets eventide write beside a pending write without a
-heartbeat. Default: SINGLE_WRITER"""
+"""Whether other writers write to the table. Any but SINGLE_WRITER, or the lazy policy of failed writes, lets eventide write
+beside a pending write without a heartbeat. Default: SINGLE_WRITER"""
 SINGLE_WRITER = "SINGLE_WRITER"
 FAILED_WRITES = "hoodie.cleaner.policy.failed.writes"
 """When writes of dead writers are rolled back: by the next write, by a clean, or by hand alone."""

@@ -123,6 +123,7 @@ class Cleaner:
         begun = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
         for pending in begun:
             self._liveness.check_abandoned(pending, config.timeline_path)
+            self.files.clean_plan(config, pending.requested_time)  # before anything is written: whether it can be followed
         for pending in begun:
             self._beat(pending.requested_time, beating)
         return begun

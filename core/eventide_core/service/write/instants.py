@@ -69,6 +69,8 @@ class WriteInstants:
         mode = self.options.text(keys.CONCURRENCY_MODE)
         if mode is not None and mode.upper() != keys.SINGLE_WRITER:
             return
+        if self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.LAZY:
+            return  # as writers that share a table have it
         liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for other in timeline.pending_writes:
             if not liveness.has_heartbeat(other.requested_time):
