@@ -8,6 +8,7 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.config import PENDING_SERVICE_STALE_MS
 from eventide_core.errors import EventideError
 from eventide_core.table.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.instant import Action
@@ -46,7 +47,7 @@ def test_a_plan_whose_partition_leads_outside_deletes_nothing_there(
     canary.write_bytes(b"outside")
     for name, data in pending(partition).items():
         (path / ".hoodie" / "timeline" / name).write_bytes(data)
-    table = Table.open(str(path))
+    table = Table.open(str(path), {PENDING_SERVICE_STALE_MS: 0})  # whoever began the plan is gone
     with pytest.raises(EventideError) as refused:
         run(table)
     assert refused.value.exit_code == 2

@@ -123,7 +123,8 @@ class Cleaner:
         begun = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
         for pending in begun:
             self._liveness.check_abandoned(pending, config.timeline_path)
-            self.files.clean_plan(config, pending.requested_time)  # before anything is written: whether it can be followed
+            # Before anything is written: whether it can be followed.
+            self.files.clean_plan(config, pending.requested_time)
         for pending in begun:
             self._beat(pending.requested_time, beating)
         return begun
