@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -24,7 +24,7 @@ from eventide.testing.oracle import Order
 from eventide.testing.schedules import End, Explored, Schedules, told
 from eventide.writer import arrow_records
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.config import LinkChoice
+from eventide_core.config import PENDING_WRITE_WAIT_MS, LinkChoice, Options
 from eventide_core.errors import (
     BusyError,
     EventideError,
@@ -34,6 +34,7 @@ from eventide_core.errors import (
     RefusedError,
 )
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction.schedule import CompactionScheduler
 from eventide_core.table.write_shape import WriteOperation
 from support.campaign import CAMPAIGN, tries
 from support.mutants import MUTANTS
@@ -83,10 +84,10 @@ class Scene:
         assert found == self.table.account.oracle.snapshot(), f"a reader saw {sorted(found)}"
 
     def scheduler(self, application: Application) -> None:
-        application.scheduler.schedule(CompactionRequest(EPOCH_MS + 3, None, LinkChoice.COPY))
+        impatient(application).schedule(CompactionRequest(EPOCH_MS + 3, None, LinkChoice.COPY))
 
     def other_scheduler(self, application: Application) -> None:
-        application.scheduler.schedule(CompactionRequest(EPOCH_MS + 4, None, LinkChoice.COPY))
+        impatient(application).schedule(CompactionRequest(EPOCH_MS + 4, None, LinkChoice.COPY))
 
     def judge(self, account: Account, end: End) -> None:
         """What the actors left keeps every promise, and can be brought to an end."""
@@ -102,6 +103,12 @@ class Scene:
         assert table.account.plan is None, "the plan can neither be executed nor rolled back"
         left = [path for path in table.files if path.startswith(MARKERS_PREFIX)]
         assert not left, f"{left} are left"
+
+
+def impatient(application: Application) -> CompactionScheduler:
+    """Waits for a gap between writes for one look: each further one is an operation, and multiplies the orders."""
+    scheduler = application.scheduler
+    return replace(scheduler, options=Options({**scheduler.options.values, PENDING_WRITE_WAIT_MS: "5"}))
 
 
 def scene(
