@@ -225,7 +225,7 @@ def test_an_order_in_which_a_plan_takes_the_log_of_a_pending_write_is_found(monk
         (mutant,) = (mutant for mutant in MUTANTS if mutant.number == "11")
         mutant.is_wrong(patch)
         go_through(pair.scene(LAYOUTS[0]), pair, 0)
-        with pytest.raises(AssertionError, match=r"I[123], "):
+        with pytest.raises(AssertionError, match="I2, "):
             go_through(pair.scene(LAYOUTS[0]), pair, 1)
 
 
