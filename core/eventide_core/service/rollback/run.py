@@ -26,7 +26,7 @@ from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
 from eventide_core.service.rollback.shared_logs import takes_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -101,13 +101,7 @@ class RollbackRunner:
         update = self.metadata.prepare(config, plan.instant, changes)
         update.write(lease, completion)
         removed += self.forget(config, target, lease)
-        recorded = completion if config.slices_by_completion_time else None
-        completed = Instant(plan.instant, Action.ROLLBACK, State.COMPLETED, recorded)
-        lease.check()
-        storage.put_if_absent(
-            f"{timeline}/{completed.file_name}", self.files.codec.encode_rollback(metadata, storage.root)
-        )
-        update.check_after_commit(lease)
+        self._complete(config, metadata, update, completion, lease)
         remove_markers_and_heartbeat(storage, target)
         return tuple(removed)
 
@@ -140,15 +134,22 @@ class RollbackRunner:
         metadata = RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
         update = self.metadata.prepare(config, plan.instant, _NO_CHANGES)
         update.write(lease, completion)
-        recorded = completion if config.slices_by_completion_time else None
-        completed = Instant(plan.instant, Action.ROLLBACK, State.COMPLETED, recorded)
-        lease.check()
-        storage.put_if_absent(
-            f"{timeline}/{completed.file_name}", self.files.codec.encode_rollback(metadata, storage.root)
-        )
-        update.check_after_commit(lease)
+        self._complete(config, metadata, update, completion, lease)
         remove_markers_and_heartbeat(storage, target)
         return tuple(removed)
+
+    def _complete(
+        self, config: TableConfig, metadata: RollbackMetadata, update: PendingUpdate, completion: str, lease: Lease
+    ) -> None:
+        """Step 7."""
+        recorded = completion if config.slices_by_completion_time else None
+        completed = Instant(metadata.instant, Action.ROLLBACK, State.COMPLETED, recorded)
+        lease.check()
+        self.files.storage.put_if_absent(
+            f"{config.timeline_path}/{completed.file_name}",
+            self.files.codec.encode_rollback(metadata, self.files.storage.root),
+        )
+        update.check_after_commit(lease)
 
     def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
         """Steps 3 and 4; the paths that were removed, and what it comes to, the same in every run."""
