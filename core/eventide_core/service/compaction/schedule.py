@@ -241,7 +241,8 @@ class CompactionScheduler:
         notes = self.metadata.check(state.config, RowChange.NONE)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
-        back = backdating_facts(state, self.options, now)
+        rolled_back = self.files.rolled_back(state.config, state.timeline)
+        back = backdating_facts(state, self.options, now, rolled_back)
         quiet = self._moment(state, back, is_gap_needed=is_gap_needed)
         waits_for = None if quiet.instant is not None else no_quiet_moment(quiet)
         moment = quiet.instant or now
