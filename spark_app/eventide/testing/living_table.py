@@ -292,7 +292,7 @@ class LivingTable:
         self.inspect()
         if died:
             self.reach["crashes"] += 1
-            self._let_the_dead_expire()
+            self.let_the_dead_expire()
         elif failure is None:
             self.reach[f"{what}, done"] += 1
         return failure
@@ -300,7 +300,7 @@ class LivingTable:
     def _die(self, run: Callable[[Application], None], crash_at: int) -> None:
         died, _ = self._run(run, crash_at)
         self.reach["crashes"] += died
-        self._let_the_dead_expire()
+        self.let_the_dead_expire()
 
     def _run(self, run: Callable[[Application], None], crash_at: int | None) -> tuple[bool, EventideError | None]:
         writes = {} if crash_at is None else {crash_at: Fault.CRASH_BEFORE}
@@ -315,7 +315,7 @@ class LivingTable:
             self._operations = storage.operations
         return False, None
 
-    def _let_the_dead_expire(self) -> None:
+    def let_the_dead_expire(self) -> None:
         """The lock and the heartbeat of whoever died; the open writes are alive, and go on."""
         self._pass_the_expiry()
         for pending, _ in self.open_writes:
