@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,7 @@ from eventide.testing.crash_enumeration import (
     Bench,
     Moment,
     Protocol,
+    StandingStill,
     crash_states,
     execute,
     faults,
@@ -25,11 +27,14 @@ from eventide.testing.crash_enumeration import (
 from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
 from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, LockError, MissingFileError
+from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, LockError, MissingFileError
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction.foreign_plan import as_executed
+from eventide_core.service.compaction import run_foreign
+from eventide_core.service.compaction.foreign_plan import Attempt, as_executed
+from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import ForeignPlan
 from support.compaction_cells import TALLY, check_reach
@@ -235,15 +240,71 @@ def files_of_commit(case: Case, moment: Moment) -> set[str]:
 
 def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run(case: Case) -> None:
     """The attempt is eventide's, broken off. The rollback ends as Hudi's would: on version 6 writers go by the plan."""
-    attempts = [left for _, left in crash_states(case.bench, case.scheduled, execute(case.instant))]
-    begun = next(left for left in reversed(attempts) if case.check(left) == "pending")
-    for number, left in crash_states(case.bench, begun.after_the_lock_expired(), as_other(case.instant)):
+    for number, left in crash_states(case.bench, broken_off(case), as_other(case.instant)):
         TALLY.add("crash states")
         done, status, failure = case.attempt(left.later(3_600_000), end_pending)
         if status == "pending":  # the other engine had begun the plan anew
             done, status, failure = case.attempt(done, take_over(case.instant))
         assert (status, failure) == ("completed", None), f"write {number}"
         check_single_bases(case, done)
+
+
+def broken_off(case: Case) -> Moment:
+    """An attempt of eventide that died right before its commit."""
+    attempts = [left for _, left in crash_states(case.bench, case.scheduled, execute(case.instant))]
+    return next(left for left in reversed(attempts) if case.check(left) == "pending").after_the_lock_expired()
+
+
+def test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt(case: Case) -> None:
+    """It rolls back an attempt that died, falls asleep, and wakes up when another attempt has committed."""
+    if case.layout.has_metadata_table:
+        return  # which it spoils
+
+    def others(_: Application) -> None:
+        case.bench.clock.sleep(3_600_000)
+        end_pending(case.bench.process())
+        with suppress(InstantNotFoundError):
+            take_over(case.instant)(case.bench.process())
+
+    left_by = interludes(case.bench, broken_off(case), as_other(case.instant), others)
+    for number, (operation, left, _, failure) in enumerate(left_by):
+        if number < 1:
+            continue  # nobody could know of its rollback
+        TALLY.add("engines that woke up")
+        assert failure is None, f"{operation}: {failure!r}"
+        check_single_completion(left.files, case.instant)
+        gone = files_of_commit(case, left) - left.files.keys()
+        assert not gone, f"{operation}: {gone}"
+
+
+def test_an_engine_that_begins_a_rollback_while_eventide_commits_leaves_one_base(case: Case) -> None:
+    """It stands still in it, at every write, before and after eventide's last look; then somebody ends what is there."""
+    steps = writes_of(case.bench, case.scheduled, execute(case.instant))
+    locked = max(n for n, step in enumerate(steps) if (step.kind, step.path) == ("put_if_absent", LOCK_PREFIX))
+    others = len(writes_of(case.bench, broken_off(case), as_other(case.instant)))
+    for number in range(others):
+        storage_of = FaultPlan(writes={number: Fault.CRASH_BEFORE})
+
+        def begin(_: Application, plan: FaultPlan = storage_of) -> None:
+            with suppress(SimulatedCrash):
+                as_other(case.instant)(case.bench.process(FaultyStorage(case.bench.storage, plan)))
+
+        case.bench.load(case.scheduled)
+        failure: EventideError | None = None
+        try:
+            execute(case.instant)(
+                case.bench.process(StandingStill(case.bench.storage, locked, partial(begin, case.bench.process())))
+            )
+        except EventideError as error:
+            failure = error
+        left = case.bench.moment()
+        assert failure is None or isinstance(failure, BusyError), f"{number}: {failure!r}"
+        done, status, failure = case.attempt(left.later(3_600_000), end_pending)
+        if status == "pending":
+            done, status, failure = case.attempt(done, take_over(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
+        TALLY.add("rollbacks that stood still")
 
 
 def end_pending(application: Application) -> None:
@@ -276,6 +337,58 @@ def check_single_bases(case: Case, moment: Moment) -> None:
     """One base file a slice: readers of Hudi do not agree on which of two counts."""
     bases = [path for path in moment.files if path.endswith(f"_{case.instant}.parquet") and ".hoodie" not in path]
     assert len(bases) == len(case.plan.operations), bases
+
+
+def _attempts_are_all_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_foreign, "next_attempt", lambda *_: 1)
+    patch.setattr(Attempt, "__eq__", lambda *_: True)
+
+
+def _earlier_bases_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_foreign, "other_bases", lambda *_: ())
+
+
+def _the_inflight_file_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Whether the plan has completed is."""
+
+    def is_ended(runner: ForeignCompactionRunner, plan: ForeignPlan, *_: object) -> bool:
+        found = runner.files.timeline(runner.files.config()).find(plan.instant)
+        return found is not None and found.is_completed
+
+    patch.setattr(ForeignCompactionRunner, "_is_ended", is_ended)
+
+
+def _the_base_files_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ForeignCompactionRunner, "_check_made", lambda *_: None)
+
+
+def _a_rollback_under_way_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ForeignCompactionRunner, "_check_neighbours", lambda *_: None)
+
+
+def _the_inflight_file_stays_of_a_plan_that_was_taken_over(patch: pytest.MonkeyPatch) -> None:
+    real = Attempt.decode
+    patch.setattr(run_foreign, "Attempt", lambda number, _: Attempt(number))
+    patch.setattr(run_foreign.Attempt, "decode", real, raising=False)
+
+
+def _the_markers_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_foreign, "remove_tree", lambda *_: None)
+
+
+def _the_outcome_is_not_claimed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_foreign, "claim_outcome", lambda _, wanted: wanted)
+
+
+def _the_metadata_table_keeps_what_an_earlier_attempt_told_it(patch: pytest.MonkeyPatch) -> None:
+    real = ForeignCompactionRunner._put_inflight
+
+    def put(runner: ForeignCompactionRunner, *arguments: object) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(type(runner.metadata), "revert", lambda *_: None)
+            real(runner, *arguments)  # type: ignore[arg-type]
+
+    patch.setattr(ForeignCompactionRunner, "_put_inflight", put)
 
 
 def test_the_enumeration_reached_what_it_is_for() -> None:

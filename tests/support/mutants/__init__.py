@@ -6,7 +6,13 @@ checks every promise at each step. Without the patch nothing is found, with it s
 
 from __future__ import annotations
 
-from support.mutants import left_overs, merging, open_writes, queries
+from support.mutants import left_overs, merging, open_writes, queries, quiet_moments
 from support.mutants.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = (*merging.MUTANTS, *left_overs.MUTANTS, *queries.MUTANTS, *open_writes.MUTANTS)
+MUTANTS: tuple[Mutant, ...] = (
+    *merging.MUTANTS,
+    *left_overs.MUTANTS,
+    *queries.MUTANTS,
+    *open_writes.MUTANTS,
+    *quiet_moments.MUTANTS,
+)
