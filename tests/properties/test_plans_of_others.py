@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,7 @@ from eventide.bootstrap import Application
 from eventide.testing.checks import check_single_completion, merged_counts
 from eventide.testing.compaction_case import MEANWHILE, Case
 from eventide.testing.crash_enumeration import (
+    LOCK_EXPIRY_MS,
     Bench,
     Moment,
     Protocol,
@@ -26,6 +28,7 @@ from eventide.testing.crash_enumeration import (
 )
 from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
 from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.oracle import Order
 from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
@@ -33,7 +36,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, LockError, MissingFileError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction import run_foreign
-from eventide_core.service.compaction.foreign_plan import Attempt, as_executed
+from eventide_core.service.compaction.foreign_plan import as_executed
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import ForeignPlan
@@ -184,12 +187,18 @@ def test_a_race_without_the_lock_has_one_winner_up_to_the_last_look(case: Case) 
         check_single_bases(case, left)
 
 
-def test_two_processes_of_eventide_make_one_compaction_of_it(case: Case) -> None:
+@pytest.mark.parametrize("waits", [0, LOCK_EXPIRY_MS], ids=["at once", "when the lock has expired"])
+def test_two_processes_of_eventide_make_one_compaction_of_it(case: Case, waits: int) -> None:
+    def other(_: Application) -> None:
+        case.bench.clock.sleep(waits)
+        execute(case.instant)(case.bench.process())
+
     for operation, left, failure, others_failure in interludes(
-        case.bench, case.scheduled, execute(case.instant), execute(case.instant)
+        case.bench, case.scheduled, execute(case.instant), other
     ):
         TALLY.add("interludes")
         assert failure is None or others_failure is None, f"{operation}: {failure!r} and {others_failure!r}"
+        check_single_completion(left.files, case.instant)
         assert case.check(left) == "completed"
 
 
@@ -204,6 +213,14 @@ def test_a_plan_that_another_engine_has_begun_is_run_only_by_name(case: Case) ->
         TALLY.add("crash states")
         case.check(broken_off)
         done, status, failure = case.attempt(broken_off.after_the_lock_expired(), take_over(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
+
+
+def test_an_attempt_of_another_engine_that_died_leaves_no_second_base(case: Case) -> None:
+    for number, left in crash_states(case.bench, case.scheduled, as_other(case.instant)):
+        TALLY.add("crash states")
+        done, status, failure = case.attempt(left.after_the_lock_expired(), take_over(case.instant))
         assert (status, failure) == ("completed", None), f"write {number}"
         check_single_bases(case, done)
 
@@ -255,15 +272,17 @@ def broken_off(case: Case) -> Moment:
     return next(left for left in reversed(attempts) if case.check(left) == "pending").after_the_lock_expired()
 
 
-def test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt(case: Case) -> None:
-    """It rolls back an attempt that died, falls asleep, and wakes up when another attempt has committed."""
+@pytest.mark.parametrize("is_ended", [True, False], ids=["ended by eventide", "left alone"])
+def test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt(case: Case, is_ended: bool) -> None:
+    """It rolls back an attempt that died, falls asleep, and wakes up when another attempt has committed, or was refused."""
     if case.layout.has_metadata_table:
         return  # which it spoils
 
     def others(_: Application) -> None:
         case.bench.clock.sleep(3_600_000)
-        end_pending(case.bench.process())
-        with suppress(InstantNotFoundError):
+        if is_ended:
+            end_pending(case.bench.process())
+        with suppress(InstantNotFoundError, BusyError):
             take_over(case.instant)(case.bench.process())
 
     left_by = interludes(case.bench, broken_off(case), as_other(case.instant), others)
@@ -341,7 +360,6 @@ def check_single_bases(case: Case, moment: Moment) -> None:
 
 def _attempts_are_all_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(run_foreign, "next_attempt", lambda *_: 1)
-    patch.setattr(Attempt, "__eq__", lambda *_: True)
 
 
 def _earlier_bases_stay(patch: pytest.MonkeyPatch) -> None:
@@ -366,12 +384,6 @@ def _a_rollback_under_way_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ForeignCompactionRunner, "_check_neighbours", lambda *_: None)
 
 
-def _the_inflight_file_stays_of_a_plan_that_was_taken_over(patch: pytest.MonkeyPatch) -> None:
-    real = Attempt.decode
-    patch.setattr(run_foreign, "Attempt", lambda number, _: Attempt(number))
-    patch.setattr(run_foreign.Attempt, "decode", real, raising=False)
-
-
 def _the_markers_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(run_foreign, "remove_tree", lambda *_: None)
 
@@ -389,6 +401,61 @@ def _the_metadata_table_keeps_what_an_earlier_attempt_told_it(patch: pytest.Monk
             real(runner, *arguments)  # type: ignore[arg-type]
 
     patch.setattr(ForeignCompactionRunner, "_put_inflight", put)
+
+
+BROKEN: tuple[tuple[Callable[[pytest.MonkeyPatch], None], int, bool, Callable[[Case], None]], ...] = (
+    (
+        _attempts_are_all_one,
+        9,
+        False,
+        partial(test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt, is_ended=True),
+    ),
+    (
+        _a_rollback_under_way_is_not_looked_at,
+        9,
+        False,
+        partial(test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt, is_ended=False),
+    ),
+    (_earlier_bases_stay, 9, False, test_an_attempt_of_another_engine_that_died_leaves_no_second_base),
+    (_the_inflight_file_is_not_looked_at, 6, False, test_a_race_with_the_engine_that_planned_has_one_winner),
+    (
+        _the_base_files_are_not_looked_at,
+        6,
+        False,
+        test_an_engine_that_begins_a_rollback_while_eventide_commits_leaves_one_base,
+    ),
+    (_the_markers_stay, 6, False, test_a_plan_of_another_engine_is_run_as_that_engine_would),
+    (
+        _the_outcome_is_not_claimed,
+        9,
+        False,
+        partial(test_two_processes_of_eventide_make_one_compaction_of_it, waits=LOCK_EXPIRY_MS),
+    ),
+    (
+        _the_metadata_table_keeps_what_an_earlier_attempt_told_it,
+        9,
+        True,
+        test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("is_wrong", "version", "has_metadata_table", "finds_it"), BROKEN, ids=lambda given: getattr(given, "__name__", "")
+)
+def test_each_rule_for_a_plan_of_another_engine_is_needed(
+    is_wrong: Callable[[pytest.MonkeyPatch], None],
+    version: int,
+    has_metadata_table: bool,
+    finds_it: Callable[[Case], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layout = Layout(version, Order.EVENT_TIME, has_metadata_table=has_metadata_table)
+    case = foreign_case(layout)
+    with monkeypatch.context() as patch:
+        is_wrong(patch)
+        with pytest.raises((AssertionError, EventideError)):
+            finds_it(case)
 
 
 def test_the_enumeration_reached_what_it_is_for() -> None:

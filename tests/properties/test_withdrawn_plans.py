@@ -103,6 +103,7 @@ def test_a_plan_that_is_withdrawn_and_made_anew_may_die_at_any_write(
         begun = bench.moment()
     steps = writes_of(bench, begun, run)
     base = next(number for number, step in enumerate(steps) if step.path.endswith(".parquet"))
+    number = 0
     for number in count():
         overtaken.start(begun)
         storage: Storage = bench.storage
