@@ -27,6 +27,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
+from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.pending import PendingCompactions
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import CompactionScheduler
@@ -137,13 +138,15 @@ def assemble(
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
-    metadata = MetadataTableUpkeep(metadata_table, typed)
+    metadata = MetadataTableUpkeep(storage, metadata_table, typed)
     scheduler = CompactionScheduler(files, SplitJudge(content, engine), facts, freshness, metadata, lock, clock, typed)
-    merger = ArrowSliceMerger(storage)
+    compact_slice = SliceCompactor(storage, ArrowSliceMerger(storage))
     heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
     liveness = Liveness(storage, heartbeats, clock, typed)
     ownership = Ownership(lock, heartbeats, liveness)
-    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, ownership, lock, clock, typed)
+    runner = CompactionRunner(
+        files, scheduler, freshness, metadata, compact_slice, engine, ownership, lock, clock, typed
+    )
     rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
     cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
     append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)

@@ -18,7 +18,6 @@ from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.oracle import Order
 from eventide.writer import arrow_records
-from eventide_adapters.format.merge import slice_merger
 from eventide_adapters.format.timeline import compaction_plan as plan_avro
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
@@ -29,7 +28,7 @@ from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFa
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction import planned_slices, split_judge
+from eventide_core.service.compaction import compact_slice, planned_slices, split_judge
 from eventide_core.service.compaction import run as run_compaction
 from eventide_core.service.compaction import schedule as schedule_compaction
 from eventide_core.service.compaction.run import CompactionRunner
@@ -301,7 +300,7 @@ def _torn_copies(patch: pytest.MonkeyPatch) -> None:
         return storage.put_if_absent(target, data)
 
     patch.setattr(MemoryStorage, "copy_if_absent", copy)
-    patch.setattr(slice_merger, "_check_size", lambda *_: None)
+    patch.setattr(compact_slice, "_check_size", lambda *_: None)
 
 
 def _nulls_are_fresh(patch: pytest.MonkeyPatch) -> None:
@@ -393,12 +392,12 @@ def _other_readers_unheeded(patch: pytest.MonkeyPatch) -> None:
 
 
 def _first_first(patch: pytest.MonkeyPatch) -> None:
-    real = slice_merger.link_left_overs
+    real = compact_slice.link_left_overs
 
     def link(storage: Any, task: Any) -> None:
         real(storage, replace(task, left_overs=task.left_overs[::-1]))
 
-    patch.setattr(slice_merger, "link_left_overs", link)
+    patch.setattr(compact_slice, "link_left_overs", link)
 
 
 _PLAIN = (_writes(BASE, BEFORE_T, AFTER_T), _compacts(3))

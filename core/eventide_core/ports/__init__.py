@@ -10,13 +10,22 @@ from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
     AddedFile,
     FileChanges,
+    MetadataFiles,
     MetadataTable,
     MetadataUpdate,
     RowChange,
     WrittenRows,
 )
 from eventide_core.ports.metrics import MetricsSink, Unreported
-from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
+from eventide_core.ports.records import (
+    Batches,
+    IncomingRecords,
+    MergedSlice,
+    MergeResult,
+    MergeTask,
+    RecordMerger,
+    SliceReader,
+)
 from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
@@ -51,7 +60,9 @@ __all__ = [
     "LogSummary",
     "MergeResult",
     "MergeTask",
+    "MergedSlice",
     "MetadataCodec",
+    "MetadataFiles",
     "MetadataTable",
     "MetadataUpdate",
     "MetricsSink",

@@ -30,11 +30,11 @@ from eventide_core.ports import (
     Lease,
     MergeResult,
     Progress,
-    RecordMerger,
     RowChange,
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
+from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
@@ -96,7 +96,7 @@ class CompactionRunner:
     scheduler: CompactionScheduler
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
-    merger: RecordMerger
+    compact_slice: SliceCompactor
     engine: Engine
     ownership: Ownership
     lock: TableLock
@@ -137,7 +137,7 @@ class CompactionRunner:
     @property
     def foreign(self) -> ForeignCompactionRunner:
         return ForeignCompactionRunner(
-            self.files, self.metadata, self.merger, self.engine, self.lock, self.clock, self.options
+            self.files, self.metadata, self.compact_slice, self.engine, self.lock, self.clock, self.options
         )
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
@@ -167,7 +167,7 @@ class CompactionRunner:
         progress.start("compacting", len(tasks))
         try:
             sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
-            results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
+            results = self.engine.map(self.compact_slice, tasks, sizes=sizes, on_done=progress.advance)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(

@@ -33,12 +33,12 @@ from eventide_core.ports import (
     Lease,
     MergeResult,
     Progress,
-    RecordMerger,
     RowChange,
     TableLock,
     remove_tree,
 )
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
+from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
@@ -61,7 +61,7 @@ _POLL_MS = 500
 class ForeignCompactionRunner:
     files: TableFiles
     metadata: MetadataTableUpkeep
-    merger: RecordMerger
+    compact_slice: SliceCompactor
     engine: Engine
     lock: TableLock
     clock: Clock
@@ -82,7 +82,7 @@ class ForeignCompactionRunner:
         progress.start("compacting", len(tasks))
         try:
             sizes = [op.base_size + sum(log.size for log in op.compacted) for op in executed.operations]
-            results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
+            results = self.engine.map(self.compact_slice, tasks, sizes=sizes, on_done=progress.advance)
         except EventideError:
             with self.lock.acquire() as lease:
                 if self._is_ended(plan, attempt, executed, lease):
@@ -215,7 +215,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine, which shares no lock, has committed between the last look and this commit: its commit counts."""
         if update.update is not None:
-            update.table.drop()  # it names files of both
+            update.drop()  # it names files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:
