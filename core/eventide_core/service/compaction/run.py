@@ -37,6 +37,7 @@ from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
+from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CLOCK_SKEW_MS_DEFAULT,
@@ -94,6 +95,7 @@ class CompactionResult:
 class CompactionRunner:
     files: TableFiles
     scheduler: CompactionScheduler
+    replanner: Replanner
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
     compact_slice: SliceCompactor
@@ -229,7 +231,7 @@ class CompactionRunner:
                     )
                 if state.config.slices_by_completion_time:
                     return self._withdraw(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
-                plan = self.scheduler.replan(state, plan)
+                plan = self.replanner.replan(state, plan)
                 requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
                 lease.check()
                 self.files.storage.put(
