@@ -1,7 +1,7 @@
 """Draft a compaction: what the table as it is needs by the configured strategy and trigger. Writes nothing."""
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from eventide_core import config as keys
@@ -58,6 +58,7 @@ from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CutMode
+from eventide_core.table.record_shape import RecordShape
 
 MAX_LEFT_OVERS_DEFAULT = 30
 
@@ -73,120 +74,138 @@ class CompactionDrafter:
     options: Options
 
     def draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
+        """The plan that the table needs now. Raises what the options, the metadata table and the request refuse."""
         # A bad value is said before anything is written.
         self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
         notes = self.metadata.check(state.config, RowChange.NONE)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
         back = backdating_facts(state, self.options, now)
-        quiet = self._moment(state, back, is_gap_needed=is_gap_needed)
-        waits_for = None if quiet.instant is not None else no_quiet_moment(quiet)
-        moment = quiet.instant or now
+        moment = _Moment(now, back, self._quiet_moment(state, back, is_gap_needed=is_gap_needed))
         is_due = None if request.is_for_t else self._due(state, strategy, now)
-        if not strategy.is_by_event_time:
-            request.check_strategy(str(strategy))
-            draft = self._whole_slices(state, strategy, moment, is_due, notes)
-            return replace(draft, beside=quiet.beside, waits_for=waits_for)
-        published_ms = state.cut_ms
+        if strategy.is_by_event_time:
+            return self._by_event_time(state, request, strategy, moment, is_due, notes)
+        request.check_strategy(str(strategy))
+        return self._whole_slices(state, strategy, moment, is_due, notes)
+
+    def _by_event_time(
+        self,
+        state: TableState,
+        request: CompactionRequest,
+        strategy: ChosenStrategy,
+        moment: "_Moment",
+        is_due: Due | None,
+        notes: tuple[str, ...],
+    ) -> DraftPlan:
+        """The draft of a strategy that cuts by event time, at the T of the request."""
         asked_ms = request.asked_at(self.clock.now_ms())
-        threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
+        threshold_ms = request.threshold_at(self.clock.now_ms(), state.cut_ms)
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
         slices = [s for s in state.view.latest_slices() if s.log_files]
-        facts = self.facts.read(state, shape, slices, moment)
-        ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
-        latest_ms = max((times.max_ms for times in ranges.values() if times.max_ms is not None), default=None)
-        request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, latest_ms)
+        facts = self.facts.read(state, shape, slices, moment.instant)
+        request.check_reach(threshold_ms, self.clock.now_ms(), state.cut_ms, _latest_ms(facts))
         is_reached = False
-        if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
-            now_ms = freshness(
-                published_ms, [fact.uncompacted for found in facts for fact in found.logs], 0
-            ).watermark_ms
-            is_reached = now_ms is not None and asked_ms <= now_ms
+        if request.is_for_t and state.cut_ms is not None and event_time_field == state.cut_field:
+            is_reached = _is_reached(asked_ms, state.cut_ms, facts)
             if is_reached:
                 facts = []
-            elif asked_ms < published_ms:
+            elif asked_ms < state.cut_ms:
                 notes += (
-                    f"T {asked_ms} lies before the published cut: late records are compacted up to {published_ms}",
+                    f"T {asked_ms} lies before the published cut: late records are compacted up to {state.cut_ms}",
                 )
-        by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
-        exact = self._exact_cut(threshold_ms) if request.cut is CutMode.EXACT else None
-        found = [
-            s for s in (select(fact, by_event_time, moment, state.timeline, exact) for fact in facts) if s is not None
-        ]
-        by_group = {selection.facts.file_slice.file_group: selection for selection in found}
-        chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
-        rules = self.facts.reader_rules(state, shape, slices)
-        blocks = state.blocks()
-        judged = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
-        selections = [selection for selection in judged if not selection.has_to_wait]
-        uncompacted = [selection for selection in judged if selection.has_to_wait]
-        doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
-        self.facts.logs.check((found.log_files for found in doubtful), blocks)
-        cut_ms = publishable_cut(
-            threshold_ms,
-            [
-                *(fact.uncompacted for left_out in (*by_group.values(), *uncompacted) for fact in left_out.facts.below),
-                *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, moment)),
-            ],
-            published_ms,
+        picked = self._pick(state, shape, strategy, facts, threshold_ms, request.cut, moment.instant)
+        cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), state.cut_ms)
+        about_links = link_choice_facts(
+            state, self.files.storage, self.options, request.link_choice, moment.instant, moment.back
         )
-        if by_group:
-            notes += (_held_back(f"{strategy} leaves out {len(by_group)} slices", cut_ms, published_ms),)
-        if uncompacted:
-            why = f"{len(uncompacted)} slices have to wait for a quiet moment after {quiet.beside[-1].requested_time}"
-            notes += (_held_back(why, cut_ms, published_ms),)
-            waits_for = waits_for if waits_for is not None or selections else why
-        facts_of_link = link_choice_facts(state, self.files.storage, self.options, request.link_choice, moment, back)
-        link = choose_link(selections, facts_of_link)
-        emptied = {s.facts.file_slice.file_group for s in selections if not s.left_overs}
         terms = PlanTerms(
             cut_ms,
             request.cut,
             event_time_field,
             state.schema,
             state.config.version,
-            _partitions_with_logs(slices, emptied),
+            _partitions_with_logs(slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}),
         )
-        plan = plan_compaction(selections, link, terms)
-        left = _left_uncompacted(facts, selections)
-        predicted = freshness(published_ms if cut_ms is None else cut_ms, left, 0)
+        predicted = freshness(state.cut_ms if cut_ms is None else cut_ms, _left_uncompacted(facts, picked.now), 0)
+        is_exact = request.cut is CutMode.EXACT
         return DraftPlan(
-            plan,
+            plan_compaction(picked.now, choose_link(picked.now, about_links), terms),
             str(strategy),
             is_due,
             predicted,
-            len(slices) - len(selections),
-            notes,
-            published_ms,
+            len(slices) - len(picked.now),
+            notes + picked.notes(str(strategy), moment, cut_ms, state.cut_ms),
+            state.cut_ms,
             is_reached,
-            offending=() if exact is None else offending_logs(facts, threshold_ms, self.clock.now_ms()),
-            beside=quiet.beside,
-            waits_for=None if is_reached else waits_for,
+            offending=offending_logs(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
+            beside=moment.quiet.beside,
+            waits_for=None if is_reached else picked.waits_for(moment),
         )
 
-    def _moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
+    def _pick(
+        self,
+        state: TableState,
+        shape: RecordShape,
+        strategy: ChosenStrategy,
+        facts: Sequence[SliceFacts],
+        threshold_ms: int,
+        cut: CutMode,
+        instant: str,
+    ) -> "_Picked":
+        """Which slices to compact now, up to which log each."""
+        ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
+        by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], cut)
+        exact = self._exact_cut(threshold_ms) if cut is CutMode.EXACT else None
+        found = [
+            s for s in (select(fact, by_event_time, instant, state.timeline, exact) for fact in facts) if s is not None
+        ]
+        by_group = {selection.facts.file_slice.file_group: selection for selection in found}
+        chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
+        rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
+        blocks = state.blocks()
+        judged = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        now = [selection for selection in judged if not selection.has_to_wait]
+        doubtful = [s.facts.file_slice for s in now if any(fact.needs_check for fact in s.facts.logs)]
+        self.facts.logs.check((found.log_files for found in doubtful), blocks)
+        return _Picked(now, [selection for selection in judged if selection.has_to_wait], list(by_group.values()))
+
+    def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
         if state.config.slices_by_completion_time:
             return quiet_moment(back)
         may_freeze = not is_gap_needed and self.options.flag(keys.EXCLUSIVE) and not state.config.metadata_partitions
         return before_open_writes(back) if may_freeze else gap_now(back)
 
     def _whole_slices(
-        self, state: TableState, strategy: ChosenStrategy, moment: str, is_due: Due | None, notes: tuple[str, ...]
+        self,
+        state: TableState,
+        strategy: ChosenStrategy,
+        moment: "_Moment",
+        is_due: Due | None,
+        notes: tuple[str, ...],
     ) -> DraftPlan:
         """The draft of a strategy that knows no event time: no cut is published, the one that is stays true.
 
         A slice that was written to after the moment waits: nobody judges what of it may be merged without the rest.
         """
         slices = [s for s in state.view.latest_slices() if s.log_files]
-        below = [s for s in slices if not any(is_in_new_slice(state, moment, log) for log in s.log_files)]
+        below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
         chosen = strategy.choose(_partitions(state), below)
         self.facts.logs.check((found.log_files for found in chosen), state.blocks())
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
         terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
-        plan = plan_whole_slices(chosen, moment, terms, reason=f"{strategy} takes the whole slice")
-        predicted = self.freshness.after(state, plan)
-        return DraftPlan(plan, str(strategy), is_due, predicted, len(slices) - len(chosen), notes, state.cut_ms)
+        plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")
+        return DraftPlan(
+            plan,
+            str(strategy),
+            is_due,
+            self.freshness.after(state, plan),
+            len(slices) - len(chosen),
+            notes,
+            state.cut_ms,
+            beside=moment.quiet.beside,
+            waits_for=moment.waits_for,
+        )
 
     def _exact_cut(self, threshold_ms: int) -> ExactCut:
         return ExactCut(threshold_ms, self.options.integer(keys.MAX_LEFT_OVERS, MAX_LEFT_OVERS_DEFAULT))
@@ -199,6 +218,69 @@ class CompactionDrafter:
         """The day in the local time zone, which Hudi's strategies by day go by."""
         local_ms = self.clock.now_ms() + self.clock.local_offset_ms()
         return datetime.fromtimestamp(local_ms // 1000, UTC).date()
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Where the plan is to lie: at a quiet moment, or, where there is none yet, at a guess."""
+
+    now: str
+    back: BackdatingFacts
+    quiet: QuietMoment
+
+    @property
+    def instant(self) -> str:
+        return self.quiet.instant or self.now
+
+    @property
+    def waits_for(self) -> str | None:
+        return None if self.quiet.instant is not None else no_quiet_moment(self.quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """The slices with logs before T: to compact `now`, those that `wait` for a quiet moment, those a strategy leaves out."""
+
+    now: Sequence[Selection]
+    wait: Sequence[Selection]
+    left_out: Sequence[Selection]
+
+    def left_out_below(self, facts: Sequence[SliceFacts], instant: str) -> list[EventTimeRange]:
+        """The ranges of logs from before the moment that the plan leaves as they are, whatever they hold before T."""
+        not_now = [fact.uncompacted for s in (*self.left_out, *self.wait) for fact in s.facts.below]
+        return [*not_now, *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, instant))]
+
+    def waits_for(self, moment: _Moment) -> str | None:
+        if moment.waits_for is not None or self.now or not self.wait:
+            return moment.waits_for
+        return self._why_some_wait(moment)
+
+    def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, published_ms: int | None) -> tuple[str, ...]:
+        """What keeps the cut below T, for a person."""
+        whys: list[str] = []
+        if self.left_out:
+            whys.append(f"{strategy} leaves out {len(self.left_out)} slices")
+        if self.wait:
+            whys.append(self._why_some_wait(moment))
+        return tuple(_held_back(why, cut_ms, published_ms) for why in whys)
+
+    def _why_some_wait(self, moment: _Moment) -> str:
+        last = moment.quiet.beside[-1].requested_time
+        return f"{len(self.wait)} slices have to wait for a quiet moment after {last}"
+
+
+def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
+    """The latest event time in a log."""
+    found = (fact.event_times.max_ms for of_slice in facts for fact in of_slice.logs)
+    return max((latest_ms for latest_ms in found if latest_ms is not None), default=None)
+
+
+def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
+    """Whether everything before the T that was asked for is compacted already."""
+    watermark_ms = freshness(
+        published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.logs], 0
+    ).watermark_ms
+    return watermark_ms is not None and asked_ms <= watermark_ms
 
 
 def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
