@@ -98,24 +98,25 @@ class CompactionDrafter:
         notes: tuple[str, ...],
     ) -> DraftPlan:
         """The draft of a strategy that cuts by event time, at the T of the request."""
+        published_ms = state.cut_ms
         asked_ms = request.asked_at(self.clock.now_ms())
-        threshold_ms = request.threshold_at(self.clock.now_ms(), state.cut_ms)
+        threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self.facts.read(state, shape, slices, moment.instant)
-        request.check_reach(threshold_ms, self.clock.now_ms(), state.cut_ms, _latest_ms(facts))
+        request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, _latest_ms(facts))
         is_reached = False
-        if request.is_for_t and state.cut_ms is not None and event_time_field == state.cut_field:
-            is_reached = _is_reached(asked_ms, state.cut_ms, facts)
+        if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
+            is_reached = _is_reached(asked_ms, published_ms, facts)
             if is_reached:
                 facts = []
-            elif asked_ms < state.cut_ms:
+            elif asked_ms < published_ms:
                 notes += (
-                    f"T {asked_ms} lies before the published cut: late records are compacted up to {state.cut_ms}",
+                    f"T {asked_ms} lies before the published cut: late records are compacted up to {published_ms}",
                 )
         picked = self._pick(state, shape, strategy, facts, threshold_ms, request.cut, moment.instant)
-        cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), state.cut_ms)
+        cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
         about_links = link_choice_facts(
             state, self.files.storage, self.options, request.link_choice, moment.instant, moment.back
         )
@@ -127,7 +128,7 @@ class CompactionDrafter:
             state.config.version,
             _partitions_with_logs(slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}),
         )
-        predicted = freshness(state.cut_ms if cut_ms is None else cut_ms, _left_uncompacted(facts, picked.now), 0)
+        predicted = freshness(published_ms if cut_ms is None else cut_ms, _left_uncompacted(facts, picked.now), 0)
         is_exact = request.cut is CutMode.EXACT
         return DraftPlan(
             plan_compaction(picked.now, choose_link(picked.now, about_links), terms),
@@ -135,8 +136,8 @@ class CompactionDrafter:
             is_due,
             predicted,
             len(slices) - len(picked.now),
-            notes + picked.notes(str(strategy), moment, cut_ms, state.cut_ms),
-            state.cut_ms,
+            notes + picked.notes(str(strategy), moment, cut_ms, published_ms),
+            published_ms,
             is_reached,
             offending=offending_logs(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
             beside=moment.quiet.beside,

@@ -42,7 +42,7 @@ from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
-from eventide_core.service.compaction.schedule import PENDING_WRITE_WAIT_MS_DEFAULT
+from eventide_core.service.compaction.waiting import PENDING_WRITE_WAIT_MS_DEFAULT
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction_files import made_files, marker_path
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate

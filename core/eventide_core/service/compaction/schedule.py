@@ -17,16 +17,16 @@ from eventide_core.errors import BusyError, RefusedError
 from eventide_core.ports import Capability, Clock, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
+from eventide_core.service.compaction.waiting import PENDING_WRITE_WAIT_MS_DEFAULT, POLL_MS, wait_until
 from eventide_core.service.facts.planning import (
     local_instant_time,
 )
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import heartbeat_path
+from eventide_core.table.table_config import TableConfig
 
 CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
-PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
-QUIET_POLL_MS = 200
 GAP_POLL_MS = 5
 
 
@@ -67,6 +67,7 @@ class CompactionScheduler:
             raise RefusedError(
                 f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
             )
+        config = self.files.config()
         limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
         begin_ms = self.clock.now_ms()
         is_gap_needed = True
@@ -74,13 +75,13 @@ class CompactionScheduler:
             # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
             draft = self._attempt(request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
             if draft.idle is None and draft.waits_for is None:
-                self._let_the_moment_pass(draft)
+                self._let_the_moment_pass(config, draft)
                 draft = self._attempt(request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
             if draft.idle is not None or draft.waits_for is None:
                 return draft
             waited_ms = self.clock.now_ms() - begin_ms
             if waited_ms < limit_ms:
-                self._wait(begin_ms + limit_ms)
+                self._wait(config, limit_ms - waited_ms)
             elif is_gap_needed:
                 is_gap_needed = False
             else:
@@ -88,27 +89,26 @@ class CompactionScheduler:
                     f"{draft.waits_for}; gave up after {waited_ms} ms: try again, or roll back a write whose writer is dead"
                 )
 
-    def _let_the_moment_pass(self, draft: DraftPlan) -> None:
+    def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant lies further back than the clock skew.
 
         By then a writer with an earlier instant has put its file, and the second look finds it. A plan that has to be
         withdrawn because such a write appears later is a file that goes: a stock writer that has listed it may fail.
         """
-        config = self.files.config()
         if not config.slices_by_completion_time:
             return
         skew_ms = self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT)
         if draft.plan.instant > local_instant_time(config, self.clock.now_ms() - skew_ms, self.clock):
             self.clock.sleep(skew_ms)
 
-    def _wait(self, until_ms: int) -> None:
+    def _wait(self, config: TableConfig, limit_ms: int) -> None:
         """Until it is worth to look at the table again: on version 6 until no write is pending, which may be short."""
-        config = self.files.config()
         if config.slices_by_completion_time:
-            self.clock.sleep(QUIET_POLL_MS)
-            return
-        while self.files.timeline(config).pending_writes and self.clock.now_ms() < until_ms:
-            self.clock.sleep(GAP_POLL_MS)
+            self.clock.sleep(POLL_MS)
+        else:
+            wait_until(
+                lambda: not self.files.timeline(config).pending_writes, self.clock, limit_ms, poll_ms=GAP_POLL_MS
+            )
 
     def _attempt(
         self, request: CompactionRequest, *, has_lock: bool, is_for_later: bool, is_gap_needed: bool
