@@ -18,7 +18,7 @@ from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock

@@ -13,6 +13,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +34,11 @@ from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogs
-from eventide_adapters.format.merge.malloc_settings import apply_malloc_settings
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.table.schema import FILE_NAME, META_FIELDS
+
+_PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a slice of few rows takes beside Arrow's own pool, each thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +128,16 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     # Held once, not once a row.
     names = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), pa.array([name]))
     return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)
+
+
+@cache
+def apply_malloc_settings() -> None:
+    """Keeps memory that was freed for what comes next, where the C library would return it to the kernel each time.
+
+    The footer of the smallest base file holds half a megabyte of bloom filter, of which Arrow makes one copy after the
+    other while a file is read and the next one written. At first glibc asks the kernel for each piece of more than 128 KiB,
+    and returns the end of its heap when as much is free there; the kernel clears every page anew. It learns from what is
+    freed (mallopt(3), M_MMAP_THRESHOLD): pieces up to the largest of these then come out of the heap, and twice as much may
+    lie free at its end. So this frees a piece that nobody has touched. Other C libraries ignore that.
+    """
+    bytes(_PIECE_BYTES)
