@@ -13,7 +13,7 @@ base file that is there stands in its footer. A crash between two steps leaves f
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Any, Final
 
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import MergeResult, MergeTask, RecordMerger, Storage
@@ -140,9 +140,10 @@ def _encode_result(task: MergeTask, result: MergeResult) -> str:
 def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | None:
     """The result in a footer; None where it is another task's, or nobody's."""
     try:
-        written = json.loads(text)
+        written: dict[str, Any] = json.loads(text)
         if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
             return None
-        return MergeResult(**{**written["result"], "new_base_path": task.new_base_path, "base_size": base_size})
+        counts: dict[str, Any] = written["result"]
+        return MergeResult(**{**counts, "new_base_path": task.new_base_path, "base_size": base_size})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
