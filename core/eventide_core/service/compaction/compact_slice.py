@@ -144,6 +144,7 @@ def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | 
         if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
             return None
         counts: dict[str, Any] = written["result"]
-        return MergeResult(**{**counts, "new_base_path": task.new_base_path, "base_size": base_size})
+        counts |= {"new_base_path": task.new_base_path, "base_size": base_size}
+        return MergeResult(**counts)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
