@@ -35,7 +35,7 @@ from eventide_core.ports import (
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.service.compaction.merge_tasks import merge_tasks
+from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
@@ -165,10 +165,8 @@ class CompactionRunner:
             return started
         plan = started
         tasks = merge_tasks(self.files, self.options, plan)
-        progress.start("compacting", len(tasks))
         try:
-            sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
-            results = self.engine.map(self.compact_slice, tasks, sizes=sizes, on_done=progress.advance)
+            results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(
