@@ -24,6 +24,7 @@ from eventide_core.ports.records import (
     MergeResult,
     MergeTask,
     RecordMerger,
+    SliceMerger,
     SliceReader,
 )
 from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
@@ -71,6 +72,7 @@ __all__ = [
     "Progress",
     "RecordMerger",
     "RowChange",
+    "SliceMerger",
     "SliceReader",
     "Storage",
     "TableLock",

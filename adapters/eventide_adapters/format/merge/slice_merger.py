@@ -43,7 +43,7 @@ _PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a slice of few rows takes 
 
 @dataclass(frozen=True, slots=True)
 class ArrowSliceMerger:
-    """Implements `ports.RecordMerger` over a storage."""
+    """Implements `ports.SliceMerger` over a storage."""
 
     storage: Storage
 

@@ -3,7 +3,7 @@
 1. Check that the logs named in the plan have the sizes that the plan saw: nothing was appended since.
 2. Make the left-overs visible in the new slice, the last one first, each whole or not at all. A reader that meets them
    halfway sees a suffix of the slice's logs twice, which changes nothing. A prefix would change what it sees.
-3. Merge into a file that nobody sees yet (`ports.RecordMerger`).
+3. Merge into a file that nobody sees yet (`ports.SliceMerger`).
 4. Put the log of carried deletes. Readers meet it before all left-overs, so it is made after all of them.
 5. Put the marker by which Hudi finds an unfinished base file, then give the base file its name.
 
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import MergeResult, MergeTask, RecordMerger, Storage
+from eventide_core.ports import MergeResult, MergeTask, SliceMerger, Storage
 from eventide_core.table.plans import LinkMode
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
@@ -24,10 +24,10 @@ RESULT_FOOTER_KEY: Final = "eventide.merge_result"
 
 @dataclass(frozen=True, slots=True)
 class SliceCompactor:
-    """Compacts one slice at each call. Picklable, re-runnable: a second run returns what the first one wrote."""
+    """Implements `ports.RecordMerger`. Picklable, re-runnable: a second run returns what the first one wrote."""
 
     storage: Storage
-    merger: RecordMerger
+    merger: SliceMerger
 
     def __call__(self, task: MergeTask, /) -> MergeResult:
         """Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing."""

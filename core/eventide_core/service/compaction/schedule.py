@@ -17,7 +17,8 @@ from eventide_core.errors import BusyError, RefusedError
 from eventide_core.ports import Capability, Clock, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.service.compaction.waiting import PENDING_WRITE_WAIT_MS_DEFAULT, POLL_MS, wait_until
+from eventide_core.service.compaction.waiting import PENDING_WRITE_WAIT_MS_DEFAULT as PENDING_WRITE_WAIT_MS_DEFAULT
+from eventide_core.service.compaction.waiting import POLL_MS, wait_until
 from eventide_core.service.facts.planning import (
     local_instant_time,
 )
