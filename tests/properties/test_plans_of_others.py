@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -13,11 +11,9 @@ from eventide.bootstrap import Application
 from eventide.testing.checks import check_single_completion, merged_counts
 from eventide.testing.compaction_case import MEANWHILE, Case
 from eventide.testing.crash_enumeration import (
-    LOCK_EXPIRY_MS,
     Bench,
     Moment,
     Protocol,
-    StandingStill,
     crash_states,
     execute,
     faults,
@@ -28,16 +24,12 @@ from eventide.testing.crash_enumeration import (
 )
 from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
 from eventide.testing.observation import LOCK_PREFIX
-from eventide.testing.oracle import Order
 from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
-from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, LockError, MissingFileError
+from eventide_core.errors import BusyError, LockError, MissingFileError
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction import run_foreign
 from eventide_core.service.compaction.foreign_plan import as_executed
-from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import ForeignPlan
 from support.compaction_cells import TALLY, check_reach
@@ -187,18 +179,12 @@ def test_a_race_without_the_lock_has_one_winner_up_to_the_last_look(case: Case) 
         check_single_bases(case, left)
 
 
-@pytest.mark.parametrize("waits", [0, LOCK_EXPIRY_MS], ids=["at once", "when the lock has expired"])
-def test_two_processes_of_eventide_make_one_compaction_of_it(case: Case, waits: int) -> None:
-    def other(_: Application) -> None:
-        case.bench.clock.sleep(waits)
-        execute(case.instant)(case.bench.process())
-
+def test_two_processes_of_eventide_make_one_compaction_of_it(case: Case) -> None:
     for operation, left, failure, others_failure in interludes(
-        case.bench, case.scheduled, execute(case.instant), other
+        case.bench, case.scheduled, execute(case.instant), execute(case.instant)
     ):
         TALLY.add("interludes")
         assert failure is None or others_failure is None, f"{operation}: {failure!r} and {others_failure!r}"
-        check_single_completion(left.files, case.instant)
         assert case.check(left) == "completed"
 
 
@@ -213,14 +199,6 @@ def test_a_plan_that_another_engine_has_begun_is_run_only_by_name(case: Case) ->
         TALLY.add("crash states")
         case.check(broken_off)
         done, status, failure = case.attempt(broken_off.after_the_lock_expired(), take_over(case.instant))
-        assert (status, failure) == ("completed", None), f"write {number}"
-        check_single_bases(case, done)
-
-
-def test_an_attempt_of_another_engine_that_died_leaves_no_second_base(case: Case) -> None:
-    for number, left in crash_states(case.bench, case.scheduled, as_other(case.instant)):
-        TALLY.add("crash states")
-        done, status, failure = case.attempt(left.after_the_lock_expired(), take_over(case.instant))
         assert (status, failure) == ("completed", None), f"write {number}"
         check_single_bases(case, done)
 
@@ -257,73 +235,15 @@ def files_of_commit(case: Case, moment: Moment) -> set[str]:
 
 def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run(case: Case) -> None:
     """The attempt is eventide's, broken off. The rollback ends as Hudi's would: on version 6 writers go by the plan."""
-    for number, left in crash_states(case.bench, broken_off(case), as_other(case.instant)):
+    attempts = [left for _, left in crash_states(case.bench, case.scheduled, execute(case.instant))]
+    begun = next(left for left in reversed(attempts) if case.check(left) == "pending")
+    for number, left in crash_states(case.bench, begun.after_the_lock_expired(), as_other(case.instant)):
         TALLY.add("crash states")
         done, status, failure = case.attempt(left.later(3_600_000), end_pending)
         if status == "pending":  # the other engine had begun the plan anew
             done, status, failure = case.attempt(done, take_over(case.instant))
         assert (status, failure) == ("completed", None), f"write {number}"
         check_single_bases(case, done)
-
-
-def broken_off(case: Case) -> Moment:
-    """An attempt of eventide that died right before its commit."""
-    attempts = [left for _, left in crash_states(case.bench, case.scheduled, execute(case.instant))]
-    return next(left for left in reversed(attempts) if case.check(left) == "pending").after_the_lock_expired()
-
-
-@pytest.mark.parametrize("is_ended", [True, False], ids=["ended by eventide", "left alone"])
-def test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt(case: Case, is_ended: bool) -> None:
-    """It rolls back an attempt that died, falls asleep, and wakes up when another attempt has committed, or was refused."""
-    if case.layout.has_metadata_table:
-        return  # which it spoils
-
-    def others(_: Application) -> None:
-        case.bench.clock.sleep(3_600_000)
-        if is_ended:
-            end_pending(case.bench.process())
-        with suppress(InstantNotFoundError, BusyError):
-            take_over(case.instant)(case.bench.process())
-
-    left_by = interludes(case.bench, broken_off(case), as_other(case.instant), others)
-    for number, (operation, left, _, failure) in enumerate(left_by):
-        if number < 1 or operation.path.endswith(".commit"):
-            continue  # nobody could know of its rollback; or it has looked for the inflight file, and commits
-        TALLY.add("engines that woke up")
-        assert failure is None, f"{operation}: {failure!r}"
-        check_single_completion(left.files, case.instant)
-        gone = files_of_commit(case, left) - left.files.keys()
-        assert not gone, f"{operation}: {gone}"
-
-
-def test_an_engine_that_begins_a_rollback_while_eventide_commits_leaves_one_base(case: Case) -> None:
-    """It stands still in it, at every write, before and after eventide's last look; then somebody ends what is there."""
-    steps = writes_of(case.bench, case.scheduled, execute(case.instant))
-    locked = max(n for n, step in enumerate(steps) if (step.kind, step.path) == ("put_if_absent", LOCK_PREFIX))
-    others = len(writes_of(case.bench, broken_off(case), as_other(case.instant)))
-    for number in range(others):
-        storage_of = FaultPlan(writes={number: Fault.CRASH_BEFORE})
-
-        def begin(_: Application, plan: FaultPlan = storage_of) -> None:
-            with suppress(SimulatedCrash):
-                as_other(case.instant)(case.bench.process(FaultyStorage(case.bench.storage, plan)))
-
-        case.bench.load(case.scheduled)
-        failure: EventideError | None = None
-        try:
-            execute(case.instant)(
-                case.bench.process(StandingStill(case.bench.storage, locked, partial(begin, case.bench.process())))
-            )
-        except EventideError as error:
-            failure = error
-        left = case.bench.moment()
-        assert failure is None or isinstance(failure, BusyError), f"{number}: {failure!r}"
-        done, status, failure = case.attempt(left.later(3_600_000), end_pending)
-        if status == "pending":
-            done, status, failure = case.attempt(done, take_over(case.instant))
-        assert (status, failure) == ("completed", None), f"write {number}"
-        check_single_bases(case, done)
-        TALLY.add("rollbacks that stood still")
 
 
 def end_pending(application: Application) -> None:
@@ -356,106 +276,6 @@ def check_single_bases(case: Case, moment: Moment) -> None:
     """One base file a slice: readers of Hudi do not agree on which of two counts."""
     bases = [path for path in moment.files if path.endswith(f"_{case.instant}.parquet") and ".hoodie" not in path]
     assert len(bases) == len(case.plan.operations), bases
-
-
-def _attempts_are_all_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run_foreign, "next_attempt", lambda *_: 1)
-
-
-def _earlier_bases_stay(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run_foreign, "other_bases", lambda *_: ())
-
-
-def _the_inflight_file_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """Whether the plan has completed is."""
-
-    def is_ended(runner: ForeignCompactionRunner, plan: ForeignPlan, *_: object) -> bool:
-        found = runner.files.timeline(runner.files.config()).find(plan.instant)
-        return found is not None and found.is_completed
-
-    patch.setattr(ForeignCompactionRunner, "_is_ended", is_ended)
-
-
-def _the_base_files_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ForeignCompactionRunner, "_check_made", lambda *_: None)
-
-
-def _a_rollback_under_way_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ForeignCompactionRunner, "_check_neighbours", lambda *_: None)
-
-
-def _the_markers_stay(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run_foreign, "remove_tree", lambda *_: None)
-
-
-def _the_outcome_is_not_claimed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run_foreign, "claim_outcome", lambda _, wanted: wanted)
-
-
-def _the_metadata_table_keeps_what_an_earlier_attempt_told_it(patch: pytest.MonkeyPatch) -> None:
-    real = ForeignCompactionRunner._put_inflight
-
-    def put(runner: ForeignCompactionRunner, *arguments: object) -> None:
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(type(runner.metadata), "revert", lambda *_: None)
-            real(runner, *arguments)  # type: ignore[arg-type]
-
-    patch.setattr(ForeignCompactionRunner, "_put_inflight", put)
-
-
-BROKEN: tuple[tuple[Callable[[pytest.MonkeyPatch], None], int, bool, Callable[[Case], None]], ...] = (
-    (
-        _attempts_are_all_one,
-        9,
-        False,
-        partial(test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt, is_ended=True),
-    ),
-    (
-        _a_rollback_under_way_is_not_looked_at,
-        9,
-        False,
-        partial(test_an_engine_that_slept_in_its_rollback_removes_nothing_of_a_later_attempt, is_ended=False),
-    ),
-    (_earlier_bases_stay, 9, False, test_an_attempt_of_another_engine_that_died_leaves_no_second_base),
-    (_the_inflight_file_is_not_looked_at, 6, False, test_a_race_with_the_engine_that_planned_has_one_winner),
-    (
-        _the_base_files_are_not_looked_at,
-        6,
-        False,
-        test_an_engine_that_begins_a_rollback_while_eventide_commits_leaves_one_base,
-    ),
-    (_the_markers_stay, 6, False, test_a_plan_of_another_engine_is_run_as_that_engine_would),
-    (
-        _the_outcome_is_not_claimed,
-        9,
-        False,
-        partial(test_two_processes_of_eventide_make_one_compaction_of_it, waits=LOCK_EXPIRY_MS),
-    ),
-    (
-        _the_metadata_table_keeps_what_an_earlier_attempt_told_it,
-        9,
-        True,
-        test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run,
-    ),
-)
-
-
-@pytest.mark.parametrize(
-    ("is_wrong", "version", "has_metadata_table", "finds_it"), BROKEN, ids=lambda given: getattr(given, "__name__", "")
-)
-def test_each_rule_for_a_plan_of_another_engine_is_needed(
-    is_wrong: Callable[[pytest.MonkeyPatch], None],
-    version: int,
-    has_metadata_table: bool,
-    finds_it: Callable[[Case], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    layout = Layout(version, Order.EVENT_TIME, has_metadata_table=has_metadata_table)
-    case = foreign_case(layout)
-    with monkeypatch.context() as patch:
-        is_wrong(patch)
-        with pytest.raises((AssertionError, EventideError)):
-            finds_it(case)
 
 
 def test_the_enumeration_reached_what_it_is_for() -> None:

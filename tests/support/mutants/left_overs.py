@@ -10,12 +10,11 @@ import pytest
 
 from eventide.testing.histories import delete, put
 from eventide.testing.living_table import LivingTable
-from eventide_adapters.format.merge import slice_merger
 from eventide_adapters.format.timeline import compaction_plan as plan_avro
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LinkChoice
-from eventide_core.service.compaction import schedule as schedule_compaction
+from eventide_core.service.compaction import compact_slice, draft
 from eventide_core.service.maintenance import clean
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
 from support.mutants.mutant import (
@@ -54,13 +53,13 @@ def _links_to_links(patch: pytest.MonkeyPatch) -> None:
 
 def _named_like_a_writers_log(attribute: str) -> Callable[[pytest.MonkeyPatch], None]:
     def is_wrong(patch: pytest.MonkeyPatch) -> None:
-        real: Any = vars(schedule_compaction)["plan_compaction"]
+        real: Any = vars(draft)["plan_compaction"]
 
         def plan(*arguments: Any) -> CompactionPlan:
             made: CompactionPlan = real(*arguments)
             return replace(made, operations=tuple(_renamed(op, attribute) for op in made.operations))
 
-        patch.setattr(schedule_compaction, "plan_compaction", plan)
+        patch.setattr(draft, "plan_compaction", plan)
 
     return is_wrong
 
@@ -88,7 +87,7 @@ def _torn_copies(patch: pytest.MonkeyPatch) -> None:
         return storage.put_if_absent(target, data)
 
     patch.setattr(MemoryStorage, "copy_if_absent", copy)
-    patch.setattr(slice_merger, "_check_size", lambda *_: None)
+    patch.setattr(compact_slice, "_check_size", lambda *_: None)
 
 
 def _plan_for_eventide_alone(patch: pytest.MonkeyPatch) -> None:
@@ -103,12 +102,12 @@ def _plan_for_eventide_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _first_first(patch: pytest.MonkeyPatch) -> None:
-    real = slice_merger.link_left_overs
+    real = compact_slice.link_left_overs
 
     def link(storage: Any, task: Any) -> None:
         real(storage, replace(task, left_overs=task.left_overs[::-1]))
 
-    patch.setattr(slice_merger, "link_left_overs", link)
+    patch.setattr(compact_slice, "link_left_overs", link)
 
 
 MUTANTS = (

@@ -11,8 +11,7 @@ from eventide.testing.histories import delete, put
 from eventide.testing.oracle import Order
 from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFacts
 from eventide_core.action.slice_split import SplitVerdict
-from eventide_core.service.compaction import schedule as schedule_compaction
-from eventide_core.service.compaction import split_judge
+from eventide_core.service.compaction import draft, slice_facts, split_judge
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.record_order import MergeRule
 from support.mutants.mutant import AFTER_T, BASE, BEFORE_T, PLAIN, Mutant, compacts, history, living, writes
@@ -23,7 +22,7 @@ def _no_carry(patch: pytest.MonkeyPatch) -> None:
 
 
 def _open_selection(patch: pytest.MonkeyPatch) -> None:
-    real: Any = vars(schedule_compaction)["select"]
+    real: Any = vars(draft)["select"]
 
     def select(facts: SliceFacts, strategy: Any, *rest: Any) -> Selection | None:
         chosen: Selection | None = real(facts, strategy, *rest)
@@ -33,7 +32,7 @@ def _open_selection(patch: pytest.MonkeyPatch) -> None:
         late = [fact for fact in facts.logs if fact not in early]
         return replace(chosen, facts=replace(facts, logs=(*early, *late)), count=len(early))
 
-    patch.setattr(schedule_compaction, "select", select)
+    patch.setattr(draft, "select", select)
 
 
 def _nulls_are_fresh(patch: pytest.MonkeyPatch) -> None:
@@ -52,7 +51,7 @@ def _other_readers_unheeded(patch: pytest.MonkeyPatch) -> None:
     def rules(rule: MergeRule, _: object, is_base_file_index: bool, **rest: bool) -> ReaderRules:
         return ReaderRules(rule, (rule,), is_base_file_index, **rest)
 
-    patch.setattr(schedule_compaction, "ReaderRules", rules)
+    patch.setattr(slice_facts, "ReaderRules", rules)
 
 
 MUTANTS = (

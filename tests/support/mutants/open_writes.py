@@ -14,7 +14,7 @@ from eventide.testing.oracle import Order
 from eventide_core.action import quiet_moment
 from eventide_core.action.quiet_moment import QuietMoment
 from eventide_core.action.slice_selection import SliceFacts
-from eventide_core.service.compaction import planned_slices
+from eventide_core.service.compaction import draft, planned_slices, replan, slice_facts
 from eventide_core.service.compaction import run as run_compaction
 from eventide_core.service.compaction import schedule as schedule_compaction
 from eventide_core.service.compaction.run import CompactionRunner
@@ -122,7 +122,7 @@ def _two_plans(patch: pytest.MonkeyPatch) -> None:
 def _pending_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
     """Neither by who plans and executes, nor by the writer when it completes."""
     for name in ("quiet_moment", "gap_now"):
-        patch.setattr(schedule_compaction, name, lambda facts: QuietMoment(facts.now, is_now=True))
+        patch.setattr(draft, name, lambda facts: QuietMoment(facts.now, is_now=True))
     _late_writes_unheeded(patch)
     patch.setattr(CompactionRunner, "_wait_for_unaware_writes", lambda *_: None)
 
@@ -148,23 +148,23 @@ def _late_writes_unheeded_at_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 def _two_compactions_in_one_gap(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(quiet_moment, "why_not_at", lambda *_: "")
-    patch.setattr(schedule_compaction, "_covered", lambda *_: [])
+    patch.setattr(draft, "_covered", lambda *_: [])
 
 
 def _logs_above_are_merged(patch: pytest.MonkeyPatch) -> None:
     """What completed after the plan's instant counts as of the old slice, also where the plan is held to it."""
-    for module in (schedule_compaction, planned_slices):
+    for module in (draft, replan, slice_facts, planned_slices):
         patch.setattr(module, "is_in_new_slice", lambda *_: False)
 
 
 def _logs_above_are_not_judged(patch: pytest.MonkeyPatch) -> None:
-    real: Any = vars(schedule_compaction)["SliceFacts"]
+    real: Any = vars(slice_facts)["SliceFacts"]
 
     def facts(file_slice: Any, logs: Any, above: int) -> SliceFacts:
         made: SliceFacts = real(file_slice, logs[: len(logs) - above])
         return made
 
-    patch.setattr(schedule_compaction, "SliceFacts", facts)
+    patch.setattr(slice_facts, "SliceFacts", facts)
 
 
 def _logs_unsealed(patch: pytest.MonkeyPatch) -> None:

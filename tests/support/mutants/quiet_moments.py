@@ -18,8 +18,8 @@ from eventide.writer import arrow_records
 from eventide_core.action import link_choice, quiet_moment
 from eventide_core.action.quiet_moment import BackdatingFacts
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run import CompactionRunner
-from eventide_core.service.compaction.schedule import CompactionScheduler
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.write_shape import WriteOperation
 from support.mutants.mutant import (
@@ -136,7 +136,7 @@ def _unaware_writes_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def _what_unaware_writes_added_is_merged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CompactionScheduler, "_grown", lambda *_: None)
+    patch.setattr(Replanner, "_grown", lambda *_: None)
 
 
 MUTANTS = (

@@ -1,7 +1,7 @@
 """What a compaction plan of another engine becomes when eventide runs it, and how the timeline says that it does.
 
 Hudi's plan names no file that it makes: the names hold a write token, which each attempt chooses. An attempt of eventide has
-a number, which no earlier attempt had, and the slice at position n gets the token `n-<attempt>-0`. The number
+a number, the least that no file of the instant bears, and the slice at position n gets the token `n-<attempt>-0`. The number
 stands in the inflight file, which Hudi leaves empty and never reads. So the inflight file says whose attempt counts:
 
     empty        another engine's: it is at work, or died at it
@@ -56,14 +56,10 @@ class Attempt:
             return None
 
 
-def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan, now: str) -> int:
-    """The time of day of an unused instant, and above the number of each base file that an earlier attempt left.
-
-    Not the least number that is free: an engine of Hudi that rolls an earlier attempt back may sleep, wake up when this one
-    has committed, and delete the names of the earlier one.
-    """
+def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan) -> int:
+    """The least number, from 1 on, above that of each base file which an earlier attempt left. Hudi's tokens count alike."""
     numbers = (int(name.write_token.split("-")[1]) for _, name in _bases_of(listing, plan))
-    return max(int(now[8:]), 1 + max(numbers, default=0))
+    return 1 + max(numbers, default=0)
 
 
 def other_bases(listing: Iterable[DataFile], plan: ForeignPlan, own: Iterable[str]) -> tuple[str, ...]:

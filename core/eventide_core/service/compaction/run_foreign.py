@@ -128,8 +128,7 @@ class ForeignCompactionRunner:
                 raise BusyError(self._why_not_ours(state.config, plan.instant))
             is_new = attempt is None
             if attempt is None:
-                number = next_attempt(state.listing, plan, unused_instant(state, self.clock))
-                attempt = Attempt(number, found.state is State.INFLIGHT)
+                attempt = Attempt(next_attempt(state.listing, plan), found.state is State.INFLIGHT)
             executed = as_executed(state, plan, attempt.number)
             _check_slices(state, executed)
             if is_new:

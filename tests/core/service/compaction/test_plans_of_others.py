@@ -61,11 +61,10 @@ def test_an_inflight_file_of_another_engine_says_none(data: bytes) -> None:
 
 
 def test_an_attempt_takes_a_number_that_no_base_file_of_the_instant_bears() -> None:
-    now = "20261122000000031"
-    assert next_attempt([], PLAN, now) == 31
-    assert next_attempt(bases("0-0-0"), PLAN, now) == 31
-    assert next_attempt(bases("0-1-0", "0-71-104"), PLAN, now) == 72
-    assert next_attempt(bases("0-9-0", file_id="f2") + bases("0-9-0", instant="20981121000000000"), PLAN, now) == 31
+    assert next_attempt([], PLAN) == 1
+    assert next_attempt(bases("0-0-0"), PLAN) == 1
+    assert next_attempt(bases("0-1-0", "0-71-104"), PLAN) == 72
+    assert next_attempt(bases("0-9-0", file_id="f2") + bases("0-9-0", instant="20981121000000000"), PLAN) == 1
 
 
 def test_base_files_of_other_attempts_are_those_of_the_plans_slices_alone() -> None:
