@@ -32,7 +32,7 @@ from types import TracebackType
 from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
-from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT, Options
+from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, MissingFileError, StorageError
 from eventide_core.ports import Capability, Clock, Storage
 
@@ -63,9 +63,9 @@ class FileSystemBasedLock:
         self._storage = storage
         self._clock = clock
         self._owner = owner
-        self._path = _lock_path(storage.root, options.text(LOCK_PATH))
-        self._wait_ms = options.integer(LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT)
-        self._expire_ms = options.integer(LOCK_EXPIRE_MINUTES, 0) * _MS_PER_MINUTE
+        self._path = _lock_path(storage.root, options.get(LOCK_PATH))
+        self._wait_ms = options.get(LOCK_WAIT_MS)
+        self._expire_ms = options.get(LOCK_EXPIRE_MINUTES) * _MS_PER_MINUTE
 
     def acquire(self) -> "FileSystemBasedLease":
         if Capability.PUT_IF_ABSENT not in self._storage.capabilities:

@@ -24,16 +24,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
-from eventide_core.config import LOCK_RENEWAL_KEYS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT, Options
+from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, RefusedError, StorageError
 from eventide_core.ports import Clock, Storage, VersionedFiles
 
 PATH: Final = ".hoodie/.locks/table_lock.json"
 
-# Hudi's own defaults, and by how much it takes clocks to differ at most.
-_VALIDITY_SECONDS: Final = 300
-_RENEWAL_SECONDS: Final = 30
-_CLOCKS_DIFFER_MS: Final = 500
+_CLOCKS_DIFFER_MS: Final = 500  # at most, as Hudi takes it
 _LEAST_RENEWALS: Final = 10  # within the time that a lock is valid; fewer are refused by Hudi, too
 _POLL_MS: Final = 1000  # as Hudi
 
@@ -59,13 +56,13 @@ class StorageBasedLock:
         self._storage = storage
         self._clock = clock
         self._owner = owner
-        self._wait_ms = options.integer(LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT)
-        self._validity_ms = 1000 * options.integer(LOCK_VALIDITY_SECONDS, _VALIDITY_SECONDS)
-        self.renewal_seconds = options.first_integer(LOCK_RENEWAL_KEYS, _RENEWAL_SECONDS)
+        self._wait_ms = options.get(LOCK_WAIT_MS)
+        self._validity_ms = 1000 * options.get(LOCK_VALIDITY_SECONDS)
+        self.renewal_seconds = options.get(LOCK_RENEWAL_SECONDS)
         if not 0 < 1000 * self.renewal_seconds * _LEAST_RENEWALS <= self._validity_ms:
             raise ConfigError(
                 f"option {LOCK_VALIDITY_SECONDS}={self._validity_ms // 1000} must be at least {_LEAST_RENEWALS} times "
-                f"{LOCK_RENEWAL_KEYS[0]}={self.renewal_seconds}, and that at least 1"
+                f"{LOCK_RENEWAL_SECONDS}={self.renewal_seconds}, and that at least 1"
             )
 
     def acquire(self) -> "StorageBasedLease":

@@ -22,12 +22,9 @@ from typing import assert_never
 
 from eventide_core import config as keys
 from eventide_core.config import Options
-from eventide_core.errors import BusyError, ConfigError
+from eventide_core.errors import BusyError
 from eventide_core.table.instant import Action, Instant, instant_epoch_ms
 from eventide_core.table.timeline import Timeline
-
-MAX_DELTA_COMMITS_DEFAULT = 5  # Hudi's
-MAX_DELTA_SECONDS_DEFAULT = 3600  # Hudi's
 
 _UNDOING = (Action.ROLLBACK, Action.RESTORE)
 
@@ -92,13 +89,11 @@ def check_pending_writes(timeline: Timeline, instant: str) -> None:
 
 def trigger_rule(options: Options, default: Trigger) -> TriggerRule:
     """The trigger of `hoodie.compact.inline.trigger.strategy`. Raises ConfigError for one that is not known."""
-    name = options.text(keys.TRIGGER) or default
-    if name not in list(Trigger):
-        raise ConfigError(f"option {keys.TRIGGER}={name!r} is not known; the ones there are: {', '.join(Trigger)}")
+    name = options.get(keys.TRIGGER)
     return TriggerRule(
-        Trigger(name),
-        options.integer(keys.MAX_DELTA_COMMITS, MAX_DELTA_COMMITS_DEFAULT),
-        options.integer(keys.MAX_DELTA_SECONDS, MAX_DELTA_SECONDS_DEFAULT),
+        default if name is None else Trigger(name),
+        options.get(keys.MAX_DELTA_COMMITS),
+        options.get(keys.MAX_DELTA_SECONDS),
     )
 
 

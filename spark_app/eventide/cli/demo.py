@@ -10,9 +10,9 @@ import click
 from eventide.cli.settings import Settings, common_options
 from eventide.demo import Step, run_demo
 from eventide.demo.story import DAYS_DEFAULT, DAYS_MAX
+from eventide.options.new_tables import TABLE_VERSION
 from eventide_core.config import Options
 
-TABLE_VERSION = "hoodie.write.table.version"
 _CHECK_FAILED = 1
 
 
@@ -30,7 +30,7 @@ def demo(ctx: click.Context, settings: Settings, folder: Path | None, days: int)
     freshness; and a picture.
     """
     console = settings.console
-    version = Options(settings.options).integer(TABLE_VERSION, 9)
+    version = Options(settings.options).get(TABLE_VERSION)
     where = Path(tempfile.mkdtemp(prefix="eventide-demo-")) if folder is None else folder
 
     def tell(step: Step) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -15,8 +16,9 @@ from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.redaction import Redaction
 from eventide.engine_local import LocalEngine
+from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.spark.session import EngineOnDemand, quiet_session
-from eventide_core.config import duration_seconds
+from eventide_core.config import EVENT_TIME_FIELD, Option, duration_seconds
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 
@@ -49,9 +51,14 @@ _COMMON_OPTIONS = (
     click.option("--debug", is_flag=True, help="Show the stack of an error, and Spark's log."),
 )
 
-event_time_option = click.option(
-    "--event-time", metavar="FIELD", help="The event-time field; by default the table's ordering field."
-)
+
+def option_help(option: Option[Any]) -> str:
+    """What `--help` says of a word that stands for an option: what the reference page says of the option."""
+    default = option.otherwise or option.default_text
+    return option.doc + (f"  [default: {default}]" if default else "")
+
+
+event_time_option = click.option("--event-time", metavar="FIELD", help=option_help(EVENT_TIME_FIELD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,11 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         if redaction is not None:
             redaction.add(options)
         console = Console(is_json=output == "json", is_quiet=quiet)
-        return verb(Settings(options, engine, master, debug, console), **words)
+        for sentence in unknown_options(options):
+            console.say(f"warning: {sentence}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnknownOptionWarning)
+            return verb(Settings(options, engine, master, debug, console), **words)
 
     for decorate in reversed(_COMMON_OPTIONS):
         run = decorate(run)

@@ -5,17 +5,17 @@ from typing import Any
 import click
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.cli.settings import Settings, common_options, event_time_option, option_help
 from eventide.sync import CATALOGS
-from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 
 
 @click.command()
 @click.argument("table")
 @click.option("--catalog", type=click.Choice(CATALOGS), default="hive", show_default=True, help="A Hive Metastore.")
-@click.option("--database", metavar="NAME", help="The catalog's database; made where there is none.")
-@click.option("--name", metavar="NAME", help="The table's name there, before _ro and _rt; by default its own.")
+@click.option("--database", metavar="NAME", help=option_help(SYNC_DATABASE))
+@click.option("--name", metavar="NAME", help=option_help(SYNC_TABLE))
 @event_time_option
 @common_options
 def sync(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from eventide_core import config as keys
-from eventide_core.config import Options, ParquetCodec
+from eventide_core.config import Options
 from eventide_core.ports import MergeTask
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
@@ -17,7 +17,7 @@ def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tu
     # The plan's, for that is what the commit says; a write since then may have changed the table's.
     shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
     blocks = state.blocks()
-    codec = options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
+    codec = options.get(keys.PARQUET_CODEC)
     return tuple(
         MergeTask(
             partition=op.partition,

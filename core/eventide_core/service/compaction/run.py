@@ -39,8 +39,6 @@ from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
-    CLOCK_SKEW_MS_DEFAULT,
-    PENDING_WRITE_WAIT_MS_DEFAULT,
     CompactionScheduler,
 )
 from eventide_core.service.facts.freshness import FreshnessReader
@@ -207,7 +205,7 @@ class CompactionRunner:
     def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _Withdrawn | None":
         """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
-            self.clock.sleep(self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT))
+            self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
         self._wait_for_unaware_writes(plan)
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
@@ -255,7 +253,7 @@ class CompactionRunner:
         if config.slices_by_completion_time:
             return
         unaware = {write.requested_time for write in self.files.timeline(config).pending_writes}
-        limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         begin_ms = self.clock.now_ms()
         while unaware:
             waited_ms = self.clock.now_ms() - begin_ms

@@ -46,7 +46,7 @@ from eventide_core.action.slice_selection import (
     select,
 )
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
-from eventide_core.config import LinkChoice, Options, ParquetCodec
+from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import BusyError, RefusedError
 from eventide_core.ports import Capability, Clock, RowChange, TableLock
 from eventide_core.service.compaction.draft_plan import DraftPlan
@@ -75,9 +75,6 @@ from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason, P
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
 
-MAX_LEFT_OVERS_DEFAULT = 30
-CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
-PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
 QUIET_POLL_MS = 200
 GAP_POLL_MS = 5
 _CHANGED = "a write changed the slice after it was planned"
@@ -123,7 +120,7 @@ class CompactionScheduler:
             raise RefusedError(
                 f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
             )
-        limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         begin_ms = self.clock.now_ms()
         is_gap_needed = True
         while True:
@@ -153,7 +150,7 @@ class CompactionScheduler:
         config = self.files.config()
         if not config.slices_by_completion_time:
             return
-        skew_ms = self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT)
+        skew_ms = self.options.get(keys.CLOCK_SKEW_MS)
         if draft.plan.instant > local_instant_time(config, self.clock.now_ms() - skew_ms, self.clock):
             self.clock.sleep(skew_ms)
 
@@ -237,7 +234,7 @@ class CompactionScheduler:
 
     def _draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         # A bad value is said before anything is written.
-        self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
+        self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
@@ -331,7 +328,7 @@ class CompactionScheduler:
     def _moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
         if state.config.slices_by_completion_time:
             return quiet_moment(back)
-        may_freeze = not is_gap_needed and self.options.flag(keys.EXCLUSIVE) and not state.config.metadata_partitions
+        may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE) and not state.config.metadata_partitions
         return before_open_writes(back) if may_freeze else gap_now(back)
 
     def _whole_slices(
@@ -363,7 +360,7 @@ class CompactionScheduler:
         )
 
     def _exact_cut(self, threshold_ms: int) -> ExactCut:
-        return ExactCut(threshold_ms, self.options.integer(keys.MAX_LEFT_OVERS, MAX_LEFT_OVERS_DEFAULT))
+        return ExactCut(threshold_ms, self.options.get(keys.MAX_LEFT_OVERS))
 
     def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
         default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS

@@ -117,4 +117,4 @@ class MetadataTableUpkeep:
                 self.table.revert(instant)
 
     def _choice(self) -> Choice:
-        return self.options.choice(OPTION, Choice.UPDATE)
+        return self.options.get(OPTION)

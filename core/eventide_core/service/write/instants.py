@@ -42,7 +42,7 @@ class WriteInstants:
         instant = ""
         try:
             with self.lock.acquire() as lease:
-                is_eager = self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER
+                is_eager = self.options.get(keys.FAILED_WRITES) is FailedWrites.EAGER
                 config, timeline = self._now()
                 if is_eager and self.rollback.has_failed_writes(config, timeline):
                     self.rollback.undo_failed_writes(lease)
@@ -66,10 +66,9 @@ class WriteInstants:
 
         Dead or alive: it rolls back what is pending when it starts again, and is stuck where a later commit has completed.
         """
-        mode = self.options.text(keys.CONCURRENCY_MODE)
-        if mode is not None and mode.upper() != keys.SINGLE_WRITER:
+        if self.options.get(keys.CONCURRENCY_MODE).upper() != keys.SINGLE_WRITER:
             return
-        if self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.LAZY:
+        if self.options.get(keys.FAILED_WRITES) is FailedWrites.LAZY:
             return  # as writers that share a table have it
         liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for other in timeline.pending_writes:
