@@ -10,13 +10,13 @@ from eventide.cli.settings import Duration, Settings, common_options, event_time
 from eventide.plan import Plan
 from eventide_core.config import ALIGN, ALIGN_ZONE, CUT, EVENT_TIME_FIELD, FOREIGN_PLANS, LINK_MODE
 
-_BEFORE = click.option("--before", metavar="T", help="Compact everything before T.")
+_BEFORE = click.option("--before", metavar="T", help="Compacts everything before T.")
 _COMPACTION_OPTIONS = (
     click.option(
         "--data-latency",
         type=Duration(),
         metavar="DURATION",
-        help="Take the current time minus this as T: 90s, 30m, 2h, 1d.",
+        help="Takes the current time minus this duration as T: 90s, 30m, 2h, 1d.",
     ),
     click.option(
         "--cut",
@@ -78,7 +78,7 @@ def plan_for(table: Table, words: dict[str, Any]) -> Plan:
 def plan(settings: Settings, table: str, event_time: str | None, **words: Any) -> None:
     """Explain what a compaction would do.
 
-    Which logs of TABLE are compacted for T, which remain and how they stay visible. Writes nothing.
+    Shows which log files of TABLE are compacted for T, and which are left over and how they stay visible. Writes nothing.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = plan_for(opened, words)

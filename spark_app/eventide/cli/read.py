@@ -16,6 +16,7 @@ from eventide.filter_expression import parse_filter
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
 from eventide.reader import Rows
 from eventide_core.config import Options
+from eventide_core.errors import counted
 from eventide_core.table.event_time import parse_threshold
 
 if TYPE_CHECKING:
@@ -27,19 +28,21 @@ if TYPE_CHECKING:
 @click.option("--query", type=click.Choice(QUERY_TYPE.kind.choices), help=option_help(QUERY_TYPE))
 @click.option("--as-of", metavar="INSTANT", help=option_help(AS_OF))
 @click.option(
-    "--as-of-watermark", metavar="T", help="A read-optimized query as of the first compaction with this watermark."
+    "--as-of-watermark",
+    metavar="T",
+    help="A read-optimized query as of the first compaction that reached this watermark.",
 )
-@click.option("--tag", metavar="NAME", help="A snapshot or read-optimized query of the table that NAME keeps.")
+@click.option("--tag", metavar="NAME", help="A snapshot or read-optimized query of the state that the tag NAME keeps.")
 @click.option("--begin", metavar="INSTANT", help=option_help(BEGIN))
 @click.option("--end", metavar="INSTANT", help=option_help(END))
-@click.option("--columns", metavar="A,B", help="These columns, in this order.")
+@click.option("--columns", metavar="A,B", help="The columns to read, in this order.")
 @click.option("--filter", "condition", metavar="EXPR", help="A condition as in SQL: \"amount > 10 and part = 'a'\".")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many rows.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="The maximum number of rows.")
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write to FILE.parquet, .csv or .json (an object a line).",
+    help="Writes to FILE.parquet, .csv, or .json (one object per line).",
 )
 @common_options
 def read(
@@ -60,7 +63,7 @@ def read(
 
     Prints the rows of TABLE, or writes them to a file.
 
-    Hudi's meta columns come first; rows printed as text leave them out unless --columns names them.
+    Hudi's meta columns come first. Text output leaves them out unless --columns names them.
     """
     kind = Options(settings.options).get(QUERY_TYPE) if query is None else QueryType(query)
     _check_instants(kind, as_of, begin, end)
@@ -84,14 +87,14 @@ def read(
         batches = _limited(_batches(rows, spark, names, condition), limit)
         if to is not None:
             count = write_rows(to, rows.schema_of(names), batches)
-            console.result({"rows": count, "file": str(to)}, f"{count} rows written to {to}")
+            console.result({"rows": count, "file": str(to)}, f"{counted(count, 'row')} written to {to}")
             return
         found = [row for batch in batches for row in plain_rows(batch)]
     shown = rows.schema_of(names).names
     console.result(
         {"rows": len(found), "file": None, "data": found},
         table_of("", shown, ([row[name] for name in shown] for row in found)),
-        f"{len(found)} rows",
+        counted(len(found), "row"),
     )
 
 

@@ -30,25 +30,27 @@ _COMMON_OPTIONS = (
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE.toml",
-        help="Options from a file: the keys of its table [options], or of the file.",
+        help="Reads options from a file: from its table [options], or from its top level.",
     ),
     click.option(
         "--option",
         multiple=True,
         metavar="KEY=VALUE",
-        help="One of Hudi's, eventide's or the storage's options; may be repeated.",
+        help="Sets an option of Hudi, of eventide, or of the storage. Repeatable.",
     ),
-    click.option("--engine", type=click.Choice(["local", "spark"]), help="Where tasks run."),
-    click.option("--master", metavar="URL", help="Spark's master, such as local[4] or yarn."),
+    click.option(
+        "--engine", type=click.Choice(["local", "spark"]), help="Where tasks run: in this process, or on Spark."
+    ),
+    click.option("--master", metavar="URL", help="The Spark master, such as local[4] or yarn."),
     click.option(
         "--output",
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="For people, or one JSON document on stdout.",
+        help="Text for people, or one JSON document on stdout.",
     ),
-    click.option("--quiet", is_flag=True, help="Nothing but the result, or an error."),
-    click.option("--debug", is_flag=True, help="Show the stack of an error, and Spark's log."),
+    click.option("--quiet", is_flag=True, help="Prints only the result or an error."),
+    click.option("--debug", is_flag=True, help="Shows the stack trace of an error, and the log of Spark."),
 )
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eventide.formatting import format_timestamp
 from eventide.report.axis import Axis, window
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.words import plural, shortened, shown
+from eventide_core.errors import format_timestamp
 
 WIDTH = 960  # of a drawing, in its own units
 _TOP = 34  # of it for the labels of the marks and of the axis

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from eventide.formatting import format_timestamp
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import coverage_axis, draw_coverage
 from eventide.report.gather import Report
@@ -13,6 +12,7 @@ from eventide.report.tables import html_table, wide
 from eventide.report.words import duration, plural, shown, size
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import ForeignPlan
@@ -249,7 +249,7 @@ def _backlog(report: Report) -> str:
     about = f"{plural(logs.file_slices, 'slice')} with {plural(logs.log_files, 'log file')} of {size(logs.bytes)}"
     left_out = logs.file_slices - len(rows)
     if left_out:
-        about += f"; {left_out:,} slices, whose records are later, are left out below"
+        about += f"; {left_out:,} {'slice' if left_out == 1 else 'slices'} with later records left out below"
     return f"<h2>Backlog</h2>{html_table(about, ('partition', 'file slice', 'logs', 'bytes', 'waits from'), rows)}"
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.formatting import format_timestamp
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from eventide_core.errors import format_timestamp
 from support import golden
 from support.browser import seen_in_browser
 from support.command_line import content_of, run, run_json

@@ -47,7 +47,7 @@ from eventide_core.action.slice_selection import (
 )
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import LinkChoice, Options
-from eventide_core.errors import BusyError, RefusedError
+from eventide_core.errors import BusyError, RefusedError, counted
 from eventide_core.ports import Capability, Clock, RowChange, TableLock
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
@@ -292,9 +292,10 @@ class CompactionScheduler:
             published_ms,
         )
         if by_group:
-            notes += (_held_back(f"{strategy} leaves out {len(by_group)} slices", cut_ms, published_ms),)
+            notes += (_held_back(f"{strategy} leaves out {counted(len(by_group), 'slice')}", cut_ms, published_ms),)
         if uncompacted:
-            why = f"{len(uncompacted)} slices have to wait for a quiet moment after {quiet.beside[-1].requested_time}"
+            write = quiet.beside[-1].requested_time
+            why = f"{counted(len(uncompacted), 'slice')} must wait for a quiet moment after {write}"
             notes += (_held_back(why, cut_ms, published_ms),)
             waits_for = waits_for if waits_for is not None or selections else why
         facts_of_link = link_choice_facts(state, self.files.storage, self.options, request.link_choice, moment, back)
