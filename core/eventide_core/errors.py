@@ -25,8 +25,8 @@ def printable(text: str, *, keeps_lines: bool = False) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """1 log file, 2 log files."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """1 log file, 2,000 log files."""
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 def format_timestamp(epoch_ms: int | None, absent: str = "none") -> str:

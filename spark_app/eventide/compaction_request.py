@@ -63,7 +63,7 @@ def _alignment(options: Options) -> Alignment | None:
     if seconds is None:
         if zone is not None:
             raise ConfigError(
-                f"option {keys.ALIGN_ZONE}={zone!r} says where days begin: give {keys.ALIGN}, such as 1d, too"
+                f"option {keys.ALIGN_ZONE}={zone!r} is the time zone of {keys.ALIGN}: give that too, such as 1d"
             )
         return None
     if zone is None:
@@ -72,6 +72,6 @@ def _alignment(options: Options) -> Alignment | None:
         return Alignment(seconds, ZoneInfo(zone))
     except (OSError, ValueError):  # no such zone, or no name of one
         raise ConfigError(
-            f"option {keys.ALIGN_ZONE}={zone!r} is no time zone that is known here: give a name such as Europe/Berlin; "
-            "where the machine has none, `pip install tzdata` brings them"
+            f"option {keys.ALIGN_ZONE}={zone!r} is not a known time zone: give a name such as Europe/Berlin; "
+            "where the machine has no time zones, run `pip install tzdata`"
         ) from None

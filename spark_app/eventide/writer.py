@@ -75,7 +75,7 @@ def new_table(
 def create(storage: Storage, table: NewTable) -> None:
     """Makes the empty table. Raises ConfigError where there is one already."""
     if not storage.put_if_absent(PROPERTIES_PATH, table.properties().encode()):
-        raise ConfigError(f"{storage.root} is a Hudi table already; write to it, or choose another path")
+        raise ConfigError(f"{storage.root} is already a Hudi table; write to it, or choose another path")
 
 
 def arrow_records(application: Application, upserts: pa.Table | None, deletes: pa.Table | None) -> IncomingRecords:

@@ -6,9 +6,9 @@ from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.event_time import parse_threshold
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0 log files"), (1, "1 log file"), (2, "2 log files")])
+@pytest.mark.parametrize(("count", "text"), [(0, "0 logs"), (1, "1 log"), (2, "2 logs"), (2000, "2,000 logs")])
 def test_one_is_singular(count: int, text: str) -> None:
-    assert counted(count, "log file") == text
+    assert counted(count, "log") == text
 
 
 @pytest.mark.parametrize(

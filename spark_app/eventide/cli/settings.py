@@ -171,10 +171,10 @@ def _of_file(path: Path) -> dict[str, str]:
     except OSError as error:
         raise ConfigError(f"config file {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"config file {path} is no TOML: {error}") from None
+        raise ConfigError(f"config file {path} is not TOML: {error}") from None
     options = document.get("options", document)
     if not isinstance(options, dict):
-        raise ConfigError(f"config file {path}: options is no table")
+        raise ConfigError(f"config file {path}: options is not a table")
     return dict(_flat(options, "", path))
 
 
@@ -210,5 +210,5 @@ class Duration(_WholeNumber):
             return value
         seconds = duration_seconds(value)
         if seconds is None:
-            self.fail(f"{value!r} is no duration; give one such as 90s, 30m, 2h or 1d", param, ctx)
+            self.fail(f"{value!r} is not a duration; give one such as 90s, 30m, 2h or 1d", param, ctx)
         return seconds

@@ -79,8 +79,8 @@ class EventideSource(DataSource):
         is_of_changes = options.get(keys.QUERY_TYPE) is not QueryType.READ_OPTIMIZED
         if not is_of_changes or any(options.get(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
             raise ConfigError(
-                f"a stream tells a table's changes as they are committed: leave out {keys.QUERY_TYPE}=read_optimized, "
-                f"{keys.AS_OF}, {keys.BEGIN} and {keys.END}; where it begins is {STREAM_START}"
+                f"a stream reads the changes of a table as they are committed: leave out {keys.QUERY_TYPE}=read_optimized, "
+                f"{keys.AS_OF}, {keys.BEGIN} and {keys.END}; {STREAM_START} says where it begins"
             )
         return ChangeStream(self._path(), dict(self.options), schema)
 
