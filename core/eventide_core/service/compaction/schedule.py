@@ -47,7 +47,7 @@ from eventide_core.action.slice_selection import (
 )
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import LinkChoice, Options
-from eventide_core.errors import BusyError, RefusedError, counted
+from eventide_core.errors import BusyError, RefusedError, counted, format_timestamp
 from eventide_core.ports import Capability, Clock, RowChange, TableLock
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
@@ -266,9 +266,8 @@ class CompactionScheduler:
             if is_reached:
                 facts = []
             elif asked_ms < published_ms:
-                notes += (
-                    f"T {asked_ms} lies before the published cut: late records are compacted up to {published_ms}",
-                )
+                asked, published = format_timestamp(asked_ms), format_timestamp(published_ms)
+                notes += (f"T {asked} lies before the published cut: late records are compacted up to {published}",)
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], request.cut)
         exact = self._exact_cut(threshold_ms) if request.cut is CutMode.EXACT else None
         found = [
@@ -425,8 +424,10 @@ def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGr
 def _held_back(why: str, cut_ms: int | None, published_ms: int | None) -> str:
     told = f"{why} with records before T"
     if cut_ms is not None:
-        return f"{told}: the cut goes no further than {cut_ms}"
-    return f"{told}: no cut is published" + ("" if published_ms is None else f", {published_ms} stays")
+        return f"{told}: the cut goes no further than {format_timestamp(cut_ms)}"
+    return f"{told}: no cut is published" + (
+        "" if published_ms is None else f", {format_timestamp(published_ms)} stays"
+    )
 
 
 def _attempt_of(base_name: str) -> int:
