@@ -20,7 +20,7 @@ from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
@@ -29,9 +29,13 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
+from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.pending import PendingCompactions
+from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import CompactionScheduler
+from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.logs import LogFactsReader
@@ -141,13 +145,27 @@ def assemble(
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
-    metadata = MetadataTableUpkeep(metadata_table, typed)
-    scheduler = CompactionScheduler(files, SplitJudge(content, engine), facts, freshness, metadata, lock, clock, typed)
-    merger = ArrowSliceMerger(storage)
+    metadata = MetadataTableUpkeep(storage, metadata_table, typed)
+    slice_facts, splits = SliceFactsReader(facts, typed), SplitJudge(content, engine)
+    drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, typed)
+    scheduler = CompactionScheduler(files, drafter, lock, clock, typed)
+    compact_slice = SliceCompactor(storage, ArrowSliceMerger(storage))
     heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
     liveness = Liveness(storage, heartbeats, clock, typed)
     ownership = Ownership(lock, heartbeats, liveness)
-    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, ownership, lock, clock, typed)
+    runner = CompactionRunner(
+        files,
+        scheduler,
+        Replanner(slice_facts, splits),
+        freshness,
+        metadata,
+        compact_slice,
+        engine,
+        ownership,
+        lock,
+        clock,
+        typed,
+    )
     rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
     cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
     append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)

@@ -1,4 +1,4 @@
-"""A compaction plan as a user sees it: told in words, or as JSON."""
+"""A compaction plan as a user sees it: as text or as JSON."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from eventide_core.table.plans import LeftOver, PlannedOperation
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a compaction does, or would do. Sizes in bytes, event times in epoch milliseconds.
+    """What a compaction does, or would do. Sizes are in bytes, event times in epoch milliseconds.
 
-    `idle` says why nothing is to be done: the configured trigger is not due, or there is nothing to compact. Its instant is
-    not final where `waits_for` says what has to end before it can be made.
+    `idle` states why there is nothing to do: the configured trigger is not due, or there is nothing to compact. If
+    `waits_for` names something that has to end first, the instant is not final.
     """
 
     request: CompactionRequest
@@ -33,7 +33,7 @@ class Plan:
 
     @property
     def cut_ms(self) -> int | None:
-        """Everything before it will be in the read-optimized table; None where the plan publishes no such time."""
+        """The cut that the plan publishes: everything before it will be in the read-optimized table. None if it has none."""
         return self.draft.plan.cut_ms
 
     @property
@@ -42,12 +42,12 @@ class Plan:
 
     @property
     def waits_for(self) -> str | None:
-        """What has to end before the plan can be made; None where it can be made now."""
+        """What has to end before the plan can be made; None if it can be made now."""
         return self.draft.waits_for
 
     @property
     def is_reached(self) -> bool:
-        """Whether everything before T is compacted already; `idle` says by which figures."""
+        """Whether everything before T is compacted already."""
         return self.draft.is_reached
 
     @property
@@ -56,12 +56,12 @@ class Plan:
 
     @property
     def merged_logs(self) -> frozenset[str]:
-        """The paths of the logs that it retires."""
+        """The paths of the log files that the plan retires."""
         return frozenset(log.path for op in self.operations for log in op.compacted)
 
     @property
     def offending(self) -> tuple[OffendingRecords, ...]:
-        """Keys with records of the future, and the logs that can't be retired for them. Looked up when first asked for."""
+        """Keys with records from the future, and the log files that they hold back. Looked up on first use."""
         if not self._named:
             self._named.append(self._name_offending(self.draft.offending))
         return self._named[0]
@@ -104,7 +104,7 @@ class Plan:
         }
 
     def explain(self) -> str:
-        """The plan in words: which logs of which slice are merged, which stay and how, and why."""
+        """The plan as text: which log files of each slice are merged, which stay, how they stay visible, and why."""
         plan, others = self.draft.plan, self.draft.untouched_slices
         promised = "no cut" if plan.cut_ms is None else f"everything before {format_timestamp(plan.cut_ms)}"
         field = "" if plan.event_time_field is None else f"event time: {plan.event_time_field}; cut: {plan.cut}; "

@@ -1,4 +1,4 @@
-"""A query's rows: as Arrow here, or as a Spark DataFrame read on executors."""
+"""The rows of a query: as Arrow in this process, or as a Spark DataFrame that executors read."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of one query, not read yet. Hudi's five meta columns come first, if the table has them, then its own."""
+    """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them."""
 
     plan: QueryPlan
     reader: ArrowSliceReader
@@ -34,7 +34,7 @@ class Rows:
         return query_schema(self.plan.shape)
 
     def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
-        """The schema of these columns, of all of them for None. Raises InvalidFilterError."""
+        """The schema of these columns, or of all columns for None. Raises InvalidFilterError."""
         schema = self.schema
         for column in columns or ():
             if schema.get_field_index(column) < 0:
@@ -50,7 +50,7 @@ class Rows:
             yield from read(slice_read)
 
     def to_arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
-        """All rows in one table, its slices read side by side. Raises InvalidFilterError."""
+        """All rows in one table. Slices are read in parallel. Raises InvalidFilterError."""
         read = self._reader(columns, filter)
         parts = self.engine.map(read.whole, self.plan.slices)
         return pa.Table.from_batches([b for part in parts for b in part], schema=read.schema)
@@ -58,10 +58,10 @@ class Rows:
     def to_spark(
         self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> "DataFrame":
-        """A DataFrame, read by executors. Raises InvalidFilterError.
+        """A DataFrame that executors read. Raises InvalidFilterError.
 
-        Slices without logs are read by Spark's own Parquet reader wherever it can (`spark/parquet`), and without `filter`;
-        the others by Python tasks, which read the columns asked for here: what a query selects later, they don't know.
+        Without `filter`, Spark's own Parquet reader reads slices without log files if it can (`spark/parquet`). Python tasks
+        read the other slices, with the columns named here: they don't know which columns a query selects later.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -84,7 +84,7 @@ class Rows:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def reading(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> "SliceReading":
-        """The picklable read of one of the plan's slices, for who brings an engine of their own."""
+        """The picklable read of one of the plan's slices, for callers with an engine of their own."""
         return self._reader(columns, filter)
 
     def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "SliceReading":

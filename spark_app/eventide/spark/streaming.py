@@ -53,7 +53,7 @@ class StreamCompaction(StrEnum):
 
 
 def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamSink:
-    """What `foreachBatch` takes: writes each batch of a stream into the table, once.
+    """The function for `foreachBatch`. It writes each batch of a stream to the table exactly once.
 
     Raises ConfigError, NotAHudiTableError.
     """
@@ -97,7 +97,7 @@ def stream_compaction(options: Options) -> StreamCompaction:
 
 @dataclass(slots=True)
 class StreamSink:
-    """Called with each batch and its number. `session` is where the stream's watermark is looked for."""
+    """Called with each batch and its number. `session` provides the stream's watermark."""
 
     uri: str
     options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
@@ -110,7 +110,7 @@ class StreamSink:
         self.write(frame, number)
 
     def write(self, frame: DataFrame, number: int) -> WriteResult | None:
-        """Writes a batch; None where it had been written before."""
+        """Writes a batch; None if it was written before."""
         spark = frame.sparkSession
         sink = Options(self.options).get(keys.STREAM_IDENTIFIER)
         if is_connect(spark):

@@ -30,17 +30,19 @@ from eventide_core.ports import (
     Lease,
     MergeResult,
     Progress,
-    RecordMerger,
     RowChange,
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
-from eventide_core.service.compaction.merge_tasks import merge_tasks
+from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
+from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CompactionScheduler,
 )
+from eventide_core.service.compaction.waiting import wait_until
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -59,7 +61,6 @@ from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
 
-PENDING_WRITE_POLL_MS = 200
 PLANS_AT_MOST = 5  # that one run makes, each in place of one that was withdrawn
 
 
@@ -92,9 +93,10 @@ class CompactionResult:
 class CompactionRunner:
     files: TableFiles
     scheduler: CompactionScheduler
+    replanner: Replanner
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
-    merger: RecordMerger
+    compact_slice: SliceCompactor
     engine: Engine
     ownership: Ownership
     lock: TableLock
@@ -135,7 +137,7 @@ class CompactionRunner:
     @property
     def foreign(self) -> ForeignCompactionRunner:
         return ForeignCompactionRunner(
-            self.files, self.metadata, self.merger, self.engine, self.lock, self.clock, self.options
+            self.files, self.metadata, self.compact_slice, self.engine, self.lock, self.clock, self.options
         )
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
@@ -162,10 +164,8 @@ class CompactionRunner:
             return started
         plan = started
         tasks = merge_tasks(self.files, self.options, plan)
-        progress.start("compacting", len(tasks))
         try:
-            sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
-            results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
+            results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(
@@ -175,7 +175,9 @@ class CompactionRunner:
         try:
             return self._complete(plan, results)
         except StorageError as failure:
-            self._resolve_failed_commit(plan.instant, failure)
+            self.files.resolve_failed_commit(
+                "compaction", plan.instant, failure, f"run it again with --execute {plan.instant}"
+            )
         except (InstantNotFoundError, PlanMismatchError):
             self._sweep_after_rollback(plan)
             raise
@@ -227,7 +229,7 @@ class CompactionRunner:
                     )
                 if state.config.slices_by_completion_time:
                     return self._withdraw(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
-                plan = self.scheduler.replan(state, plan)
+                plan = self.replanner.replan(state, plan)
                 requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
                 lease.check()
                 self.files.storage.put(
@@ -253,18 +255,19 @@ class CompactionRunner:
         if config.slices_by_completion_time:
             return
         unaware = {write.requested_time for write in self.files.timeline(config).pending_writes}
+
+        def have_ended() -> bool:
+            unaware.intersection_update(write.requested_time for write in self.files.timeline(config).pending_writes)
+            return not unaware
+
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        begin_ms = self.clock.now_ms()
-        while unaware:
-            waited_ms = self.clock.now_ms() - begin_ms
-            if waited_ms >= limit_ms:
-                raise BusyError(
-                    f"the plan at {plan.instant} waits for writes that may not have seen it: {', '.join(sorted(unaware))} "
-                    f"did not end within {waited_ms} ms; run it again with --execute {plan.instant}, or roll a write back "
-                    "whose writer is dead"
-                )
-            self.clock.sleep(PENDING_WRITE_POLL_MS)
-            unaware &= {write.requested_time for write in self.files.timeline(config).pending_writes}
+        waited_ms = wait_until(have_ended, self.clock, limit_ms)
+        if waited_ms is not None:
+            raise BusyError(
+                f"the plan at {plan.instant} waits for writes that may not have seen it: {', '.join(sorted(unaware))} "
+                f"did not end within {waited_ms} ms; run it again with --execute {plan.instant}, or roll a write back "
+                "whose writer is dead"
+            )
 
     def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
         check_undoing(state.timeline)
@@ -321,17 +324,6 @@ class CompactionRunner:
             metadata.check_after_commit(lease)
         remove_markers(storage, plan)
         return None
-
-    def _resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
-        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
-
-        A reply may have been lost, or the lock not have been given back after the commit.
-        """
-        found = self.files.timeline(self.files.config()).find(instant)
-        if found is None or not found.is_completed:
-            raise StorageError(
-                f"the compaction at {instant} is not committed: {failure}; run it again with --execute {instant}"
-            ) from failure
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)

@@ -64,7 +64,7 @@ class Liveness:
         if heartbeat is not None:
             # A rollback of eventide holds the table lock from its first file to its last: who looks at it has the lock now.
             if not (pending.action is Action.ROLLBACK and heartbeat.owner is not None):
-                self.check_not_alive(pending, "try again when it has ended or died")
+                self._check_expired(pending, heartbeat, "try again when it has ended or died")
             return
         found = self.storage.stat(f"{timeline_path}/{pending.file_name}")
         if found is None:
@@ -80,7 +80,9 @@ class Liveness:
 
     def check_not_alive(self, pending: Instant, cure: str) -> None:
         """Raises BusyError, with what to do about it, where a process is known to work on a pending action."""
-        found = self.heartbeat(pending.requested_time)
+        self._check_expired(pending, self.heartbeat(pending.requested_time), cure)
+
+    def _check_expired(self, pending: Instant, found: Heartbeat | None, cure: str) -> None:
         if found is not None and found.is_fresh:
             raise BusyError(
                 f"the {pending.action} at {pending.requested_time} is alive: {found.owner or 'a writer'} works on it, its "

@@ -139,7 +139,7 @@ class Append:
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
             try:
-                self._instants.resolve_failed_commit(pending.instant, failure)
+                self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
             except StorageError:
                 self._instants.abort(pending.instant, failure)
                 raise

@@ -12,7 +12,6 @@ import pytest
 
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.merge.log_content import ArrowLogContent
-from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import InvalidFilterError, UnsupportedTableError
@@ -22,6 +21,7 @@ from eventide_core.table.file_slice import LogFile
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
+from support.one_slice import compactor
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block
 
 D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))
@@ -83,7 +83,7 @@ def test_a_compaction_writes_no_keys_and_no_bloom_filter(storage: MemoryStorage)
         blocks=BLOCKS,
         codec="zstd",
     )
-    result = ArrowSliceMerger(storage)(task)
+    result = compactor(storage)(task)
     assert (result.num_writes, result.num_updates, result.num_deletes, result.num_inserts) == (2, 1, 1, 0)
     written = pq.ParquetFile(io.BytesIO(storage.read(NEW_BASE)))
     name = NEW_BASE.rpartition("/")[2]
