@@ -12,6 +12,8 @@ from uuid import uuid4
 
 from eventide.catalog import open_catalog
 from eventide.engine_local import LocalEngine
+from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
+from eventide.options.sections import warn_of_unknown_options
 from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.format.merge.content_audit import ArrowContentAudit
 from eventide_adapters.format.merge.log_content import ArrowLogContent
@@ -24,7 +26,7 @@ from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
-from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
+from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
 from eventide_core.service.compaction.compact_slice import SliceCompactor
@@ -120,14 +122,16 @@ def assemble(
 ) -> Application:
     """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
 
-    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used.
+    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used, and warns of
+    one that eventide does not have.
     """
+    warn_of_unknown_options(options)
     typed = Options(dict(options))
     clock = clock or SystemClock()
     engine = engine or LocalEngine()
     storage = storage or open_storage(uri, typed)
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
-    lock = lock or open_lock(typed.text(LOCK_PROVIDER), storage, typed, clock, owner)
+    lock = lock or open_lock(typed.get(LOCK_PROVIDER), storage, typed, clock, owner)
     metadata_table = HudiMetadataTable(storage)
     files = TableFiles(
         storage,
@@ -198,9 +202,9 @@ def assemble(
 
 
 def _delete_marker(options: Options) -> DeleteMarker | None:
-    name, value = options.text(DELETE_FIELD), options.text(DELETE_MARKER)
+    name, value = options.get(DELETE_FIELD), options.get(DELETE_MARKER)
     if name is None and value is None:
         return None
     if name is None or value is None:
-        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} mean something together: give both, or neither")
+        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} belong together: give both or neither")
     return DeleteMarker(name, value)

@@ -37,7 +37,8 @@ from eventide_core.action.slice_selection import (
     select,
 )
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
-from eventide_core.config import Options, ParquetCodec
+from eventide_core.config import Options
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Clock, RowChange
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
@@ -60,8 +61,6 @@ from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CutMode
 from eventide_core.table.record_shape import RecordShape
 
-MAX_LEFT_OVERS_DEFAULT = 30
-
 
 @dataclass(frozen=True, slots=True)
 class CompactionDrafter:
@@ -76,7 +75,7 @@ class CompactionDrafter:
     def draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         """The plan that the table needs now. Raises what the options, the metadata table and the request refuse."""
         # A bad value is said before anything is written.
-        self.options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
+        self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
@@ -112,9 +111,8 @@ class CompactionDrafter:
             if is_reached:
                 facts = []
             elif asked_ms < published_ms:
-                notes += (
-                    f"T {asked_ms} lies before the published cut: late records are compacted up to {published_ms}",
-                )
+                asked, published = format_timestamp(asked_ms), format_timestamp(published_ms)
+                notes += (f"T {asked} lies before the published cut: late records are compacted up to {published}",)
         picked = self._pick(state, shape, strategy, facts, threshold_ms, request.cut, moment.instant)
         cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
         about_links = link_choice_facts(
@@ -174,7 +172,7 @@ class CompactionDrafter:
     def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
         if state.config.slices_by_completion_time:
             return quiet_moment(back)
-        may_freeze = not is_gap_needed and self.options.flag(keys.EXCLUSIVE) and not state.config.metadata_partitions
+        may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE) and not state.config.metadata_partitions
         return before_open_writes(back) if may_freeze else gap_now(back)
 
     def _whole_slices(
@@ -209,7 +207,7 @@ class CompactionDrafter:
         )
 
     def _exact_cut(self, threshold_ms: int) -> ExactCut:
-        return ExactCut(threshold_ms, self.options.integer(keys.MAX_LEFT_OVERS, MAX_LEFT_OVERS_DEFAULT))
+        return ExactCut(threshold_ms, self.options.get(keys.MAX_LEFT_OVERS))
 
     def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
         default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS
@@ -260,14 +258,14 @@ class _Picked:
         """What keeps the cut below T, for a person."""
         whys: list[str] = []
         if self.left_out:
-            whys.append(f"{strategy} leaves out {len(self.left_out)} slices")
+            whys.append(f"{strategy} leaves out {counted(len(self.left_out), 'slice')}")
         if self.wait:
             whys.append(self._why_some_wait(moment))
         return tuple(_held_back(why, cut_ms, published_ms) for why in whys)
 
     def _why_some_wait(self, moment: _Moment) -> str:
         last = moment.quiet.beside[-1].requested_time
-        return f"{len(self.wait)} slices have to wait for a quiet moment after {last}"
+        return f"{counted(len(self.wait), 'slice')} must wait for a quiet moment after {last}"
 
 
 def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
@@ -312,5 +310,6 @@ def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGr
 def _held_back(why: str, cut_ms: int | None, published_ms: int | None) -> str:
     told = f"{why} with records before T"
     if cut_ms is not None:
-        return f"{told}: the cut goes no further than {cut_ms}"
-    return f"{told}: no cut is published" + ("" if published_ms is None else f", {published_ms} stays")
+        return f"{told}: the cut goes no further than {format_timestamp(cut_ms)}"
+    stays = "" if published_ms is None else f", {format_timestamp(published_ms)} stays"
+    return f"{told}: no cut is published{stays}"

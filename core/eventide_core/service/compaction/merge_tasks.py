@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eventide_core import config as keys
-from eventide_core.config import Options, ParquetCodec
+from eventide_core.config import Options
 from eventide_core.ports import Engine, MergeResult, MergeTask, Progress
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
@@ -19,7 +19,7 @@ def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tu
     # The plan's, for that is what the commit says; a write since then may have changed the table's.
     shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
     blocks = state.blocks()
-    codec = options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
+    codec = options.get(keys.PARQUET_CODEC)
     return tuple(
         MergeTask(
             partition=op.partition,

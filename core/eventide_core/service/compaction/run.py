@@ -40,10 +40,9 @@ from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
-    CLOCK_SKEW_MS_DEFAULT,
     CompactionScheduler,
 )
-from eventide_core.service.compaction.waiting import PENDING_WRITE_WAIT_MS_DEFAULT, wait_until
+from eventide_core.service.compaction.waiting import wait_until
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -208,7 +207,7 @@ class CompactionRunner:
     def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _Withdrawn | None":
         """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
-            self.clock.sleep(self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT))
+            self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
         self._wait_for_unaware_writes(plan)
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
@@ -261,7 +260,7 @@ class CompactionRunner:
             unaware.intersection_update(write.requested_time for write in self.files.timeline(config).pending_writes)
             return not unaware
 
-        limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         waited_ms = wait_until(have_ended, self.clock, limit_ms)
         if waited_ms is not None:
             raise BusyError(

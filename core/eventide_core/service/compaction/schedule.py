@@ -17,7 +17,6 @@ from eventide_core.errors import BusyError, RefusedError
 from eventide_core.ports import Capability, Clock, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.service.compaction.waiting import PENDING_WRITE_WAIT_MS_DEFAULT as PENDING_WRITE_WAIT_MS_DEFAULT
 from eventide_core.service.compaction.waiting import POLL_MS, wait_until
 from eventide_core.service.facts.planning import (
     local_instant_time,
@@ -27,7 +26,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.table_config import TableConfig
 
-CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
+PENDING_WRITE_WAIT_MS_DEFAULT = keys.PENDING_WRITE_WAIT_MS.default
 GAP_POLL_MS = 5
 
 
@@ -69,7 +68,7 @@ class CompactionScheduler:
                 f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
             )
         config = self.files.config()
-        limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         begin_ms = self.clock.now_ms()
         is_gap_needed = True
         while True:
@@ -98,7 +97,7 @@ class CompactionScheduler:
         """
         if not config.slices_by_completion_time:
             return
-        skew_ms = self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT)
+        skew_ms = self.options.get(keys.CLOCK_SKEW_MS)
         if draft.plan.instant > local_instant_time(config, self.clock.now_ms() - skew_ms, self.clock):
             self.clock.sleep(skew_ms)
 

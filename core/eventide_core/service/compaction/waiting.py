@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from eventide_core.ports import Clock
 
-PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
 POLL_MS = 200
 
 

@@ -17,9 +17,6 @@ from eventide_core.ports import Clock, Heartbeats, Storage
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 
-HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2  # Hudi's default
-PENDING_SERVICE_STALE_MS_DEFAULT = 60 * 60 * 1000
-
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
@@ -73,7 +70,7 @@ class Liveness:
         if found is None:
             return
         age_ms = self.clock.now_ms() - found.modified_ms
-        stale_ms = self.options.integer(keys.PENDING_SERVICE_STALE_MS, PENDING_SERVICE_STALE_MS_DEFAULT)
+        stale_ms = self.options.get(keys.PENDING_SERVICE_STALE_MS)
         if age_ms < stale_ms:
             raise BusyError(
                 f"a {pending.action} of another engine is pending at {pending.requested_time}, since {age_ms / 1000:.1f} s; "
@@ -109,8 +106,8 @@ class Liveness:
     @property
     def _expiry_ms(self) -> int:
         """The age from which on a heartbeat has expired."""
-        interval = self.options.integer(keys.HEARTBEAT_INTERVAL_MS, keys.HEARTBEAT_INTERVAL_MS_DEFAULT)
-        return interval * self.options.integer(keys.HEARTBEAT_TOLERABLE_MISSES, HEARTBEAT_TOLERABLE_MISSES_DEFAULT)
+        interval = self.options.get(keys.HEARTBEAT_INTERVAL_MS)
+        return interval * self.options.get(keys.HEARTBEAT_TOLERABLE_MISSES)
 
 
 def _owner(content: bytes) -> str | None:

@@ -150,7 +150,7 @@ class MetadataTableUpkeep:
                 revert_update(self.storage, self.table, instant)
 
     def _choice(self) -> Choice:
-        return self.options.choice(OPTION, Choice.UPDATE)
+        return self.options.get(OPTION)
 
 
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:

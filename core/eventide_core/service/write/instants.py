@@ -42,7 +42,7 @@ class WriteInstants:
         instant = ""
         try:
             with self.lock.acquire() as lease:
-                policy = self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER)
+                policy = self.options.get(keys.FAILED_WRITES)
                 config, timeline = self._now()
                 if policy is FailedWrites.EAGER and self.rollback.has_failed_writes(config, timeline):
                     self.rollback.undo_failed_writes(lease)
@@ -66,8 +66,7 @@ class WriteInstants:
 
         Dead or alive: it rolls back what is pending when it starts again, and is stuck where a later commit has completed.
         """
-        mode = self.options.text(keys.CONCURRENCY_MODE)
-        if mode is not None and mode.upper() != keys.SINGLE_WRITER:
+        if self.options.get(keys.CONCURRENCY_MODE).upper() != keys.SINGLE_WRITER:
             return
         if policy is FailedWrites.LAZY:
             return  # as writers that share a table have it
