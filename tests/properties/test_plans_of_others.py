@@ -24,7 +24,8 @@ from eventide.testing.crash_enumeration import (
     start_of,
     writes_of,
 )
-from eventide.testing.histories import History, Layout, Order, Story, delete, layouts, put, write_history
+from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
+from eventide.testing.oracle import Order
 from eventide.testing.schedules import Explored, Schedules, in_words
 from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
 from eventide_core.action.compaction_request import CompactionRequest

@@ -26,7 +26,6 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.table_config import TableConfig
 
-PENDING_WRITE_WAIT_MS_DEFAULT = keys.PENDING_WRITE_WAIT_MS.default
 POLL_MS = 200
 GAP_POLL_MS = 5
 
