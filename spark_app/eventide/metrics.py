@@ -4,10 +4,9 @@ import logging
 from functools import cache
 
 from eventide.bootstrap import Application
+from eventide.formatting import sanitize
 from eventide.show import describe
-from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.action.backlog import backlog
-from eventide_core.errors import printable
 from eventide_core.ports import MetricsSink, Unreported
 from eventide_core.service.facts.compaction_history import compaction_history, kept_bytes
 from eventide_core.service.query.metrics import table_metrics
@@ -30,7 +29,7 @@ def publish_metrics(application: Application) -> None:
             try:
                 _measure(application, sink)
             except Exception as error:  # be it a mistake of a library's or our own: a commit stands behind it
-                _LOG.warning("no metrics were written: %s", _sanitize(error))
+                _LOG.warning("no metrics were written: %s", sanitize(error))
 
 
 def _measure(application: Application, sink: MetricsSink) -> None:
@@ -46,8 +45,3 @@ def _measure(application: Application, sink: MetricsSink) -> None:
 @cache
 def _tell_once(why: str) -> None:
     _LOG.warning("metrics are on, and go nowhere: %s", why)
-
-
-def _sanitize(error: BaseException) -> str:
-    """What an error of any library says, without the secrets in addresses that it quotes and without control characters."""
-    return printable(without_secrets(str(error), ()))
