@@ -41,8 +41,8 @@ from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CompactionScheduler,
+    wait_until,
 )
-from eventide_core.service.compaction.waiting import wait_until
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback

@@ -4,6 +4,7 @@ Order of writes, inside the table lock: the plan file `<instant>.compaction.requ
 A crash before it leaves nothing; after it a pending plan, which any engine may run, and which `rollback` undoes.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,6 @@ from eventide_core.errors import BusyError, RefusedError
 from eventide_core.ports import Capability, Clock, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.service.compaction.waiting import POLL_MS, wait_until
 from eventide_core.service.facts.planning import (
     local_instant_time,
 )
@@ -26,6 +26,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.table_config import TableConfig
 
+POLL_MS = 200
 GAP_POLL_MS = 5
 
 
@@ -128,3 +129,14 @@ class CompactionScheduler:
             if not self.files.storage.put_if_absent(path, data):
                 raise BusyError(f"another plan took the instant {draft.plan.instant}; try again")
             return draft
+
+
+def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll_ms: int = POLL_MS) -> int | None:
+    """Looks again and again, for `limit_ms` at most. None when it is over, else how many milliseconds it has waited."""
+    begin_ms = clock.now_ms()
+    while not is_over():
+        waited_ms = clock.now_ms() - begin_ms
+        if waited_ms >= limit_ms:
+            return waited_ms
+        clock.sleep(poll_ms)
+    return None
