@@ -51,7 +51,7 @@ def test_compact_does_its_work_beside(
     path = tmp_path / "table"
     metadata = {"hoodie.metadata.enable": str(has_metadata_table).lower()}
     with _writer(kind, judge, path, tmp_path, metadata) as writer:
-        calls = compact_beside(path, writer, CALLS)
+        calls = compact_beside(path, writer, CALLS, _options(kind, hudi))
         truth = writer.stop()
     compared = check_all_readers(path, [judge], truth, metadata)
 
@@ -63,13 +63,23 @@ def test_compact_does_its_work_beside(
     reached(f"{words}: commits of the writer", len(truth))
     reached(f"{words}: rows compared with the truth", compared)
     assert not calls.refused, calls
-    assert calls.worked == CALLS, calls
-    if kind == "overlapping writers":  # of whom one is nearly always at work: the last quiet moment may be older
-        assert max(calls.waited) <= 2 * 2, calls
+    assert max(calls.behind) <= 1, calls
+    if kind == "overlapping writers":
+        # After the commit of one, while the other is open, the latest quiet moment may be the one of the last call.
+        reached(f"{words}: calls of compact that found nothing new", calls.idle)
+        assert calls.worked + calls.idle == CALLS, calls
+        assert calls.worked >= CALLS // 2, calls
+        assert max(calls.waited) <= 2 * 2, calls  # two commits of each
     else:
+        assert calls.worked == CALLS, calls
         # On version 6 a plan waits for a gap, and where it misses one on a busy machine for the next.
         assert max(calls.waited) <= (3 if hudi == "0.15.0" else 2), calls
-        assert max(calls.behind) <= 1, calls
+
+
+def _options(kind: str, hudi: str) -> dict[str, str]:
+    """Of `compact`: on version 6 writers that overlap leave no gap, and a plan lies before the open ones."""
+    is_without_gaps = kind == "overlapping writers" and VERSIONS[hudi] == 6
+    return {"eventide.table.exclusive": "true"} if is_without_gaps else {}
 
 
 @contextmanager

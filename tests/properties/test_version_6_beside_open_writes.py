@@ -20,9 +20,10 @@ from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.pending_write import PendingWrite
-from eventide_core.config import EXCLUSIVE, LinkChoice
+from eventide_core.config import EXCLUSIVE, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction.schedule import GAP_WAIT_MS
 from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, CutMode, require_ours
 from eventide_core.table.write_shape import WriteOperation
@@ -48,9 +49,15 @@ class ClockOfAll(ManualClock):
 
 
 def living(
-    order: Order, cut: CutMode = CutMode.FILE, *, is_exclusive: bool = False, deletes: bool = False
+    order: Order,
+    cut: CutMode = CutMode.FILE,
+    *,
+    is_exclusive: bool = False,
+    deletes: bool = False,
+    has_metadata_table: bool = False,
 ) -> LivingTable:
-    table = LivingTable(Layout(6, order), LinkChoice.COPY, "version-6-open-writes", cut)
+    layout = Layout(6, order, has_metadata_table=has_metadata_table)
+    table = LivingTable(layout, LinkChoice.COPY, "version-6-open-writes", cut)
     table.bench.options = {**table.bench.options, EXCLUSIVE: str(is_exclusive).lower()}
     table.write(BASE)
     table.write((*BEFORE_T, delete("k2", 2)) if deletes else BEFORE_T)
@@ -220,14 +227,18 @@ def test_without_a_gap_it_is_busy_and_names_the_writes(order: Order) -> None:
     run(table)
 
 
+@pytest.mark.parametrize("has_metadata_table", [False, True])
 @pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("order", ORDERS)
 def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave_no_gap(
-    order: Order, cut: CutMode
+    order: Order, cut: CutMode, has_metadata_table: bool
 ) -> None:
-    table = living(order, cut, is_exclusive=True)
+    table = living(order, cut, is_exclusive=True, has_metadata_table=has_metadata_table)
     open_write = begin(table, OPEN)
+    table.bench.options = {**table.bench.options, PENDING_WRITE_WAIT_MS: "60000"}
+    begun_ms = table.bench.clock.time_ms
     schedule(table)
+    assert table.bench.clock.time_ms - begun_ms <= 2 * GAP_WAIT_MS, "a gap is waited for as long as without the option"
     assert table.account.plan is not None
     assert table.account.plan.instant < open_write.instant
     beside(table, lambda: None, lambda: None, end(table, open_write, OPEN))

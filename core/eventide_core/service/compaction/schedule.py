@@ -64,10 +64,10 @@ from eventide_core.service.facts.planning import (
     unused_instant,
 )
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.event_time import EventTimeRange
-from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
@@ -80,6 +80,8 @@ CLOCK_SKEW_MS_DEFAULT = 200  # Hudi's default of the option
 PENDING_WRITE_WAIT_MS_DEFAULT = 60_000
 QUIET_POLL_MS = 200
 GAP_POLL_MS = 5
+GAP_WAIT_MS = 1_000
+"""How long a plan that may be made beside open writes waits for a gap, in which less is left over."""
 _CHANGED = "a write changed the slice after it was planned"
 
 
@@ -98,13 +100,7 @@ class CompactionScheduler:
         """A dry run: what `schedule` would plan, and what that has to wait for. Writes nothing."""
         state = TableState.load(self.files)
         draft = self._draft(state, request)
-        alone = tuple(
-            f"the open write at {write.requested_time} keeps no heartbeat: its writer expects to be the only one; it shares "
-            "the table with hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and "
-            "hoodie.cleaner.policy.failed.writes=LAZY"
-            for write in state.timeline.pending_writes
-            if self.files.storage.stat(heartbeat_path(write.requested_time)) is None
-        )
+        alone = map(single_writer_note, writes_of_single_writers(self.files, state.config, state.timeline))
         draft = replace(draft, notes=(*draft.notes, *alone))
         try:
             check_trigger(state.timeline)
@@ -124,9 +120,11 @@ class CompactionScheduler:
                 f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
             )
         limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        gap_ms = min(limit_ms, GAP_WAIT_MS) if self.options.flag(keys.EXCLUSIVE) else limit_ms
         begin_ms = self.clock.now_ms()
-        is_gap_needed = True
+        waited_ms = 0
         while True:
+            is_gap_needed = waited_ms < gap_ms
             # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
             draft = self._attempt(request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
             if draft.idle is None and draft.waits_for is None:
@@ -134,15 +132,15 @@ class CompactionScheduler:
                 draft = self._attempt(request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
             if draft.idle is not None or draft.waits_for is None:
                 return draft
-            waited_ms = self.clock.now_ms() - begin_ms
-            if waited_ms < limit_ms:
-                self._wait(begin_ms + limit_ms)
-            elif is_gap_needed:
-                is_gap_needed = False
-            else:
+            if waited_ms >= limit_ms:
                 raise BusyError(
                     f"{draft.waits_for}; gave up after {waited_ms} ms: try again, or roll back a write whose writer is dead"
                 )
+            waited_ms = self.clock.now_ms() - begin_ms
+            until_ms = gap_ms if waited_ms < gap_ms else min(limit_ms, waited_ms + QUIET_POLL_MS)
+            if waited_ms < until_ms:
+                self._wait(begin_ms + until_ms)
+                waited_ms = self.clock.now_ms() - begin_ms
 
     def _let_the_moment_pass(self, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant lies further back than the clock skew.
@@ -331,7 +329,7 @@ class CompactionScheduler:
     def _moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
         if state.config.slices_by_completion_time:
             return quiet_moment(back)
-        may_freeze = not is_gap_needed and self.options.flag(keys.EXCLUSIVE) and not state.config.metadata_partitions
+        may_freeze = not is_gap_needed and self.options.flag(keys.EXCLUSIVE)
         return before_open_writes(back) if may_freeze else gap_now(back)
 
     def _whole_slices(
