@@ -1,5 +1,8 @@
 """What is read of a table: the four queries, now, as of an instant, a watermark or a tag."""
 
+from collections.abc import Callable
+from functools import partial
+
 from eventide.bootstrap import Application
 from eventide.reader import Rows
 from eventide_core.action.watermark_view import PublishedView
@@ -19,7 +22,7 @@ class TableQueries:
     def snapshot(self, *, tag: str | None = None) -> Rows:
         """Every row as of now, or as of the commit that bears the tag."""
         queries = self._application.queries
-        return self._rows(queries.snapshot() if tag is None else queries.tagged(tag))
+        return self._rows(queries.snapshot if tag is None else partial(queries.tagged, tag))
 
     def read_optimized(self, *, as_of_watermark: str | int | None = None, tag: str | None = None) -> Rows:
         """The rows of base files alone: fast, and as fresh as `freshness()` says.
@@ -33,8 +36,8 @@ class TableQueries:
         if as_of_watermark is not None and tag is not None:
             raise ConfigError("give either a watermark or a tag, not both")
         if as_of_watermark is not None:
-            return self._rows(queries.as_of_watermark(parse_threshold(str(as_of_watermark))))
-        return self._rows(queries.read_optimized() if tag is None else queries.tagged_read_optimized(tag))
+            return self._rows(partial(queries.as_of_watermark, parse_threshold(str(as_of_watermark))))
+        return self._rows(queries.read_optimized if tag is None else partial(queries.tagged_read_optimized, tag))
 
     def watermarks(self) -> tuple[PublishedView, ...]:
         """The compactions whose read-optimized view can still be read, the earliest first."""
@@ -42,14 +45,14 @@ class TableQueries:
 
     def as_of(self, instant: str) -> Rows:
         """Every row as of an instant, inclusive."""
-        return self._rows(self._application.queries.as_of(instant))
+        return self._rows(partial(self._application.queries.as_of, instant))
 
     def incremental(self, begin: str, end: str | None = None) -> Rows:
         """The latest state of the rows that commits in (begin, end] changed.
 
         Times are completion times on table version 8 and later, and instants on version 6, as Hudi has it.
         """
-        return self._rows(self._application.queries.incremental(begin, end))
+        return self._rows(partial(self._application.queries.incremental, begin, end))
 
     def settled_until(self) -> str:
         """The end of the longest span that `incremental` tells once and for all, for who asks again and again.
@@ -58,5 +61,5 @@ class TableQueries:
         """
         return self._application.queries.settled_until()
 
-    def _rows(self, plan: QueryPlan) -> Rows:
-        return Rows(plan, self._application.reader, self._application.engine)
+    def _rows(self, plan: Callable[[], QueryPlan]) -> Rows:
+        return Rows(plan(), self._application.reader, self._application.engine, plan)
