@@ -15,6 +15,7 @@ from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, execute
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, delete, put, records
 from eventide.testing.living_table import LivingTable
+from eventide.testing.metadata_listing import begin_metadata_table, check_metadata_listing
 from eventide.testing.oracle import Order
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
@@ -56,8 +57,9 @@ def living(
     deletes: bool = False,
     has_metadata_table: bool = False,
 ) -> LivingTable:
-    layout = Layout(6, order, has_metadata_table=has_metadata_table)
-    table = LivingTable(layout, LinkChoice.COPY, "version-6-open-writes", cut)
+    table = LivingTable(Layout(6, order), LinkChoice.COPY, "version-6-open-writes", cut)
+    if has_metadata_table:
+        begin_metadata_table(table.bench.storage, 6)
     table.bench.options = {**table.bench.options, EXCLUSIVE: str(is_exclusive).lower()}
     table.write(BASE)
     table.write((*BEFORE_T, delete("k2", 2)) if deletes else BEFORE_T)
@@ -243,6 +245,8 @@ def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave
     assert table.account.plan.instant < open_write.instant
     beside(table, lambda: None, lambda: None, end(table, open_write, OPEN))
     run(table)
+    if has_metadata_table:
+        check_metadata_listing(table.files, ())
 
 
 def test_a_plan_stays_where_a_writer_takes_too_long_and_the_next_run_goes_on_with_it() -> None:
@@ -259,3 +263,42 @@ def test_a_plan_stays_where_a_writer_takes_too_long_and_the_next_run_goes_on_wit
     end(table, pending, OPEN)()
     table.bench.clock.sleep(LOCK_EXPIRY_MS)
     run(table)
+
+
+@dataclass(slots=True)
+class AtTheMerge(NoProgress):
+    """Lets something happen when a compaction begins to merge."""
+
+    do: Callable[[], None]
+
+    def start(self, what: str, total: int) -> None:
+        assert (what, total) == ("compacting", 1)
+        self.do()
+
+
+@pytest.mark.parametrize(("has_metadata_table", "has_heartbeat"), [(False, False), (True, False), (True, True)])
+def test_nothing_is_committed_to_a_metadata_table_while_a_writer_without_the_lock_is_beginning(
+    has_metadata_table: bool, has_heartbeat: bool
+) -> None:
+    """A writer of Hudi 0.15 fails where the metadata table gets a later commit before it puts its inflight file."""
+    table = living(Order.EVENT_TIME, has_metadata_table=has_metadata_table)
+    schedule(table)
+    assert table.account.plan is not None
+    instant = table.account.plan.instant
+    storage = table.bench.storage
+    found: list[bool] = []
+    begun = f"{instant[:-3]}999"
+
+    def requested() -> None:
+        if has_heartbeat:
+            storage.put(f".hoodie/.heartbeat/{begun}", b"")
+        storage.put(f".hoodie/{begun}.deltacommit.requested", b"")
+
+    def inflight() -> None:
+        found.append(storage.stat(f".hoodie/{instant}.commit") is not None)
+        storage.put(f".hoodie/{begun}.deltacommit.inflight", b"")
+
+    beside(table, lambda: None, inflight)
+    table.bench.process().runner.execute(instant, AtTheMerge(requested))
+    assert storage.stat(f".hoodie/{instant}.commit") is not None
+    assert found == ([False] if has_metadata_table and not has_heartbeat else [])

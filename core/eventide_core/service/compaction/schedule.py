@@ -47,7 +47,7 @@ from eventide_core.action.slice_selection import (
 )
 from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import LinkChoice, Options, ParquetCodec
-from eventide_core.errors import BusyError, RefusedError
+from eventide_core.errors import BusyError, LockLostError, RefusedError
 from eventide_core.ports import Capability, Clock, RowChange, TableLock
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
@@ -129,7 +129,12 @@ class CompactionScheduler:
             draft = self._attempt(request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
             if draft.idle is None and draft.waits_for is None:
                 self._let_the_moment_pass(draft)
-                draft = self._attempt(request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
+                try:
+                    draft = self._attempt(
+                        request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed
+                    )
+                except LockLostError as lost:
+                    draft = replace(draft, waits_for=str(lost))
             if draft.idle is not None or draft.waits_for is None:
                 return draft
             if waited_ms >= limit_ms:
