@@ -206,15 +206,20 @@ class Table(TableQueries, TableTags):
         return self._application.pending.has_any()
 
     def execute(
-        self, instant: str, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None
+        self,
+        instant: str,
+        *,
+        engine: "SparkSession | Engine | None" = None,
+        progress: Progress | None = None,
+        force: bool = False,
     ) -> CompactionResult:
         """Runs the compaction scheduled at an instant, by whatever engine, or goes on with one that was broken off.
 
-        A plan that another engine has begun is taken over: nothing tells whether that engine is alive, and so that is for
-        the caller to know.
+        With `force`, takes over a plan that another engine has begun. Nothing shows whether that engine is alive: pass it
+        only if you know that its process is dead. Without `force` such a plan raises BusyError.
         """
         application = self._application if engine is None else self._on(engine)
-        result = application.runner.execute(instant, progress or NoProgress(), may_take_over=True)
+        result = application.runner.execute(instant, progress or NoProgress(), may_take_over=force)
         publish_metrics(application)
         return tell_catalog(application, result)
 

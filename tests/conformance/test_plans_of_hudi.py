@@ -298,15 +298,17 @@ def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned) -> N
     reached("plans of Hudi: broken off by eventide, run by Hudi")
 
 
-def test_a_plan_that_hudi_has_begun_is_taken_over_by_name_alone(planned: Planned) -> None:
+def test_a_plan_that_hudi_has_begun_is_taken_over_by_force_alone(planned: Planned) -> None:
     path = planned.copy("begun")
     table = Table.open(str(path), {PENDING_WRITE_WAIT_MS: "0"})
     folder = path / table.state().config.timeline_path
     (folder / f"{planned.instant}.compaction.inflight").touch()
     with pytest.raises(BusyError, match=planned.instant):
         table.compact(before=1000)
+    with pytest.raises(BusyError, match=f"--execute {planned.instant} --force"):
+        table.execute(planned.instant)
 
-    table.execute(planned.instant)
+    table.execute(planned.instant, force=True)
 
     check_alike(planned, path)
     planned.judge.write(path, rows_of(("k4", 901, "after")), options=planned.case.options)
@@ -336,7 +338,12 @@ def test_a_race_for_a_plan_has_one_winner(
         with suppress(BusyError):
             Table.open(str(path), {METADATA_TABLE_OPTION: "update"}).execute(planned.instant)
         other.join()
-        commit_of(path, planned.instant)
-        assert len(bases_of(path, planned.instant)) == len(bases_of(planned.twin, planned.instant))
+        stats = commit_of(path, planned.instant)["partitionToWriteStats"].values()
+        named = {stat["path"].rpartition("/")[2] for found in stats for stat in found}
+        made = set(bases_of(path, planned.instant))
+        assert named <= made
+        assert len(named) == len(bases_of(planned.twin, planned.instant))
+        # Hudi 0.15 rolls a plan back that has completed since it looked, begins it anew, and fails at its commit.
+        assert made == named or (failures and case.judge == "judge_015"), made - named
         check_alike(planned, path)
         reached(f"plans of Hudi: races, {'won by eventide' if failures else 'not lost by Hudi'}")

@@ -5,11 +5,13 @@
    8 and later: to the slice with the greatest base instant at or before the completion time of the instant in its name.
 3. A slice is visible when its base instant has completed. Logs of a slice begun under a pending compaction belong, for
    a reader, to the slice below it (Hudi's merged slices).
-4. File groups that a completed replacecommit replaced are gone, from its instant on.
+4. Of two base files of one file group and instant, the one that the commit names counts. An attempt
+   that lost left the other.
+5. File groups that a completed replacecommit replaced are gone, from its instant on.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -63,12 +65,17 @@ class FileSystemView:
         *,
         slices_by_completion_time: bool,
         replaced_at: Mapping[FileGroup, str],
+        is_named: Callable[[str, str], bool] | None = None,
     ) -> "FileSystemView":
         """The view over a listing. `replaced_at`: file groups replaced by a completed instant.
 
-        Raises UnsupportedTableError for change data capture logs and two base files in one place, and (8 and later)
-        CorruptTimelineError for a log of an archived instant whose completion time the timeline does not know.
+        `is_named` says of an instant and a path whether the instant's commit names the file.
+
+        Raises UnsupportedTableError for change data capture logs, and for two base files in one place unless the commit
+        names just one of them; (8 and later) CorruptTimelineError for a log of an archived instant whose completion time
+        the timeline does not know.
         """
+        rivals: dict[tuple[FileGroup, str], list[BaseFile]] = {}
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
         logs: dict[FileGroup, list[LogFile]] = {}
         for file in files:
@@ -79,14 +86,15 @@ class FileSystemView:
                     logs.setdefault((file.partition, log.name.file_id), []).append(log)
                 case BaseFile() as base if timeline.is_completed(base.name.instant):
                     of_group = bases.setdefault((file.partition, base.name.file_id), {})
-                    if base.name.instant in of_group:
-                        raise UnsupportedTableError(
-                            f"{file.path} and {of_group[base.name.instant].path} are of one file group and instant; "
-                            "remove the one that the commit does not name"
-                        )
-                    of_group[base.name.instant] = base
+                    instant = base.name.instant
+                    if instant in of_group:
+                        place = ((file.partition, base.name.file_id), instant)
+                        rivals.setdefault(place, [of_group[instant]]).append(base)
+                    of_group[instant] = base
                 case _:
                     pass  # a base file that nobody has committed, or no data at all
+        for (group, instant), found in rivals.items():
+            bases[group][instant] = _named(found, instant, is_named)
         slicer = _slices_by_completion_time if slices_by_completion_time else _slices_by_name
         slices = {
             group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
@@ -125,6 +133,17 @@ class FileSystemView:
                 last = based[-1]
                 found.append(FileSlice(last.partition, last.file_id, last.base_instant, last.base_file, ()))
         return tuple(found)
+
+
+def _named(rivals: Sequence[BaseFile], instant: str, is_named: Callable[[str, str], bool] | None) -> BaseFile:
+    """The one of these base files of one file group and instant that the instant's commit names."""
+    named = [] if is_named is None else [base for base in rivals if is_named(instant, base.path)]
+    if len(named) != 1:
+        raise UnsupportedTableError(
+            f"{' and '.join(base.path for base in rivals)} are of one file group and instant, and the timeline does not say "
+            f"which of them the commit of {instant} names; move the other one out of the table"
+        )
+    return named[0]
 
 
 def _sliced(name: BaseFileName | LogFileName | None, path: str, size: int) -> BaseFile | LogFile | None:

@@ -27,6 +27,7 @@ from eventide_core.table.event_time import parse_threshold
 @plan_options
 @click.option("--schedule-only", is_flag=True, help="Put the plan on the timeline, and run nothing.")
 @click.option("--execute", "scheduled", metavar="INSTANT", help="Run the compaction that was scheduled at INSTANT.")
+@click.option("--force", is_flag=True, help="With --execute: also a plan that another engine began, which is dead.")
 @foreign_plans_option
 @common_options
 def compact(
@@ -35,6 +36,7 @@ def compact(
     event_time: str | None,
     schedule_only: bool,
     scheduled: str | None,
+    force: bool,
     foreign_plans: bool | None,
     **words: Any,
 ) -> None:
@@ -49,6 +51,8 @@ def compact(
         raise click.UsageError("--execute runs a plan as it was scheduled: it goes with none of the plan's options")
     if words["before"] is not None:
         parse_threshold(words["before"])  # before Spark starts
+    if force and scheduled is None:
+        raise click.UsageError("--force goes with --execute INSTANT: it takes over one plan that you name")
     console = settings.console
     settings = settings.having(EVENT_TIME_FIELD, event_time).having(FOREIGN_PLANS, chosen(foreign_plans))
     if schedule_only:
@@ -62,7 +66,7 @@ def compact(
     with settings.table_on_demand(table) as (opened, start_engine):
         if scheduled is not None:
             start_engine()
-            result = _run(console, opened, scheduled)
+            result = _run(console, opened, scheduled, force=force)
         else:
             ended = _end_pending(console, opened, start_engine)
             made = plan_for(opened, words)
@@ -73,7 +77,7 @@ def compact(
                 _say_idle(console, opened, made, ended)
                 return
             console.say(made.explain())
-            result = replace(_run(console, opened, made.instant), ended=ended)
+            result = replace(_run(console, opened, made.instant, force=False), ended=ended)
     console.result(_completed(result), *_told(result))
     if result.sync_error is not None:
         # No second document: the first one says it, too.
@@ -95,10 +99,10 @@ def _end_pending(console: Console, table: Table, start_engine: Callable[[], None
     return ended
 
 
-def _run(console: Console, table: Table, instant: str) -> CompactionResult:
+def _run(console: Console, table: Table, instant: str, *, force: bool) -> CompactionResult:
     is_pending = f"the compaction at {instant} is pending, and nobody sees any of it"
     with _interruptible(is_pending), console.progress() as progress:
-        return table.execute(instant, progress=progress)
+        return table.execute(instant, progress=progress, force=force)
 
 
 @contextmanager

@@ -181,7 +181,13 @@ def _flat(table: Mapping[str, Any], prefix: str, path: Path) -> Iterator[tuple[s
                 )
 
 
-class Duration(click.ParamType[int]):
+if TYPE_CHECKING:
+    _WholeNumber = click.ParamType[int]
+else:
+    _WholeNumber = click.ParamType  # not subscriptable before 8.4
+
+
+class Duration(_WholeNumber):
     """A duration on the command line, in whole seconds: 90s, 30m, 2h, 1d, or 1h30m."""
 
     name = "duration"

@@ -190,7 +190,20 @@ def test_one_file_id_in_two_partitions_is_two_file_groups() -> None:
     assert [s.file_group for s in view.latest_slices()] == [("", "f-0"), ("p", "f-0"), ("q", "f-0")]
 
 
-def test_two_base_files_in_one_place_are_refused_as_only_one_was_committed() -> None:
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_of_two_base_files_in_one_place_the_one_counts_that_the_commit_names(position: int) -> None:
+    files = [_base(1), _base(1, token="5-5-5"), _base(1, token="9-9-9")]
+    view = FileSystemView.build(
+        Timeline.of_file_names([f"{_t(1)}.commit"]),
+        files,
+        slices_by_completion_time=False,
+        replaced_at={},
+        is_named=lambda instant, path: (instant, path) == (_t(1), files[position].path),
+    )
+    assert _read_optimized(view) == [files[position].path]
+
+
+def test_two_base_files_in_one_place_are_refused_where_no_commit_tells_which_counts() -> None:
     with pytest.raises(UnsupportedTableError, match=r"0-1-0_.*9-9-9_|9-9-9_.*0-1-0_"):
         _view_6([f"{_t(1)}.commit"], [_base(1), _base(1, token="9-9-9")])
 

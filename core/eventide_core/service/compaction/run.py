@@ -119,7 +119,7 @@ class CompactionRunner:
     def execute(self, instant: str, progress: Progress, *, may_take_over: bool = False) -> CompactionResult:
         """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
 
-        `may_take_over`: a person named the plan, which is perhaps one that another engine has begun (`run_foreign`).
+        `may_take_over`: also a plan that another engine has begun, whose process is known to be dead (`run_foreign`).
 
         One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
         PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.

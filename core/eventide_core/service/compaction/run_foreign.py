@@ -15,8 +15,12 @@ Another engine that meets the plan meanwhile wins: it has rolled this attempt ba
 Then this one removes what it has made since, and answers with the other's commit, or with BusyError while there is none.
 
 An inflight file of another engine tells neither who works on the plan nor whether it is alive. Such a plan is taken over
-only where a person names it. From version 8 on the inflight file of a plan that was taken over goes before the completed
-file is put: Hudi completes no instant that has none, and so a process that was alive after all cannot complete it again.
+only where a person says that its engine is dead. From version 8 on, the inflight file of a plan that was taken over goes
+before the completed file is put: Hudi completes no instant that has none, and so a process that was alive after all cannot
+complete it again.
+
+An engine that has read the timeline before this one committed may still begin the plan anew. Its commit fails, and its base
+files stay beside those that the commit names. They hold the same rows; `table/file_system_view` goes by the commit.
 """
 
 from collections.abc import Sequence
@@ -68,7 +72,9 @@ class ForeignCompactionRunner:
     options: Options
 
     def run(self, plan: ForeignPlan, progress: Progress, *, may_take_over: bool) -> None:
-        """Runs the plan to its commit, or finds that another engine was faster. `may_take_over`: a person named the plan.
+        """Runs the plan to its commit, or finds that another engine was faster.
+
+        `may_take_over`: an engine that has begun the plan is known to be dead.
 
         Raises BusyError while another engine works on it; PlanMismatchError where the table no longer fits it; EngineError
         and StorageError with what is known of the commit.
@@ -246,7 +252,8 @@ class ForeignCompactionRunner:
         minutes = 0 if found is None else max(0, self.clock.now_ms() - found.modified_ms) // 60_000
         return (
             f"another engine began the compaction at {instant} {minutes} minutes ago, and leaves no sign of life; try again "
-            f"when it has ended. If you know that its process is dead, take the plan over: compact --execute {instant}"
+            "when it has ended. If you know that its process is dead, take the plan over: "
+            f"compact --execute {instant} --force"
         )
 
     def _resolve_failed_commit(self, instant: str, failure: StorageError) -> None:

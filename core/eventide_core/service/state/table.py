@@ -111,6 +111,7 @@ class TableState:
             listing,
             slices_by_completion_time=config.slices_by_completion_time,
             replaced_at=replaced_at,
+            is_named=lambda instant, path: _is_named(commits, instant, path),
         )
         compactions = instants_with_outcome(files.storage)
         versions = files.schema_versions(commits)
@@ -230,6 +231,7 @@ class TableState:
             files,
             slices_by_completion_time=self.config.slices_by_completion_time,
             replaced_at={group: time for group, time in self.replaced_at.items() if is_counted(time)},
+            is_named=lambda instant, path: _is_named(self.commits, instant, path),
         )
 
     def blocks(self, until: str | None = None) -> BlockFilter:
@@ -292,6 +294,11 @@ def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = 
     """
     found = archive.writes(begin, _END_OF_TIME)
     return found if timeline.start is None else (i for i in found if timeline.is_archived(i.requested_time))
+
+
+def _is_named(commits: dict[str, CommitMetadata], instant: str, path: str) -> bool:
+    commit = commits.get(instant)
+    return commit is not None and any(stat.path == path for stat in commit.stats)
 
 
 def _archived_writers(
