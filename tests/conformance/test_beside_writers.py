@@ -65,15 +65,16 @@ def test_compact_does_its_work_beside(
     check_all_readers(path, [judge], truth, metadata, words)
     assert not conflicts
     assert not calls.refused, calls
-    assert max(calls.behind) <= 1, calls
     if kind == "overlapping writers":
         # After the commit of one, while the other is open, the latest quiet moment may be the one of the last call.
         reached(f"{words}: calls of compact that found nothing new, of {CALLS}", calls.idle)
         assert calls.worked + calls.idle == CALLS, calls
         assert calls.worked >= CALLS // 2, calls
         assert max(calls.waited) <= 2 * 2, calls  # two commits of each
+        assert max(calls.behind) <= 3, calls  # one may commit again and again while the other is at one write
     else:
         assert calls.worked == CALLS, calls
+        assert max(calls.behind) <= 1, calls
         # On version 6 a plan waits for a gap, and where it misses one on a busy machine for the next.
         assert max(calls.waited) <= (3 if hudi == "0.15.0" else 2), calls
 
