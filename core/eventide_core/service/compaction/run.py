@@ -13,7 +13,7 @@ The steps of the protocol, and what a crash after each leaves:
 8. Markers removed. A crash before that leaves an empty folder under `.hoodie/.temp`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -344,7 +344,7 @@ class CompactionRunner:
         return None
 
     @contextmanager
-    def _locked_for_commit(self, config: TableConfig) -> Iterator[tuple[Lease, TableState]]:
+    def _locked_for_commit(self, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
         """The lock, and the table as it is then. With a metadata table no writer without the lock is beginning then.
 
         Between its requested and its inflight file a writer of Hudi lists the metadata table, and plans a compaction of it
