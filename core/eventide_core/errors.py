@@ -1,4 +1,5 @@
-"""What can go wrong, each error with its exit code, and also the builtin that a caller would catch.
+"""What can go wrong, each error with its exit code, and also the builtin that a caller would catch; and how a message has
+its counts and times.
 
 Exit codes (the command line's contract): 2 wrong usage or bad input, 3 refused because it would not be safe or
 supported, 4 busy, 5 storage or engine failed.
@@ -7,6 +8,7 @@ Each says what it means and, in its second paragraph, what is to be done: docs/r
 """
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 # What moves a cursor, ends a line or turns the direction of reading: a name of a table could forge lines of a log by it.
@@ -20,6 +22,22 @@ def printable(text: str, *, keeps_lines: bool = False) -> str:
         return found[0] if keeps_lines and found[0] == "\n" else ascii(found[0])[1:-1]
 
     return _NOT_SHOWN.sub(escaped, text)
+
+
+def counted(count: int, noun: str) -> str:
+    """1 log file, 2,000 log files."""
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
+
+
+def format_timestamp(epoch_ms: int | None, absent: str = "none") -> str:
+    """A time in UTC, to the second, or the millisecond where it has one; it can be given as a T as it stands."""
+    if epoch_ms is None:
+        return absent
+    try:
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
+    except OverflowError:
+        return str(epoch_ms)
+    return time.isoformat(timespec="milliseconds" if epoch_ms % 1000 else "seconds").replace("+00:00", "Z")
 
 
 class EventideError(Exception):

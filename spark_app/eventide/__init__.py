@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from eventide.options.sections import UnknownOptionWarning
 from eventide.spark.streaming import stream_sink
 from eventide.table import Table
 from eventide_core.errors import ConfigError
@@ -9,7 +10,7 @@ from eventide_core.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Table", "register", "stream_sink"]
+__all__ = ["Table", "UnknownOptionWarning", "register", "stream_sink"]
 
 
 def register(spark: "SparkSession") -> None:

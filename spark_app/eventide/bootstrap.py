@@ -12,24 +12,30 @@ from uuid import uuid4
 
 from eventide.catalog import open_catalog
 from eventide.engine_local import LocalEngine
+from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
+from eventide.options.sections import warn_of_unknown_options
 from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.format.merge.content_audit import ArrowContentAudit
 from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
-from eventide_core.config import DELETE_FIELD, DELETE_MARKER, LOCK_PROVIDER, Options
+from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
+from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.pending import PendingCompactions
+from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.schedule import CompactionScheduler
+from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.logs import LogFactsReader
@@ -116,14 +122,16 @@ def assemble(
 ) -> Application:
     """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
 
-    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used.
+    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used, and warns of
+    one that eventide does not have.
     """
+    warn_of_unknown_options(options)
     typed = Options(dict(options))
     clock = clock or SystemClock()
     engine = engine or LocalEngine()
     storage = storage or open_storage(uri, typed)
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
-    lock = lock or open_lock(typed.text(LOCK_PROVIDER), storage, typed, clock, owner)
+    lock = lock or open_lock(typed.get(LOCK_PROVIDER), storage, typed, clock, owner)
     metadata_table = HudiMetadataTable(storage)
     files = TableFiles(
         storage,
@@ -137,13 +145,27 @@ def assemble(
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
-    metadata = MetadataTableUpkeep(metadata_table, typed)
-    scheduler = CompactionScheduler(files, SplitJudge(content, engine), facts, freshness, metadata, lock, clock, typed)
-    merger = ArrowSliceMerger(storage)
+    metadata = MetadataTableUpkeep(storage, metadata_table, typed)
+    slice_facts, splits = SliceFactsReader(facts, typed), SplitJudge(content, engine)
+    drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, typed)
+    scheduler = CompactionScheduler(files, drafter, lock, clock, typed)
+    compact_slice = SliceCompactor(storage, ArrowSliceMerger(storage))
     heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
     liveness = Liveness(storage, heartbeats, clock, typed)
     ownership = Ownership(lock, heartbeats, liveness)
-    runner = CompactionRunner(files, scheduler, freshness, metadata, merger, engine, ownership, lock, clock, typed)
+    runner = CompactionRunner(
+        files,
+        scheduler,
+        Replanner(slice_facts, splits),
+        freshness,
+        metadata,
+        compact_slice,
+        engine,
+        ownership,
+        lock,
+        clock,
+        typed,
+    )
     rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
     cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
     append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
@@ -180,9 +202,9 @@ def assemble(
 
 
 def _delete_marker(options: Options) -> DeleteMarker | None:
-    name, value = options.text(DELETE_FIELD), options.text(DELETE_MARKER)
+    name, value = options.get(DELETE_FIELD), options.get(DELETE_MARKER)
     if name is None and value is None:
         return None
     if name is None or value is None:
-        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} mean something together: give both, or neither")
+        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} belong together: give both or neither")
     return DeleteMarker(name, value)

@@ -16,7 +16,7 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
     ConfigError; and UnsupportedEngineError for a session of Spark Connect with Hive support where the options name none, for
     the session's own address stays on the server.
     """
-    uris = options.text(METASTORE_URIS)
+    uris = options.get(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)
     session: Any = getattr(engine, "session", None)
     if session is not None:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.threshold_alignment import Alignment
-from eventide_core.config import LinkChoice, Options
+from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.table.event_time import parse_threshold
 from eventide_core.table.plans import CutMode
@@ -41,37 +41,37 @@ def compaction_request(values: Mapping[str, str], words: Overrides) -> Compactio
         keys.ALIGN_ZONE: words.time_zone,
     }
     # Of T and the data's latency, which exclude each other, a word takes the place of either option.
-    hidden = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""} if words.is_for_t else {}
+    hidden: dict[str, str] = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""} if words.is_for_t else {}
     given = {key: str(value) for key, value in said.items() if value is not None}
     options = Options({**values, **hidden, **given})
-    threshold = options.text(keys.THRESHOLD)
-    if threshold is not None and options.text(keys.DATA_LATENCY) is not None:
+    threshold = options.get(keys.THRESHOLD)
+    if threshold is not None and options.get(keys.DATA_LATENCY) is not None:
         raise ConfigError("give either T or the data's latency, not both")
     return CompactionRequest(
         threshold_ms=None if threshold is None else parse_threshold(threshold),
-        data_latency_seconds=options.integer(keys.DATA_LATENCY, 0) if options.text(keys.DATA_LATENCY) else None,
-        link_choice=options.choice(keys.LINK_MODE, LinkChoice.AUTO),
+        data_latency_seconds=options.get(keys.DATA_LATENCY),
+        link_choice=options.get(keys.LINK_MODE),
         is_for_t=words.is_for_t,
-        cut=options.choice(keys.CUT, CutMode.FILE),
+        cut=CutMode(options.get(keys.CUT)),
         alignment=_alignment(options),
     )
 
 
 def _alignment(options: Options) -> Alignment | None:
-    zone = options.text(keys.ALIGN_ZONE)
-    if options.text(keys.ALIGN) is None:
+    zone = options.get(keys.ALIGN_ZONE)
+    seconds = options.get(keys.ALIGN)
+    if seconds is None:
         if zone is not None:
             raise ConfigError(
-                f"option {keys.ALIGN_ZONE}={zone!r} says where days begin: give {keys.ALIGN}, such as 1d, too"
+                f"option {keys.ALIGN_ZONE}={zone!r} is the time zone of {keys.ALIGN}: give that too, such as 1d"
             )
         return None
-    seconds = options.duration(keys.ALIGN, 0)
     if zone is None:
         return Alignment(seconds, UTC)
     try:
         return Alignment(seconds, ZoneInfo(zone))
     except (OSError, ValueError):  # no such zone, or no name of one
         raise ConfigError(
-            f"option {keys.ALIGN_ZONE}={zone!r} is no time zone that is known here: give a name such as Europe/Berlin; "
-            "where the machine has none, `pip install tzdata` brings them"
+            f"option {keys.ALIGN_ZONE}={zone!r} is not a known time zone: give a name such as Europe/Berlin; "
+            "where the machine has no time zones, run `pip install tzdata`"
         ) from None

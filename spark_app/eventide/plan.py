@@ -1,25 +1,23 @@
-"""A compaction plan as a user sees it: told in words, or as JSON."""
+"""A compaction plan as a user sees it: as text or as JSON."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.formatting import format_timestamp
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_logs import OffendingLog
-from eventide_core.errors import printable
+from eventide_core.errors import counted, format_timestamp, printable
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.query.offending_records import OffendingRecords
-from eventide_core.table.instant import instant_time
 from eventide_core.table.plans import LeftOver, PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a compaction does, or would do. Sizes in bytes, event times in epoch milliseconds.
+    """What a compaction does, or would do. Sizes are in bytes, event times in epoch milliseconds.
 
-    `idle` says why nothing is to be done: the configured trigger is not due, or there is nothing to compact. Its instant is
-    not final where `waits_for` says what has to end before it can be made.
+    `idle` states why there is nothing to do: the configured trigger is not due, or there is nothing to compact. If
+    `waits_for` names something that has to end first, the instant is not final.
     """
 
     request: CompactionRequest
@@ -35,7 +33,7 @@ class Plan:
 
     @property
     def cut_ms(self) -> int | None:
-        """Everything before it will be in the read-optimized table; None where the plan publishes no such time."""
+        """The cut that the plan publishes: everything before it will be in the read-optimized table. None if it has none."""
         return self.draft.plan.cut_ms
 
     @property
@@ -44,12 +42,12 @@ class Plan:
 
     @property
     def waits_for(self) -> str | None:
-        """What has to end before the plan can be made; None where it can be made now."""
+        """What has to end before the plan can be made; None if it can be made now."""
         return self.draft.waits_for
 
     @property
     def is_reached(self) -> bool:
-        """Whether everything before T is compacted already; `idle` says by which figures."""
+        """Whether everything before T is compacted already."""
         return self.draft.is_reached
 
     @property
@@ -58,12 +56,12 @@ class Plan:
 
     @property
     def merged_logs(self) -> frozenset[str]:
-        """The paths of the logs that it retires."""
+        """The paths of the log files that the plan retires."""
         return frozenset(log.path for op in self.operations for log in op.compacted)
 
     @property
     def offending(self) -> tuple[OffendingRecords, ...]:
-        """Keys with records of the future, and the logs that can't be retired for them. Looked up when first asked for."""
+        """Keys with records from the future, and the log files that they hold back. Looked up on first use."""
         if not self._named:
             self._named.append(self._name_offending(self.draft.offending))
         return self._named[0]
@@ -106,43 +104,53 @@ class Plan:
         }
 
     def explain(self) -> str:
-        """The plan in words: which logs of which slice are merged, which stay and how, and why."""
-        plan = self.draft.plan
-        promised = "no cut" if plan.cut_ms is None else f"everything before {_time(plan.cut_ms)} ({plan.cut_ms})"
+        """The plan as text: which log files of each slice are merged, which stay, how they stay visible, and why."""
+        plan, others = self.draft.plan, self.draft.untouched_slices
+        promised = "no cut" if plan.cut_ms is None else f"everything before {format_timestamp(plan.cut_ms)}"
         field = "" if plan.event_time_field is None else f"event time: {plan.event_time_field}; cut: {plan.cut}; "
         lines = [
             f"compaction at {plan.instant}, {promised}",
             f"{field}links: {plan.link_mode} ({plan.link_reason})",
-            f"{len(plan.operations)} slices to compact, {self.draft.untouched_slices} others with logs left alone",
-            f"{plan.bytes_read} bytes to read, {plan.bytes_copied} to copy",
+            f"{counted(len(plan.operations), 'slice')} to compact, {counted(others, 'other slice')} that keep their logs",
+            f"{counted(plan.bytes_read, 'byte')} to read, {plan.bytes_copied} to copy",
         ]
         beside = [write.requested_time for write in self.draft.beside]
         if beside and self.draft.waits_for is None:
+            writes = "the write" if len(beside) == 1 else "the writes"
             lines.append(
-                f"as of a quiet moment before the writes {', '.join(beside)}: what they write is for a later compaction"
+                f"planned at a quiet moment before {writes} {', '.join(beside)}: a later compaction takes those records"
             )
         for op in plan.operations:
             lines.append(
-                f"  {op.partition or '.'} {op.file_id}: {len(op.compacted)} logs merged, {len(op.left_overs)} left over"
+                f"  {op.partition or '.'} {op.file_id}: {counted(len(op.compacted), 'log file')} merged, "
+                f"{len(op.left_overs)} left over"
             )
             lines.append(f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}")
             lines += [f"    - merged   {log.name}" for log in op.compacted]
             lines += [f"    - left     {left.log.name}" + _link(left.new_name) + _early(left) for left in op.left_overs]
             if op.carried_name is not None:
                 lines.append(f"    - carries tombstones in {op.carried_name}")
-        for found in self.offending:
-            lines += _told(found)
-        lines += [f"note: {note}" for note in self.draft.notes]
+        lines += self._remarks()
         if self.draft.due is not None:
             lines.append(f"{self.draft.due.trigger}: {self.draft.due.reason}")
         if self.idle is not None:
             lines.append(f"nothing to do: {self.idle}")
         elif self.draft.waits_for is not None:
             lines.append(f"has to wait, and its instant is not final: {self.draft.waits_for}")
-        watermark = self.predicted_watermark_ms
-        lines.append(f"watermark it will reach: {'none' if watermark is None else f'{_time(watermark)} ({watermark})'}")
-        # Names are the table's, and a line of them must not pass for one of ours.
-        return "\n".join(map(printable, lines))
+        lines.append(f"predicted watermark: {format_timestamp(self.predicted_watermark_ms)}")
+        return _text(lines)
+
+    def summary(self) -> str:
+        """The plan in a line, and in further lines what a person should know before it runs."""
+        plan = self.draft.plan
+        logs = sum(len(op.compacted) for op in plan.operations)
+        before = "" if plan.cut_ms is None else f" before {format_timestamp(plan.cut_ms)}"
+        what = f"{counted(logs, 'log file')} of {counted(len(plan.operations), 'slice')}"
+        return _text([f"compacting {what}{before}", *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        told = [line for found in self.offending for line in _told(found)]
+        return [*told, *(f"note: {note}" for note in self.draft.notes)]
 
     def __str__(self) -> str:
         return self.explain()
@@ -179,7 +187,8 @@ def offending_json(found: OffendingRecords) -> dict[str, Any]:
 
 
 def _told(found: OffendingRecords) -> list[str]:
-    held_back = f", {found.log.held_back} logs above it wait for that" if found.log.held_back else ""
+    above = counted(found.log.held_back, "log file")
+    held_back = f", which holds back {above} above it" if found.log.held_back else ""
     lines = [f"from the future: {found.log.log.path} reaches {format_timestamp(found.log.latest_ms)}{held_back}"]
     lines += [f"    - key {one.key!r} has event time {format_timestamp(one.event_time_ms)}" for one in found.keys]
     return lines if found.problem is None else [*lines, f"    - {found.problem}"]
@@ -193,6 +202,6 @@ def _early(left: LeftOver) -> str:
     return "" if left.merged_before_ms is None else ", its records before T merged"
 
 
-def _time(epoch_ms: int) -> str:
-    time = instant_time(epoch_ms)
-    return f"{time[:4]}-{time[4:6]}-{time[6:8]}T{time[8:10]}:{time[10:12]}:{time[12:14]}.{time[14:]}Z"
+def _text(lines: Sequence[str]) -> str:
+    """Names are the table's, and a line of them must not pass for one of ours."""
+    return "\n".join(map(printable, lines))

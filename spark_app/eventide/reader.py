@@ -1,4 +1,4 @@
-"""A query's rows: as Arrow here, or as a Spark DataFrame read on executors.
+"""The rows of a query: as Arrow in this process, or as a Spark DataFrame that executors read.
 
 A cleaner may remove a file between a query's plan and its reading. As long as no row has been handed over the query is
 planned again, on the table as it is then. Later that would mix two states of the table: CleanedWhileReadingError. Where the
@@ -18,7 +18,7 @@ from eventide.spark.engine import ship_packages, task_count
 from eventide.spark.parquet import divided, parquet_frame
 from eventide_adapters.format.avro.schema import query_schema
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_core.config import COMMITS_RETAINED_KEYS
+from eventide_core.config import COMMITS_RETAINED
 from eventide_core.errors import CleanedWhileReadingError, InvalidFilterError, MissingFileError
 from eventide_core.ports import Engine
 from eventide_core.table.record_shape import RecordShape
@@ -33,7 +33,7 @@ PLANS_AT_MOST = 5  # of one query, each because files of the last one are gone
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of one query, not read yet. Hudi's five meta columns come first, if the table has them, then its own.
+    """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them.
 
     `plan_again` answers with the plan of the same query as the table is then; without it none is made.
     """
@@ -48,7 +48,7 @@ class Rows:
         return query_schema(self.plan.shape)
 
     def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
-        """The schema of these columns, of all of them for None. Raises InvalidFilterError."""
+        """The schema of these columns, or of all columns for None. Raises InvalidFilterError."""
         schema = self.schema
         for column in columns or ():
             if schema.get_field_index(column) < 0:
@@ -89,10 +89,10 @@ class Rows:
     def to_spark(
         self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> "DataFrame":
-        """A DataFrame, read by executors. Raises InvalidFilterError.
+        """A DataFrame that executors read. Raises InvalidFilterError.
 
-        Slices without logs are read by Spark's own Parquet reader wherever it can (`spark/parquet`), and without `filter`;
-        the others by Python tasks, which read the columns asked for here: what a query selects later, they don't know.
+        Without `filter`, Spark's own Parquet reader reads slices without log files if it can (`spark/parquet`). Python tasks
+        read the other slices, with the columns named here: they don't know which columns a query selects later.
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -115,7 +115,7 @@ class Rows:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def reading(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> "SliceReading":
-        """The picklable read of one of the plan's slices, for who brings an engine of their own."""
+        """The picklable read of one of the plan's slices, for callers with an engine of their own."""
         return self._reader(columns, filter)
 
     def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
@@ -126,7 +126,7 @@ class Rows:
         if not may_go_on or newer.shape != self.plan.shape:
             raise CleanedWhileReadingError(
                 f"{missing}: a cleaner has removed it since the query was planned; run the query again, and where that "
-                f"happens often retain more ({COMMITS_RETAINED_KEYS[0]}) or read a tag"
+                f"happens often retain more ({COMMITS_RETAINED}) or read a tag"
             ) from missing
         return replace(self, plan=newer)
 

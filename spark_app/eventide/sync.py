@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 def sync_options(options: Mapping[str, str], catalog: str, database: str | None, name: str | None) -> dict[str, str]:
     """The options with what was said in words before them. Raises ConfigError for an unknown catalog."""
     if catalog not in CATALOGS:
-        raise ConfigError(f"catalog {catalog!r} is not one that eventide speaks to: give {', '.join(CATALOGS)}")
+        raise ConfigError(f"catalog {catalog!r} is not supported: give {', '.join(CATALOGS)}")
     said = {SYNC_DATABASE: database, SYNC_TABLE: name}
     return {**options, **{key: text for key, text in said.items() if text is not None}}
 
@@ -29,6 +29,6 @@ def tell_catalog(application: Application, result: CompactionResult) -> Compacti
         if is_sync_enabled(application.options):
             application.sync.sync()
     except EventideError as error:
-        _LOG.warning("the compaction at %s has completed, and the catalog was not told: %s", result.instant, error)
+        _LOG.warning("the compaction at %s has completed, but the catalog was not updated: %s", result.instant, error)
         return replace(result, sync_error=error)
     return result

@@ -1,4 +1,4 @@
-"""The public face: one table, its writes, compaction by event time, its four queries, its freshness."""
+"""The public API: one table with its writes, compaction by event time, four queries and freshness."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Table(TableQueries, TableTags):
-    """A Hudi merge-on-read table. Every method looks at the table anew."""
+    """A Hudi merge-on-read table. Every method reads the table's state again."""
 
     uri: str
     options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
@@ -48,9 +48,9 @@ class Table(TableQueries, TableTags):
         *,
         engine: "SparkSession | Engine | None" = None,
     ) -> "Table":
-        """The table at a URI or path; `options` are Hudi's `hoodie.*` keys, eventide's, and the storage's.
+        """Opens the table at a URI or path. `options` are the keys of Hudi (`hoodie.*`), of eventide and of the storage.
 
-        `engine` runs whatever has tasks: a SparkSession, or this process when omitted.
+        `engine` runs the tasks: a SparkSession, or threads of this process if omitted.
 
         Raises NotAHudiTableError, UnsupportedTableError, ConfigError.
         """
@@ -73,15 +73,15 @@ class Table(TableQueries, TableTags):
         options: Mapping[str, Any] | None = None,
         engine: "SparkSession | Engine | None" = None,
     ) -> "Table":
-        """Makes an empty table, of version 9 unless said otherwise, and opens it.
+        """Creates an empty table and opens it. The default version is 9.
 
-        `schema` is Arrow's, Spark's, or an Avro one as JSON. Of two records of a key the one with the greater value of
-        `ordering` wins, which is the event time where nothing is said; without either the last one written. Keys find
-        their file groups by Hudi's bucket index: `hoodie.bucket.index.num.buckets` (4) of them in each partition. A
-        partition field of the form `field:TIMESTAMP`, among others that are `field:SIMPLE`, makes a folder of a time.
+        `schema` is an Arrow or Spark schema, or an Avro schema as JSON. Of two records of a key, the one with the greater
+        value of `ordering` wins. The default of `ordering` is the event time; without either, the record that was written
+        last wins. Hudi's bucket index assigns keys to file groups: `hoodie.bucket.index.num.buckets` (4) in each partition.
+        A partition field `field:TIMESTAMP`, beside others of the form `field:SIMPLE`, turns a time into a directory.
 
-        Raises ConfigError, for a table that is there already too, and UnsupportedTableError for a column of a type that
-        Hudi does not have.
+        Raises ConfigError, also if the table exists, and UnsupportedTableError for a column of a type that Hudi doesn't
+        have.
         """
         texts = {key: _text(value) for key, value in (options or {}).items()}
         create_table(
@@ -97,25 +97,25 @@ class Table(TableQueries, TableTags):
         return cls.open(uri, texts, engine=engine)
 
     def upsert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
-        """Writes records in place of those of the same keys, or beside them where there are none.
+        """Updates the records whose keys exist, and inserts the others.
 
-        `records` are an Arrow table, record batch or reader, or a Spark DataFrame. Of several records of a key only the
-        latest is written. Raises InvalidRecordError, naming row and column, before anything is written.
+        `records` is an Arrow table, record batch or reader, or a Spark DataFrame. Of several records of a key, only the
+        latest is written. Raises InvalidRecordError, which names row and column, before anything is written.
         """
         return self._write(WriteOperation.UPSERT, records, progress)
 
     def insert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
-        """Writes records as new ones: nobody looks whether their keys are there already, but for the bucket index."""
+        """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups."""
         return self._write(WriteOperation.INSERT, records, progress)
 
     def bulk_insert(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
-        """Writes many new records, as a first load does: into new file groups wherever the index allows it."""
+        """Inserts many records, as in an initial load, into new file groups if the index allows it."""
         return self._write(WriteOperation.BULK_INSERT, records, progress)
 
     def delete(self, records: Any, *, progress: Progress | None = None) -> WriteResult:
-        """Deletes keys: rows with the columns of key and partition.
+        """Deletes keys. `records` has the key and partition columns.
 
-        With the ordering column a delete has its place in the order; without it, it deletes whatever is there.
+        With the ordering column, a delete is ordered among the versions of its key. Without it, it deletes every version.
         """
         return self._write(WriteOperation.DELETE, records, progress)
 
@@ -129,23 +129,23 @@ class Table(TableQueries, TableTags):
         align: str | None = None,
         time_zone: str | None = None,
     ) -> Plan:
-        """What a compaction would do; writes nothing. `print(plan.explain())` tells it to a person.
+        """Plans a compaction without writing anything. `print(plan.explain())` describes the plan.
 
-        `before` is T: ISO-8601 with a zone, or epoch milliseconds; data at T itself is not included. Instead
-        `data_latency_seconds` takes T as the time now less that. Without either, the options say: their strategy what
-        is compacted, their trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h, floors T to the
-        start of a day or an hour in `time_zone` (UTC).
+        `before` is T, as ISO-8601 with a time zone or in epoch milliseconds; T itself is excluded. With
+        `data_latency_seconds`, T is the current time minus the latency. Without either, the options decide: the strategy
+        selects what is compacted, and the trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h,
+        floors T to the start of a day or an hour in `time_zone` (UTC).
         """
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         request = compaction_request(self.options, given)
         return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
 
     def schedule(self, plan: Plan, *, is_for_later: bool = True) -> Plan:
-        """Puts the same plan, made anew from the table as it is, on the timeline; nothing is merged yet.
+        """Plans again from the current table, and puts the plan on the timeline. It merges nothing yet.
 
-        Where nothing is to be done the plan it returns says so (`idle`), and nothing was written. A plan without
-        operations, which would just publish its cut, is put there only for who executes it at once (not `is_for_later`):
-        stock Hudi fails over it.
+        If there is nothing to do, it writes nothing, and `idle` of the returned plan states the reason. A plan without
+        operations only publishes its cut, and stock Hudi fails on it. So it is put only with `is_for_later=False`, for a
+        caller that executes it at once.
         """
         return self._schedule(plan.request, is_for_later=is_for_later)
 
@@ -166,14 +166,14 @@ class Table(TableQueries, TableTags):
         engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
     ) -> CompactionResult:
-        """Schedules and runs the plan's compaction, or the one that these words ask for, as in `plan_compaction`.
+        """Schedules and runs the compaction of `plan`, or of the other arguments, which are those of `plan_compaction`.
 
-        On a SparkSession, or in this process when omitted.
+        It first completes or rolls back what dead runs left (`resume`), and the result reports it. You can repeat it
+        safely: if everything before T is compacted already, it returns the result of the compaction that published the
+        cut, with `is_already_reached`. `engine` is a SparkSession, or threads of this process if omitted.
 
-        First ends what runs that died have left (`resume`); the result says what. Running it again is harmless: where
-        everything before T is compacted already, the result is that of the compaction that published the cut, with
-        `is_already_reached`. Raises NothingToDoError where the trigger is not due, or there is nothing to compact:
-        `plan.idle` says so beforehand. Raises BusyError while another process runs a compaction.
+        Raises NothingToDoError if the trigger is not due, or if there is nothing to compact; `plan.idle` says so
+        beforehand. Raises BusyError while another process runs a compaction.
         """
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         if plan is not None and given != Overrides():
@@ -192,11 +192,10 @@ class Table(TableQueries, TableTags):
         return replace(result, ended=ended)
 
     def resume(self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None) -> Ended:
-        """Ends what runs of eventide that died have left, as `compact` does first: what was run, what was rolled back.
+        """Completes or rolls back what dead runs of eventide left, as `compact` does first, and returns what it did.
 
-        A pending compaction of eventide is run, also one that was scheduled and that nobody has begun; one that fits the
-        table no more is rolled back, and so are writes whose writers are known to be dead. Raises BusyError while a process
-        that is alive runs one.
+        It runs a pending compaction of eventide, also one that was scheduled but not started. It rolls back a compaction
+        that no longer fits the table, and writes of dead writers. Raises BusyError while a live process runs a compaction.
         """
         application = self._application if engine is None else self._on(engine)
         return application.pending.end(progress or NoProgress())
@@ -213,10 +212,10 @@ class Table(TableQueries, TableTags):
         progress: Progress | None = None,
         force: bool = False,
     ) -> CompactionResult:
-        """Runs the compaction scheduled at an instant, by whatever engine, or goes on with one that was broken off.
+        """Runs the compaction that any engine scheduled at an instant, or continues an interrupted one.
 
-        With `force`, takes over a plan that another engine has begun. Nothing shows whether that engine is alive: pass it
-        only if you know that its process is dead. Without `force` such a plan raises BusyError.
+        With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
+        it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
         """
         application = self._application if engine is None else self._on(engine)
         result = application.runner.execute(instant, progress or NoProgress(), may_take_over=force)
@@ -224,41 +223,41 @@ class Table(TableQueries, TableTags):
         return tell_catalog(application, result)
 
     def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
-        """Undoes the action at an instant; returns the paths that were removed.
+        """Undoes the action at an instant, and returns the removed paths.
 
-        A completed one only where nothing is lost with it: RefusedError says why not. BusyError while its writer is alive.
-        A pending one without a heartbeat only with `force`: nothing tells whether its writer is alive.
+        Raises RefusedError if undoing a completed action would lose anything else, and BusyError while its writer is alive.
+        `force` also undoes a pending action without a heartbeat, for which nothing shows whether its writer is alive.
         """
         return self._application.rollback.undo(instant, force=force)
 
     def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> CleanResult:
-        """Removes the files that no retained slice, pending plan, savepoint or link needs; with `dry_run` says which.
+        """Removes the files that no retained slice, pending plan, savepoint or link needs. `dry_run` only lists them.
 
-        `retain_commits` goes before the options' policy (`hoodie.cleaner.policy` and its like).
+        `retain_commits` overrides the policy of the options (`hoodie.cleaner.policy` and similar keys).
         """
         cleaner = self._application.cleaner
         return cleaner.plan(retain_commits) if dry_run else cleaner.clean(retain_commits)
 
     def archive(self) -> tuple[str, ...]:
-        """Moves old instants to the archived timeline; their requested times, oldest first.
+        """Moves old instants to the archived timeline, and returns their requested times, oldest first.
 
-        By `hoodie.keep.min.commits` and `hoodie.keep.max.commits`; never one that cleaning, a savepoint or something pending
-        still needs.
+        `hoodie.keep.min.commits` and `hoodie.keep.max.commits` set the bounds. Instants that cleaning, a savepoint or a
+        pending action still needs stay.
         """
         return self._application.archiver.archive()
 
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> TableService:
-        """The table service, by the strategy, the trigger and T or the data's latency that the options name."""
+        """The table service. The options set its strategy, its trigger, and T or the data latency."""
         return TableService(
             self._application, compaction_request(self.options, Overrides(cut=cut, link_mode=link_mode))
         )
 
     def restore(self, savepoint: str) -> tuple[str, ...]:
-        """Undoes every write after a savepoint; returns their instants, newest first."""
+        """Undoes every write after a savepoint, and returns their instants, newest first."""
         return self._application.restorer.restore(savepoint)
 
     def freshness(self) -> Freshness:
-        """How fresh the read-optimized table is now."""
+        """The current freshness of the read-optimized table."""
         return self._application.freshness.now(self.state())
 
     def freshness_by_partition(self) -> Mapping[str, Freshness]:
@@ -271,10 +270,10 @@ class Table(TableQueries, TableTags):
         engine: "SparkSession | Engine | None" = None,
         progress: Progress | None = None,
     ) -> Verification:
-        """Whether the table keeps its promises, check by check: what is damaged, and what was not looked at.
+        """Checks the invariants of the table. The answer lists damage, and what was not checked. Writes nothing.
 
-        Writes nothing. By names, sizes, headers and footers; `deep` reads every record of the latest slices, too. Damage is
-        an answer, not an error.
+        It checks names, sizes, headers and footers. `deep` also reads every record of the latest slices. Damage is part of
+        the answer and raises no error.
         """
         application = self._application if engine is None else self._on(engine)
         return application.verifier.verify(is_deep=deep, progress=progress or NoProgress())
@@ -287,40 +286,40 @@ class Table(TableQueries, TableTags):
         name: str | None = None,
         engine: "SparkSession | Engine | None" = None,
     ) -> SyncResult:
-        """Tells a catalog the table: its `_ro` and `_rt` tables, partitions, schema and freshness; only what has changed.
+        """Updates a catalog: the `_ro` and `_rt` tables, partitions, schema and freshness. Writes only what has changed.
 
-        By Hudi's keys for its hive sync, `hoodie.datasource.hive_sync.*`; `database` and `name` go before them. `catalog`
-        is `hive`: a Hive Metastore, through the SparkSession that is the engine where that has Hive support, else by Thrift.
-        Raises CatalogError where the catalog fails, DatabaseNotFoundError, ConfigError, and RefusedError where another table
-        has the name.
+        Hudi's keys `hoodie.datasource.hive_sync.*` apply; `database` and `name` override them. `catalog` is `hive`, a Hive
+        Metastore. If the engine is a SparkSession with Hive support, the sync uses its client, otherwise Thrift. Raises
+        CatalogError if the catalog fails, DatabaseNotFoundError, ConfigError, and RefusedError if another table has the
+        name.
         """
         options = sync_options(self.options, catalog, database, name)
         asked = self._application.engine if engine is None else _engine(engine)
         return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()
 
     def state(self) -> TableState:
-        """Settings, timeline and file slices, as they are now."""
+        """The current settings, timeline and file slices."""
         return self._application.state()
 
     def describe(self) -> TableDescription:
-        """Settings, timeline, what is pending, and each slice's files with the event times of its logs."""
+        """Settings, timeline, pending actions, and the files of each slice with the event times of its log files."""
         return describe(self._application)
 
     def publish_metrics(self) -> None:
-        """Tells the sink that `hoodie.metrics.*` names what is measured of the table now; a compaction does by itself."""
+        """Measures the table, and sends the metrics to the sink of `hoodie.metrics.*`. A compaction does so by itself."""
         publish_metrics(self._application)
 
     def report(self, path: str | Path) -> Report:
-        """What a person wants to know of the table's freshness, written as one HTML page to a local file.
+        """Writes a report on the table's freshness as one HTML page to a local file, and returns its numbers.
 
-        Raises ConfigError where the file cannot be written.
+        Raises ConfigError if the file can't be written.
         """
         found = gather(self._application)
         write_page(Path(path), render(found))
         return found
 
     def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
-        """Which event times each file of each slice holds; logs that the plan merges are told apart."""
+        """The event times in each file of each slice. Log files that `plan` merges are marked."""
         return coverage(self._application, merged=frozenset() if plan is None else plan.merged_logs)
 
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:

@@ -1,4 +1,4 @@
-"""What is read of a table: the four queries, now, as of an instant, a watermark or a tag."""
+"""The four queries of a table: now, or as of an instant, a watermark or a tag."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,24 +13,25 @@ from eventide_core.table.slice_read import QueryPlan
 
 
 class TableQueries:
-    """The queries of `eventide.Table`. The rows are read when they are asked for, not before."""
+    """The queries of `eventide.Table`. They are lazy: rows are read when you request them."""
 
     __slots__ = ()
 
     _application: Application
 
     def snapshot(self, *, tag: str | None = None) -> Rows:
-        """Every row as of now, or as of the commit that bears the tag."""
+        """Every current row, or every row as of the tagged commit."""
         queries = self._application.queries
         return self._rows(queries.snapshot if tag is None else partial(queries.tagged, tag))
 
     def read_optimized(self, *, as_of_watermark: str | int | None = None, tag: str | None = None) -> Rows:
-        """The rows of base files alone: fast, and as fresh as `freshness()` says.
+        """The rows of base files only: fast, and as fresh as `freshness()` states.
 
-        With `as_of_watermark`, a T, as the first compaction left them whose published watermark is T or later: all that lies
-        before T and had been committed then, and with an exact cut at T nothing else. With `tag` those that the tag keeps.
+        With `as_of_watermark`, a T, the rows are those that the first compaction left whose published watermark is T or
+        later: everything before T that was committed then, and with an exact cut at T nothing else. With `tag`, they are
+        those that the tag keeps.
 
-        Raises WatermarkNotFoundError and CleanedHistoryError, which name the watermarks that can be read; TagNotFoundError.
+        Raises WatermarkNotFoundError and CleanedHistoryError, which name the readable watermarks, and TagNotFoundError.
         """
         queries = self._application.queries
         if as_of_watermark is not None and tag is not None:
@@ -40,7 +41,7 @@ class TableQueries:
         return self._rows(queries.read_optimized if tag is None else partial(queries.tagged_read_optimized, tag))
 
     def watermarks(self) -> tuple[PublishedView, ...]:
-        """The compactions whose read-optimized view can still be read, the earliest first."""
+        """The compactions whose read-optimized view can still be read, earliest first."""
         return readable_views(self._application.state())
 
     def as_of(self, instant: str) -> Rows:
@@ -50,14 +51,14 @@ class TableQueries:
     def incremental(self, begin: str, end: str | None = None) -> Rows:
         """The latest state of the rows that commits in (begin, end] changed.
 
-        Times are completion times on table version 8 and later, and instants on version 6, as Hudi has it.
+        As in Hudi, times are completion times on table version 8 and later, and instants on version 6.
         """
         return self._rows(partial(self._application.queries.incremental, begin, end))
 
     def settled_until(self) -> str:
-        """The end of the longest span that `incremental` tells once and for all, for who asks again and again.
+        """The latest `end` for which the answer of `incremental` is final. Use it to read changes repeatedly.
 
-        The last completion, on table version 8 and later; on version 6 the last instant before any write that is pending.
+        This is the last completion on table version 8 and later, and the last instant before any pending write on version 6.
         """
         return self._application.queries.settled_until()
 

@@ -1,4 +1,4 @@
-"""What is kept of a table: savepoints, and the names by which people know them."""
+"""Savepoints of a table, and their tags."""
 
 from eventide.bootstrap import Application
 from eventide_core.errors import ConfigError
@@ -15,9 +15,9 @@ class TableTags:
     _application: Application
 
     def savepoint(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
-        """Keeps the table as of the completed write at an instant: nothing of it is cleaned until that is deleted.
+        """Keeps the table as of the completed write at an instant: cleaning removes nothing of it until you delete it.
 
-        `tag` is a name for it. Hudi keeps it among the comments.
+        `tag` is a name for the savepoint. Hudi stores it in the comments.
         """
         return self._application.savepoints.save(instant, comments=comments, tag=tag)
 
@@ -32,7 +32,7 @@ class TableTags:
         as_of_watermark: str | int | None = None,
         comments: str = "",
     ) -> Tag:
-        """Keeps the table under a name: as of an instant, as of the compaction that answers a watermark, or as it is now.
+        """Keeps the table under a name: as of an instant, as of the compaction that reached a watermark, or as it is now.
 
         `snapshot(tag=name)` and `read_optimized(tag=name)` read it.
         """
@@ -42,9 +42,9 @@ class TableTags:
         return self._application.savepoints.save_tag(name, instant=instant, before_ms=before_ms, comments=comments)
 
     def tags(self) -> tuple[Tag, ...]:
-        """The tags there are, by name."""
+        """All tags, sorted by name."""
         return self._application.savepoints.tags()
 
     def delete_tag(self, name: str) -> str:
-        """Keeps it no longer; the instant that it was."""
+        """Deletes a tag, and returns its instant."""
         return self._application.savepoints.delete_tag(name)

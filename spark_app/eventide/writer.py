@@ -9,26 +9,23 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.bootstrap import Application
+from eventide.options import new_tables as keys
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.record_writer import RowWriter
 from eventide_adapters.storage.open import open_storage
-from eventide_core import config as keys
 from eventide_core.action.index import IndexType, index_type
-from eventide_core.config import Options
+from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, EVENT_TIME_FIELD, INDEX_TYPE, PARTITION_TIMES, Options
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
-from eventide_core.table.key_format import TIME_PREFIX, KeyGenerator
+from eventide_core.table.key_format import KeyGenerator
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.properties import PROPERTIES_PATH
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.schema import META_FIELDS
 from eventide_core.table.write_shape import WriteOperation
-
-VERSION_DEFAULT = 9
-BUCKETS_DEFAULT = 4  # Hudi's default
 
 
 def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
@@ -49,27 +46,23 @@ def new_table(
 ) -> NewTable:
     """The settings of a table to be created. Raises ConfigError, UnsupportedTableError."""
     typed = Options(options)
-    name = typed.text(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
+    name = typed.get(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
     ordering = ordering or event_time
-    rule = typed.text(keys.MERGE_MODE)
+    rule = typed.get(keys.MERGE_MODE)
     if rule is None:
         rule = MergeRule.COMMIT_TIME_ORDERING if ordering is None else MergeRule.EVENT_TIME_ORDERING
-    elif rule.upper() not in (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING):
-        raise ConfigError(
-            f"option {keys.MERGE_MODE}={rule!r}: new tables have COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING"
-        )
     made = NewTable(
         name=name,
         schema=_avro_schema(name, schema),
-        version=typed.integer(keys.TABLE_VERSION, VERSION_DEFAULT) if version is None else version,
-        merge_rule=MergeRule(rule.upper()),
+        version=typed.get(keys.TABLE_VERSION) if version is None else version,
+        merge_rule=MergeRule(rule),
         record_key_fields=_names(record_key),
         partition_fields=tuple(name.partition(":")[0] for name in _names(partition)),
         ordering_field=ordering,
-        is_hive_style=typed.flag(keys.HIVE_STYLE, default=True),
-        is_url_encoded=typed.flag(keys.URL_ENCODE),
+        is_hive_style=typed.get(keys.HIVE_STYLE),
+        is_url_encoded=typed.get(keys.URL_ENCODE),
         writer_options=_writer_options(typed, event_time or ordering),
-        partition_times={key: value for key, value in options.items() if key.startswith(TIME_PREFIX)},
+        partition_times=typed.below(PARTITION_TIMES),
         partition_kinds=_kinds(_names(partition)),
         wished_generator=_key_generator(typed),
     )
@@ -82,7 +75,7 @@ def new_table(
 def create(storage: Storage, table: NewTable) -> None:
     """Makes the empty table. Raises ConfigError where there is one already."""
     if not storage.put_if_absent(PROPERTIES_PATH, table.properties().encode()):
-        raise ConfigError(f"{storage.root} is a Hudi table already; write to it, or choose another path")
+        raise ConfigError(f"{storage.root} is already a Hudi table; write to it, or choose another path")
 
 
 def arrow_records(application: Application, upserts: pa.Table | None, deletes: pa.Table | None) -> IncomingRecords:
@@ -107,16 +100,16 @@ def incoming_records(application: Application, operation: WriteOperation, record
 
 
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
-    index = (options.text(keys.INDEX_TYPE) or IndexType.BUCKET).upper()
+    index = (options.get(INDEX_TYPE) or IndexType.BUCKET).upper()
     index_type(index)  # of which one is known must be told before the table is there
-    said = {keys.INDEX_TYPE: index}
+    said: dict[str, str] = {INDEX_TYPE: index}
     if index == IndexType.BUCKET:
-        said[keys.BUCKETS] = str(options.integer(keys.BUCKETS, BUCKETS_DEFAULT))
-        hashed = options.text(keys.BUCKET_HASH_FIELDS)
+        said[BUCKETS] = str(options.get(BUCKETS))
+        hashed = options.text(BUCKET_HASH_FIELDS)
         if hashed is not None:
-            said[keys.BUCKET_HASH_FIELDS] = hashed
+            said[BUCKET_HASH_FIELDS] = hashed
     if event_time is not None:
-        said[keys.EVENT_TIME_FIELD] = event_time
+        said[EVENT_TIME_FIELD] = event_time
     return said
 
 
@@ -139,13 +132,13 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _key_generator(options: Options) -> KeyGenerator | None:
     """The key generator that the user names; None where that is left to the fields."""
-    named = options.first(keys.KEY_GENERATORS)
-    text = None if named is None else options.text(named)
+    text = options.get(keys.KEY_GENERATOR)
     if text is None:
         return None
     found = KeyGenerator.named(text)
     if found is None:
-        raise ConfigError(f"option {named}={text!r} is not one of {', '.join(g.class_name for g in KeyGenerator)}")
+        known = ", ".join(generator.class_name for generator in KeyGenerator)
+        raise ConfigError(f"option {options.name(keys.KEY_GENERATOR)}={text!r} is not one of {known}")
     return found
 
 

@@ -98,7 +98,10 @@ def _write(path: Path, version: int, merge_rule: MergeRule, *, leaves_one_inflig
         options={"hoodie.write.record.merge.mode": merge_rule, "hoodie.table.name": "written", BUCKETS: 2},
     )
     uuids = (f"00000000-0000-4000-8000-{number:012d}" for number in itertools.count())
-    options = {BLOOM_ENTRIES: "1000", LOG_BLOCK_EVENT_TIME_BUCKET: "1s"}  # late rows get blocks of their own
+    options: dict[str, str] = {
+        BLOOM_ENTRIES: "1000",
+        LOG_BLOCK_EVENT_TIME_BUCKET: "1s",
+    }  # late rows get blocks of their own
     application = assemble(str(path), options, clock=CountingClock(), new_uuid=lambda: next(uuids))
 
     def begin(upserts: pa.Table, deletes: pa.Table | None = None) -> PendingWrite:

@@ -56,7 +56,7 @@ def rows(*values: Row) -> pa.Table:
 
 
 def make(path: Path, version: int, index: str, **options: Any) -> Table:
-    chosen = {"hoodie.table.name": "shared", INDEX_TYPE: index, BLOOM_ENTRIES: 1000}
+    chosen: dict[str, object] = {"hoodie.table.name": "shared", INDEX_TYPE: index, BLOOM_ENTRIES: 1000}
     if index == "BUCKET":
         chosen[BUCKETS] = 2
     return Table.create(
@@ -78,7 +78,8 @@ def test_logs_that_rolled_over_in_parquet_blocks_are_read_and_compacted_by_hudi(
     tmp_path: Path, judge_111: HudiJudge
 ) -> None:
     path = tmp_path / "table"
-    table = make(path, 9, "BUCKET", **{LOG_BLOCK_FORMAT: "parquet", LOG_FILE_BYTES_MAX: 100})
+    small: dict[str, object] = {LOG_BLOCK_FORMAT: "parquet", LOG_FILE_BYTES_MAX: 100}
+    table = make(path, 9, "BUCKET", **small)
     table.bulk_insert(rows(*((f"k{i}", i, "base") for i in range(40))))
     result = table.upsert(rows(*((f"k{i}", 100 + i, f"log {i}") for i in range(0, 40, 2))))
     assert result.files > 2, "no log has rolled over"

@@ -26,9 +26,9 @@ from eventide_core.config import (
 from eventide_core.service.facts.logs import LogFactsReader
 
 T = 1_700_002_204_000
-STATS = {TRACK_EVENT_TIMES: "true", LOG_EVENT_TIMES: "false", EVENT_TIME_FIELD: "ms"}
-HEADERS = {TRACK_EVENT_TIMES: "false", LOG_EVENT_TIMES: "true"}
-NEITHER = {TRACK_EVENT_TIMES: "false", LOG_EVENT_TIMES: "false"}
+STATS: dict[str, str] = {TRACK_EVENT_TIMES: "true", LOG_EVENT_TIMES: "false", EVENT_TIME_FIELD: "ms"}
+HEADERS: dict[str, str] = {TRACK_EVENT_TIMES: "false", LOG_EVENT_TIMES: "true"}
+NEITHER: dict[str, str] = {TRACK_EVENT_TIMES: "false", LOG_EVENT_TIMES: "false"}
 
 
 class Told:

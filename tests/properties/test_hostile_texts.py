@@ -12,8 +12,7 @@ import pytest
 
 from eventide.testing.histories import ManualClock
 from eventide_adapters.format.avro.event_time_properties import event_times_of_schema
-from eventide_adapters.format.merge.slice_merger import RESULT_FOOTER_KEY, finished_result
-from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.processes import is_dead
@@ -22,7 +21,9 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_WAIT_MS, Options
 from eventide_core.errors import EventideError, ResourceLimitError
 from eventide_core.ports import MergeTask
+from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, SliceCompactor
 from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
+from eventide_core.service.state.metadata_table import drop_metadata_table
 from eventide_core.service.state.outcome import OUTCOME_FOLDER, Outcome, claim_outcome
 from eventide_core.table.catalog_columns import TableColumns
 from eventide_core.table.file_group_write import MARKERS
@@ -75,7 +76,7 @@ def finished(text: str) -> object:
     shape = RecordShape("{}", MergeRule.COMMIT_TIME_ORDERING, (), None)
     blocks = BlockFilter(frozenset(), "0")
     task = MergeTask("", "f", INSTANT, None, (), (), {}, "copy", None, "base.parquet", "marker", shape, blocks, "gzip")
-    return finished_result(storage, task)
+    return SliceCompactor(storage, ArrowSliceMerger(storage)).finished(task)
 
 
 def lock(text: str) -> object:
@@ -148,6 +149,6 @@ def test_what_links_in_a_metadata_table_lead_to_stays_when_it_is_dropped(tmp_pat
     partition = next(table.glob("part=*"))
     data = {path.name: path.read_bytes() for path in partition.iterdir()}
     (table / ".hoodie" / "metadata" / "link").symlink_to(partition)
-    HudiMetadataTable(LocalStorage(table)).drop()
+    drop_metadata_table(LocalStorage(table))
     assert not (table / ".hoodie" / "metadata").exists()
     assert {path.name: path.read_bytes() for path in partition.iterdir()} == data

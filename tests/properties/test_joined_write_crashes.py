@@ -25,7 +25,12 @@ from eventide_core.table.write_shape import WriteOperation
 COLUMNS: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("ms", pa.int64())]
 SCHEMA = pa.schema(COLUMNS)
 START_MS = 1_790_000_000_000
-OPTIONS = {**SHORT_WAITS, INDEX_TYPE: "GLOBAL_SIMPLE", BLOOM_ENTRIES: "10", BLOOM_FALSE_POSITIVES: "0.01"}
+OPTIONS: dict[str, str] = {
+    **SHORT_WAITS,
+    INDEX_TYPE: "GLOBAL_SIMPLE",
+    BLOOM_ENTRIES: "10",
+    BLOOM_FALSE_POSITIVES: "0.01",
+}
 HEARTBEAT_EXPIRY_MS = 121_000
 
 Row = tuple[str, str, int]

@@ -26,7 +26,7 @@ def rows(*values: tuple[str, str, int, str]) -> pa.Table:
 
 
 def make(path: Path, version: int = 9, index: str = "BUCKET", **options: Any) -> Table:
-    small = {BLOOM_ENTRIES: 100, INDEX_TYPE: index, **({BUCKETS: 2} if index == "BUCKET" else {})}
+    small: dict[str, object] = {BLOOM_ENTRIES: 100, INDEX_TYPE: index, **({BUCKETS: 2} if index == "BUCKET" else {})}
     return Table.create(
         str(path),
         schema=SCHEMA,

@@ -19,14 +19,15 @@ from pyspark.sql import DataFrame, SparkSession
 import eventide
 import eventide.spark.catalog
 from eventide import Table
+from eventide.options.streams import STREAM_IDENTIFIER, STREAM_WATERMARK_AS_THRESHOLD
 from eventide.spark.engine import SparkEngine, parallelism
-from eventide_core.config import BUCKETS, INDEX_TYPE, STREAM_IDENTIFIER, STREAM_WATERMARK_AS_THRESHOLD
+from eventide_core.config import BUCKETS, INDEX_TYPE
 from eventide_core.errors import CorruptLogBlockError, EventideError, StorageError
 from support import golden
 from support.thresholds import dividing_plan
 
 DDL = "id string, city string, ended_at timestamp, fare double"
-OPTIONS = {BUCKETS: "2"}
+OPTIONS: dict[str, str] = {BUCKETS: "2"}
 
 
 class Counted:

@@ -18,7 +18,6 @@ from eventide.testing.histories import Commit, Layout, delete, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.oracle import Order
 from eventide.writer import arrow_records
-from eventide_adapters.format.merge import slice_merger
 from eventide_adapters.format.timeline import compaction_plan as plan_avro
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
@@ -29,7 +28,7 @@ from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFa
 from eventide_core.action.slice_split import SplitVerdict
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction import planned_slices, split_judge
+from eventide_core.service.compaction import compact_slice, draft, planned_slices, replan, slice_facts, split_judge
 from eventide_core.service.compaction import run as run_compaction
 from eventide_core.service.compaction import schedule as schedule_compaction
 from eventide_core.service.compaction.run import CompactionRunner
@@ -199,7 +198,7 @@ def _no_carry(patch: pytest.MonkeyPatch) -> None:
 
 
 def _open_selection(patch: pytest.MonkeyPatch) -> None:
-    real: Any = vars(schedule_compaction)["select"]
+    real: Any = vars(draft)["select"]
 
     def select(facts: SliceFacts, strategy: Any, *rest: Any) -> Selection | None:
         chosen: Selection | None = real(facts, strategy, *rest)
@@ -209,7 +208,7 @@ def _open_selection(patch: pytest.MonkeyPatch) -> None:
         late = [fact for fact in facts.logs if fact not in early]
         return replace(chosen, facts=replace(facts, logs=(*early, *late)), count=len(early))
 
-    patch.setattr(schedule_compaction, "select", select)
+    patch.setattr(draft, "select", select)
 
 
 def _targets_unheeded(patch: pytest.MonkeyPatch) -> None:
@@ -227,13 +226,13 @@ def _links_to_links(patch: pytest.MonkeyPatch) -> None:
 
 def _named_like_a_writers_log(attribute: str) -> Callable[[pytest.MonkeyPatch], None]:
     def is_wrong(patch: pytest.MonkeyPatch) -> None:
-        real: Any = vars(schedule_compaction)["plan_compaction"]
+        real: Any = vars(draft)["plan_compaction"]
 
         def plan(*arguments: Any) -> CompactionPlan:
             made: CompactionPlan = real(*arguments)
             return replace(made, operations=tuple(_renamed(op, attribute) for op in made.operations))
 
-        patch.setattr(schedule_compaction, "plan_compaction", plan)
+        patch.setattr(draft, "plan_compaction", plan)
 
     return is_wrong
 
@@ -301,7 +300,7 @@ def _torn_copies(patch: pytest.MonkeyPatch) -> None:
         return storage.put_if_absent(target, data)
 
     patch.setattr(MemoryStorage, "copy_if_absent", copy)
-    patch.setattr(slice_merger, "_check_size", lambda *_: None)
+    patch.setattr(compact_slice, "_check_size", lambda *_: None)
 
 
 def _nulls_are_fresh(patch: pytest.MonkeyPatch) -> None:
@@ -319,7 +318,7 @@ def _one_too_early(patch: pytest.MonkeyPatch) -> None:
 def _pending_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
     """Neither by who plans and executes, nor by the writer when it completes."""
     for name in ("quiet_moment", "gap_now"):
-        patch.setattr(schedule_compaction, name, lambda facts: QuietMoment(facts.now, is_now=True))
+        patch.setattr(draft, name, lambda facts: QuietMoment(facts.now, is_now=True))
     _late_writes_unheeded(patch)
     patch.setattr(CompactionRunner, "_wait_for_unaware_writes", lambda *_: None)
 
@@ -351,23 +350,23 @@ def _late_writes_unheeded_at_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 def _two_compactions_in_one_gap(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(quiet_moment, "why_not_at", lambda *_: "")
-    patch.setattr(schedule_compaction, "_covered", lambda *_: [])
+    patch.setattr(draft, "_covered", lambda *_: [])
 
 
 def _logs_above_are_merged(patch: pytest.MonkeyPatch) -> None:
     """What completed after the plan's instant counts as of the old slice, also where the plan is held to it."""
-    for module in (schedule_compaction, planned_slices):
+    for module in (draft, replan, slice_facts, planned_slices):
         patch.setattr(module, "is_in_new_slice", lambda *_: False)
 
 
 def _logs_above_are_not_judged(patch: pytest.MonkeyPatch) -> None:
-    real: Any = vars(schedule_compaction)["SliceFacts"]
+    real: Any = vars(slice_facts)["SliceFacts"]
 
     def facts(file_slice: Any, logs: Any, above: int) -> SliceFacts:
         made: SliceFacts = real(file_slice, logs[: len(logs) - above])
         return made
 
-    patch.setattr(schedule_compaction, "SliceFacts", facts)
+    patch.setattr(slice_facts, "SliceFacts", facts)
 
 
 def _logs_unsealed(patch: pytest.MonkeyPatch) -> None:
@@ -389,16 +388,16 @@ def _other_readers_unheeded(patch: pytest.MonkeyPatch) -> None:
     def rules(rule: MergeRule, _: object, is_base_file_index: bool, **rest: bool) -> ReaderRules:
         return ReaderRules(rule, (rule,), is_base_file_index, **rest)
 
-    patch.setattr(schedule_compaction, "ReaderRules", rules)
+    patch.setattr(slice_facts, "ReaderRules", rules)
 
 
 def _first_first(patch: pytest.MonkeyPatch) -> None:
-    real = slice_merger.link_left_overs
+    real = compact_slice.link_left_overs
 
     def link(storage: Any, task: Any) -> None:
         real(storage, replace(task, left_overs=task.left_overs[::-1]))
 
-    patch.setattr(slice_merger, "link_left_overs", link)
+    patch.setattr(compact_slice, "link_left_overs", link)
 
 
 _PLAIN = (_writes(BASE, BEFORE_T, AFTER_T), _compacts(3))

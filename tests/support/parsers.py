@@ -15,7 +15,7 @@ from eventide_adapters.format.base_file.parquet import read_base, read_footer
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.action.compaction_request import CompactionRequest

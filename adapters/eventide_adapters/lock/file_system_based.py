@@ -32,8 +32,8 @@ from types import TracebackType
 from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
-from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT, Options
-from eventide_core.errors import ConfigError, LockError, LockLostError, MissingFileError, StorageError
+from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
+from eventide_core.errors import ConfigError, LockError, LockLostError, MissingFileError, StorageError, format_timestamp
 from eventide_core.ports import Capability, Clock, Storage
 
 DEFAULT_DIRECTORY = ".hoodie"
@@ -63,9 +63,9 @@ class FileSystemBasedLock:
         self._storage = storage
         self._clock = clock
         self._owner = owner
-        self._path = _lock_path(storage.root, options.text(LOCK_PATH))
-        self._wait_ms = options.integer(LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT)
-        self._expire_ms = options.integer(LOCK_EXPIRE_MINUTES, 0) * _MS_PER_MINUTE
+        self._path = _lock_path(storage.root, options.get(LOCK_PATH))
+        self._wait_ms = options.get(LOCK_WAIT_MS)
+        self._expire_ms = options.get(LOCK_EXPIRE_MINUTES) * _MS_PER_MINUTE
 
     def acquire(self) -> "FileSystemBasedLease":
         if Capability.PUT_IF_ABSENT not in self._storage.capabilities:
@@ -159,7 +159,7 @@ class FileSystemBasedLock:
         waited = f"the table lock {self._place} was not free within {self._wait_ms} ms"
         if found is None:
             return f"{waited}: others were faster each time; try again"
-        since = datetime.fromtimestamp(found.modified_ms / 1000, UTC).isoformat(timespec="seconds")
+        since = format_timestamp(found.modified_ms // 1000 * 1000)
         return (
             f"{waited}: {_owner_in(found.content)} holds it since {since}; try again, or delete the file (and any "
             f"beside it that begins with its name) when that process is dead; {LOCK_EXPIRE_MINUTES}, in minutes, "

@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 
 from eventide_adapters.lock.processes import is_dead, this_process
-from eventide_core.config import HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS_DEFAULT, Options
+from eventide_core.config import HEARTBEAT_INTERVAL_MS, Options
 from eventide_core.errors import MissingFileError, StorageError
 from eventide_core.ports import Storage
 from eventide_core.table.file_group_write import heartbeat_path
@@ -21,7 +21,7 @@ class FileHeartbeats:
 
     def __init__(self, storage: Storage, options: Options, *, owner: str, host: str, pid: int) -> None:
         self._storage = storage
-        self._interval_seconds = options.integer(HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS_DEFAULT) / 1000
+        self._interval_seconds = options.get(HEARTBEAT_INTERVAL_MS) / 1000
         self._content = json.dumps({"host": host, "pid": pid, "owner": owner, **this_process()}).encode()
         self._ends: dict[str, tuple[threading.Event, threading.Thread]] = {}
 

@@ -19,21 +19,17 @@ import threading
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
-from eventide_core.config import LOCK_RENEWAL_KEYS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT, Options
-from eventide_core.errors import ConfigError, LockError, LockLostError, RefusedError, StorageError
+from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
+from eventide_core.errors import ConfigError, LockError, LockLostError, RefusedError, StorageError, format_timestamp
 from eventide_core.ports import Clock, Storage, VersionedFiles
 
 PATH: Final = ".hoodie/.locks/table_lock.json"
 
-# Hudi's own defaults, and by how much it takes clocks to differ at most.
-_VALIDITY_SECONDS: Final = 300
-_RENEWAL_SECONDS: Final = 30
-_CLOCKS_DIFFER_MS: Final = 500
+_CLOCKS_DIFFER_MS: Final = 500  # at most, as Hudi takes it
 _LEAST_RENEWALS: Final = 10  # within the time that a lock is valid; fewer are refused by Hudi, too
 _POLL_MS: Final = 1000  # as Hudi
 
@@ -48,6 +44,10 @@ class _Found:
     valid_until_ms: int
     is_released: bool
 
+    @property
+    def until(self) -> str:
+        return format_timestamp(self.valid_until_ms // 1000 * 1000)
+
     def is_over(self, now_ms: int) -> bool:
         return self.is_released or now_ms > self.valid_until_ms + _CLOCKS_DIFFER_MS or is_dead(self.content)
 
@@ -59,13 +59,13 @@ class StorageBasedLock:
         self._storage = storage
         self._clock = clock
         self._owner = owner
-        self._wait_ms = options.integer(LOCK_WAIT_MS, LOCK_WAIT_MS_DEFAULT)
-        self._validity_ms = 1000 * options.integer(LOCK_VALIDITY_SECONDS, _VALIDITY_SECONDS)
-        self.renewal_seconds = options.first_integer(LOCK_RENEWAL_KEYS, _RENEWAL_SECONDS)
+        self._wait_ms = options.get(LOCK_WAIT_MS)
+        self._validity_ms = 1000 * options.get(LOCK_VALIDITY_SECONDS)
+        self.renewal_seconds = options.get(LOCK_RENEWAL_SECONDS)
         if not 0 < 1000 * self.renewal_seconds * _LEAST_RENEWALS <= self._validity_ms:
             raise ConfigError(
                 f"option {LOCK_VALIDITY_SECONDS}={self._validity_ms // 1000} must be at least {_LEAST_RENEWALS} times "
-                f"{LOCK_RENEWAL_KEYS[0]}={self.renewal_seconds}, and that at least 1"
+                f"{LOCK_RENEWAL_SECONDS}={self.renewal_seconds}, and that at least 1"
             )
 
     def acquire(self) -> "StorageBasedLease":
@@ -92,7 +92,7 @@ class StorageBasedLock:
             raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
         if self._clock.now_ms() > found.valid_until_ms:
             raise LockError(
-                f"the table lock {self.place} was not renewed in time, and is over since {_moment(found.valid_until_ms)}: "
+                f"the table lock {self.place} was not renewed in time, and is over since {found.until}: "
                 f"the process stood still, or could not reach the storage; nothing was written after that"
             )
 
@@ -146,7 +146,7 @@ class StorageBasedLock:
         if found is None or found.is_over(self._clock.now_ms()):
             return f"{waited}: others were faster each time; try again"
         return (
-            f"{waited}: {found.owner!r} holds it until {_moment(found.valid_until_ms)}, and longer if it renews it; "
+            f"{waited}: {found.owner!r} holds it until {found.until}, and longer if it renews it; "
             "try again, or wait until then where that process is dead"
         )
 
@@ -209,10 +209,3 @@ def _parse(content: bytes, version: str, place: str) -> _Found:
             f"the table lock {place} holds no lock of Hudi's: see that nobody works on the table, then delete the file"
         )
     return _Found(content, version, owner, until_ms, released)
-
-
-def _moment(time_ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return f"{time_ms} ms"

@@ -4,15 +4,13 @@ A file of options may be shared with stock Hudi. So a reporter that Hudi has and
 installed, is no wrong usage: nobody is told, and why is said.
 """
 
-from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
 from secrets import token_hex
 from typing import Final, assert_never
 
 from eventide_adapters.metrics.json_lines import JsonLines
-from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
-from eventide_core.config import (
+from eventide_adapters.metrics.options import (
     METRICS_CLASS,
     METRICS_FILE,
     METRICS_ON,
@@ -26,26 +24,14 @@ from eventide_core.config import (
     PUSHGATEWAY_LABELS,
     PUSHGATEWAY_PORT,
     PUSHGATEWAY_RANDOM_JOB,
-    Options,
+    Reporter,
 )
+from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
+from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import MetricsSink, Unreported
 
-PREFIX_DEFAULT: Final = "eventide"
-PROMETHEUS_PORT_DEFAULT: Final = 9090  # Hudi's defaults
-PUSHGATEWAY_HOST_DEFAULT: Final = "localhost"
-PUSHGATEWAY_PORT_DEFAULT: Final = 9091
-_PORT_MAX: Final = 65_535
 _HUDI_REPORTERS: Final = ("graphite", "inmemory", "jmx", "datadog", "console", "cloudwatch", "m3", "slf4j")
-
-
-class Reporter(StrEnum):
-    PROMETHEUS = "prometheus"
-    PROMETHEUS_PUSHGATEWAY = "prometheus_pushgateway"
-    OPENTELEMETRY = "opentelemetry"
-    PROMETHEUS_TEXTFILE = "prometheus_textfile"
-    JSON_LINES = "json_lines"
-
 
 _LIBRARIES: Final = {
     Reporter.PROMETHEUS: ("prometheus_client",),
@@ -56,12 +42,12 @@ _LIBRARIES: Final = {
 
 def open_sink(options: Options) -> MetricsSink | Unreported | None:
     """The sink; None where metrics are off, as they are by default. Raises ConfigError for a value that cannot be read."""
-    if not options.flag(METRICS_ON):
+    if not options.get(METRICS_ON):
         return None
     reporter = _reporter(options)
     if isinstance(reporter, Unreported):
         return reporter
-    prefix = options.text(METRICS_PREFIX) or PREFIX_DEFAULT
+    prefix = options.get(METRICS_PREFIX)
     # Imported where they are asked for: their libraries may not be there.
     match reporter:
         case Reporter.PROMETHEUS_TEXTFILE:
@@ -71,39 +57,37 @@ def open_sink(options: Options) -> MetricsSink | Unreported | None:
         case Reporter.PROMETHEUS:
             from eventide_adapters.metrics.prometheus_http import PrometheusHttp
 
-            return PrometheusHttp(
-                _port(PROMETHEUS_PORT, options.integer(PROMETHEUS_PORT, PROMETHEUS_PORT_DEFAULT)), prefix
-            )
+            return PrometheusHttp(options.get(PROMETHEUS_PORT), prefix)
         case Reporter.PROMETHEUS_PUSHGATEWAY:
             from eventide_adapters.metrics.prometheus_push import PushGateway
 
             return PushGateway(
-                host=options.text(PUSHGATEWAY_HOST) or PUSHGATEWAY_HOST_DEFAULT,
-                port=_port(PUSHGATEWAY_PORT, options.integer(PUSHGATEWAY_PORT, PUSHGATEWAY_PORT_DEFAULT)),
+                host=options.get(PUSHGATEWAY_HOST),
+                port=options.get(PUSHGATEWAY_PORT),
                 job=_job(options),
                 labels=_labels(options),
-                is_deleted_at_exit=options.flag(PUSHGATEWAY_DELETE),
+                is_deleted_at_exit=options.get(PUSHGATEWAY_DELETE),
                 prefix=prefix,
             )
         case Reporter.OPENTELEMETRY:
             from eventide_adapters.metrics.open_telemetry import OpenTelemetry
 
-            return OpenTelemetry(options.text(OTLP_ENDPOINT), prefix)
+            return OpenTelemetry(options.get(OTLP_ENDPOINT), prefix)
         case _:
             assert_never(reporter)
 
 
 def _reporter(options: Options) -> Reporter | Unreported:
     named = options.text(METRICS_REPORTER)
-    own_class = options.text(METRICS_CLASS)
+    own_class = options.get(METRICS_CLASS)
     is_ours = named is not None and named.lower() in list(Reporter)
     if own_class is not None and not is_ours:
         return Unreported(f"{METRICS_CLASS}={own_class} is a class of Java's; {_cure()}")
     if named is not None and named.lower() in _HUDI_REPORTERS:
         return Unreported(f"{METRICS_REPORTER}={named} is a reporter of Hudi's alone; {_cure()}")
-    if named is None and options.text(METRICS_FILE) is None:
+    if named is None and options.get(METRICS_FILE) is None:
         return Unreported(f"nothing says where metrics go; {_cure()}")
-    reporter = options.choice(METRICS_REPORTER, Reporter.PROMETHEUS_TEXTFILE)
+    reporter = options.get(METRICS_REPORTER)
     missing = [name for name in _LIBRARIES.get(reporter, ()) if not _is_installed(name)]
     if missing:
         return Unreported(f"{METRICS_REPORTER}={named} needs {missing[0]}: run `pip install 'eventide[metrics]'`")
@@ -122,21 +106,15 @@ def _is_installed(module: str) -> bool:
 
 
 def _file(options: Options) -> str:
-    path = options.text(METRICS_FILE)
+    path = options.get(METRICS_FILE)
     if path is None:
         raise ConfigError(f"{METRICS_ON} is true, and nothing says where metrics go: give the file as {METRICS_FILE}")
     return path
 
 
-def _port(key: str, port: int) -> int:
-    if not 0 < port <= _PORT_MAX:
-        raise ConfigError(f"option {key}={port} is no port: give one of 1 to {_PORT_MAX}")
-    return port
-
-
 def _job(options: Options) -> str:
-    job = options.text(PUSHGATEWAY_JOB) or PREFIX_DEFAULT
-    return f"{job}-{_suffix()}" if options.flag(PUSHGATEWAY_RANDOM_JOB) else job
+    job = options.get(PUSHGATEWAY_JOB)
+    return f"{job}-{_suffix()}" if options.get(PUSHGATEWAY_RANDOM_JOB) else job
 
 
 @cache
@@ -147,7 +125,7 @@ def _suffix() -> str:
 
 def _labels(options: Options) -> tuple[tuple[str, str], ...]:
     """`key:value,key:value`, as Hudi has it."""
-    text = options.text(PUSHGATEWAY_LABELS)
+    text = options.get(PUSHGATEWAY_LABELS)
     if text is None:
         return ()
     pairs = [pair.partition(":") for pair in text.split(",")]

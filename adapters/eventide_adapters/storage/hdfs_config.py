@@ -12,31 +12,16 @@ setting of `dfs.` and finds the NameNode of `hdfs://NAME` as any client of Hadoo
 
 import getpass
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from xml.etree import ElementTree
 
 from eventide_adapters.storage.secret_texts import refuse_user_info
-from eventide_core.config import Options
+from eventide_core.config.option import TEXT, Option, Options, choice, whole_number
 from eventide_core.errors import ConfigError
 
-USER = "hadoop.user.name"
-"""Who asks the NameNode. Default: HADOOP_USER_NAME, else the user of the process."""
-DELEGATION_TOKEN = "hdfs.delegation.token"
-"""A secret, as `hdfs fetchdt --webservice` prints it. Default: none."""
-BYTES = "hdfs.bytes"
-"""Who moves the bytes of files."""
-_POLICY = "dfs.http.policy"
-"""HTTPS_ONLY: over TLS. Default: HTTP_ONLY."""
-_NAME_NODES = ("dfs.namenode.http-address", "dfs.namenode.https-address")
-"""Web addresses of `hdfs://NAME`, with commas between; with `.NAME.` and more behind, those of a name service. Default:
-ports 9870 and 9871 of the host NAME."""
-_TIMEOUT = "hdfs.request-timeout"
-"""Seconds that a request may take."""
 _SPARK = "spark.hadoop."
-_TIMEOUT_SECONDS_DEFAULT = 60
 # Hadoop's default ports of a NameNode's web addresses.
 _PORTS = {"http": 9870, "https": 9871}
 
@@ -46,6 +31,53 @@ class BytesBy(StrEnum):
 
     WEBHDFS = "webhdfs"
     LIBHDFS = "libhdfs"
+
+
+USER = Option(
+    "hadoop.user.name",
+    TEXT,
+    None,
+    "The user who asks the NameNode.",
+    otherwise="HADOOP_USER_NAME, else the user of the process",
+)
+DELEGATION_TOKEN = Option(
+    "hdfs.delegation.token",
+    TEXT,
+    None,
+    "A token as `hdfs fetchdt --webservice` prints it. No message shows it.",
+)
+BYTES = Option(
+    "hdfs.bytes",
+    choice(BytesBy),
+    BytesBy.WEBHDFS,
+    "What moves the bytes of files.",
+)
+POLICY = Option(
+    "dfs.http.policy",
+    TEXT,
+    "HTTP_ONLY",
+    "HTTPS_ONLY uses TLS.",
+)
+HTTP_ADDRESS = Option(
+    "dfs.namenode.http-address",
+    TEXT,
+    None,
+    "Web addresses of `hdfs://NAME`, separated by commas; with the suffix `.NAME.*`, those of a name service.",
+    otherwise="port 9870 of the host NAME",
+)
+HTTPS_ADDRESS = Option(
+    "dfs.namenode.https-address",
+    TEXT,
+    None,
+    "The same where the policy is HTTPS_ONLY.",
+    otherwise="port 9871 of the host NAME",
+)
+TIMEOUT_SECONDS = Option(
+    "hdfs.request-timeout",
+    whole_number(at_least=1),
+    60,
+    "Seconds that a request may take.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,50 +107,44 @@ class HdfsConfig:
     def of(cls, scheme: str, authority: str, options: Options) -> "HdfsConfig":
         """Raises ConfigError."""
         settings = _settings(options)
-        timeout_seconds = Options(settings).integer(_TIMEOUT, _TIMEOUT_SECONDS_DEFAULT)
-        if timeout_seconds == 0:
-            raise ConfigError(f"option {_TIMEOUT}='0' leaves a request no time: give seconds")
         user = settings.get(USER) or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-        by_libhdfs = Options(settings).choice(BYTES, BytesBy.WEBHDFS) is BytesBy.LIBHDFS
         return cls(
             _addresses(scheme, authority, settings),
             user,
             settings.get(DELEGATION_TOKEN),
-            timeout_seconds,
-            _native(scheme, authority, user, settings) if by_libhdfs else None,
+            settings.get(TIMEOUT_SECONDS),
+            _native(scheme, authority, user, settings) if settings.get(BYTES) is BytesBy.LIBHDFS else None,
         )
 
 
-def _addresses(scheme: str, authority: str, settings: Mapping[str, str]) -> tuple[str, ...]:
+def _addresses(scheme: str, authority: str, settings: Options) -> tuple[str, ...]:
     if scheme != "hdfs":
         return (f"{'https' if scheme == 'swebhdfs' else 'http'}://{authority}",)
-    http, key = (
-        ("https", _NAME_NODES[1]) if settings.get(_POLICY, "").upper() == "HTTPS_ONLY" else ("http", _NAME_NODES[0])
-    )
+    http, key = ("https", HTTPS_ADDRESS) if settings.get(POLICY).upper() == "HTTPS_ONLY" else ("http", HTTP_ADDRESS)
     name = authority.partition(":")[0]
-    found = [settings[k] for k in sorted(settings) if k.startswith(f"{key}.{name}.")]
-    found = found or settings.get(key, "").split(",")
+    found = [text for k, text in sorted(settings.values.items()) if k.startswith(f"{key}.{name}.")]
+    found = found or (settings.get(key) or "").split(",")
     for address in found:
         refuse_user_info(address, key)
     addresses = tuple(f"{http}://{address.strip()}" for address in found if address.strip())
     return addresses or (f"{http}://{name}:{_PORTS[http]}",)
 
 
-def _native(scheme: str, authority: str, user: str, settings: Mapping[str, str]) -> NativeConfig:
+def _native(scheme: str, authority: str, user: str, settings: Options) -> NativeConfig:
     host, _, port = authority.partition(":")
     if scheme != "hdfs" or not (port or "0").isdecimal():
         raise ConfigError(
             f"option {BYTES}='libhdfs' needs the NameNode's address for Hadoop's clients, which {scheme}://{authority} is "
             f"not: open the table as hdfs://HOST:PORT or hdfs://NAME, and give the web address as dfs.namenode.http-address"
         )
-    given = tuple(sorted((key, value) for key, value in settings.items() if key.startswith("dfs.")))
+    given = tuple(sorted((key, value) for key, value in settings.values.items() if key.startswith("dfs.")))
     return NativeConfig(host, int(port or 0), user, given)
 
 
-def _settings(options: Options) -> dict[str, str]:
-    given = {key: value for key in options.values if (value := options.text(key)) is not None}
+def _settings(options: Options) -> Options:
+    given = {key: value.strip() for key, value in options.values.items() if value.strip()}
     from_spark = {key.removeprefix(_SPARK): value for key, value in given.items() if key.startswith(_SPARK)}
-    return {**_site(os.environ.get("HADOOP_CONF_DIR")), **from_spark, **given}
+    return Options({**_site(os.environ.get("HADOOP_CONF_DIR")), **from_spark, **given})
 
 
 def _site(folder: str | None) -> dict[str, str]:

@@ -3,8 +3,21 @@
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol
 
-UNSAFE_WRITES: Final = "eventide.storage.unsafe.writes"
-"""Promises that nobody else writes, so that a store may be used which ignores `If-None-Match` and its like."""
+from eventide_core.config.option import FLAG, TEXT, Option
+
+UNSAFE_WRITES = Option(
+    "eventide.storage.unsafe.writes",
+    FLAG,
+    False,
+    "Promises that nobody else writes, which allows a store that ignores `If-None-Match` and similar conditions.",
+)
+FSSPEC = Option(
+    "fsspec.*",
+    TEXT,
+    None,
+    "On gs:// and abfs://, keywords of gcsfs and adlfs.",
+    otherwise="credentials from the environment",
+)
 
 # What is larger is sent in parts where the store has any. S3 allows 10,000 of at least 5 MiB (the last may be smaller).
 PART_BYTES: Final = 64 << 20

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_adapters.storage.objects import UNSAFE_WRITES
+from eventide_adapters.storage.objects import FSSPEC, UNSAFE_WRITES
 from eventide_adapters.storage.paths import checked_directory, checked_path
 from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.config import Options
@@ -21,8 +21,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 # As Hadoop writes it, the container before the account.
 _AZURE = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")
-_FSSPEC_OPTION = "fsspec."
-"""On gs:// and abfs://, keywords of gcsfs and adlfs. Default: the environment's credentials."""
 _KNOWN = (
     "folders (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), hdfs://namenode:8020/trips (or webhdfs://, "
     "swebhdfs://), gs://bucket/trips, abfs://container@account.dfs.core.windows.net/trips (or abfss://) and memory://trips"
@@ -91,11 +89,9 @@ def _open_fsspec(
         raise ConfigError(
             f"a table on {protocol}:// needs the package {package}: run `pip install 'eventide[{protocol}]'`"
         ) from missing
-    given = {
-        key.removeprefix(_FSSPEC_OPTION): text for key, text in options.values.items() if key.startswith(_FSSPEC_OPTION)
-    }
+    given = {key.removeprefix("fsspec."): text for key, text in options.below(FSSPEC).items()}
     keywords = tuple(sorted({**settings, **given}.items()))
-    return ObjectStorage(*_below(uri, path), FsspecObjects(protocol, bucket, keywords, options.flag(UNSAFE_WRITES)))
+    return ObjectStorage(*_below(uri, path), FsspecObjects(protocol, bucket, keywords, options.get(UNSAFE_WRITES)))
 
 
 def _below(uri: str, path: str) -> tuple[str, str]:

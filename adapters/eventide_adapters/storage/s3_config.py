@@ -3,37 +3,84 @@
 What is not given comes from where the AWS tools look: AWS_* variables, the profile's files, the machine's role.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from eventide_adapters.storage.objects import UNSAFE_WRITES
+from eventide_adapters.storage import objects
 from eventide_adapters.storage.secret_texts import refuse_user_info
-from eventide_core.config import Options
+from eventide_core.config.option import FLAG, TEXT, Option, Options, whole_number
 from eventide_core.errors import ConfigError
 
-# Of each kind the first that is given counts; Hadoop's also as Spark passes them on.
-_ENDPOINT = ("s3.endpoint", "fs.s3a.endpoint")
-"""The store's address. Default: Amazon's, or AWS_ENDPOINT_URL."""
-_REGION = ("s3.region", "fs.s3a.endpoint.region")
-"""The bucket's region. Default: as the AWS tools find it."""
-_ACCESS_KEY = ("s3.access-key-id", "fs.s3a.access.key", "hoodie.aws.access.key")
-"""Goes with the secret key. Default: as the AWS tools find it."""
-_SECRET_KEY = ("s3.secret-access-key", "fs.s3a.secret.key", "hoodie.aws.secret.key")
-"""A secret: shown nowhere. Default: as the AWS tools find it."""
-_SESSION_TOKEN = ("s3.session-token", "fs.s3a.session.token", "hoodie.aws.session.token")
-"""A secret, of temporary credentials. Default: as the AWS tools find it."""
-_PROFILE = ("s3.profile-name",)
-"""A profile of the AWS tools' files. Default: AWS_PROFILE."""
-_PATH_STYLE = ("s3.path-style-access", "fs.s3a.path.style.access")
-"""Whether buckets are folders of the endpoint. Default: true for an endpoint that is not Amazon's."""
-_SSL = ("fs.s3a.connection.ssl.enabled",)
-"""Whether an endpoint without a scheme is spoken to over TLS. Default: true."""
-_TIMEOUT = "s3.request-timeout"
-"""Seconds that a request may take."""
+ENDPOINT = Option(
+    "s3.endpoint",
+    TEXT,
+    None,
+    "The address of the store.",
+    otherwise="Amazon's, or AWS_ENDPOINT_URL",
+    aliases=("fs.s3a.endpoint",),
+)
+REGION = Option(
+    "s3.region",
+    TEXT,
+    None,
+    "The region of the bucket.",
+    otherwise="as the AWS tools find it",
+    aliases=("fs.s3a.endpoint.region",),
+)
+ACCESS_KEY = Option(
+    "s3.access-key-id",
+    TEXT,
+    None,
+    "The access key. Needs the secret key.",
+    otherwise="as the AWS tools find it",
+    aliases=("fs.s3a.access.key", "hoodie.aws.access.key"),
+)
+SECRET_KEY = Option(
+    "s3.secret-access-key",
+    TEXT,
+    None,
+    "The secret key, which no message shows.",
+    otherwise="as the AWS tools find it",
+    aliases=("fs.s3a.secret.key", "hoodie.aws.secret.key"),
+)
+SESSION_TOKEN = Option(
+    "s3.session-token",
+    TEXT,
+    None,
+    "The token of temporary credentials, which no message shows.",
+    otherwise="as the AWS tools find it",
+    aliases=("fs.s3a.session.token", "hoodie.aws.session.token"),
+)
+PROFILE = Option(
+    "s3.profile-name",
+    TEXT,
+    None,
+    "A profile in the files of the AWS tools.",
+    otherwise="AWS_PROFILE",
+)
+PATH_STYLE = Option(
+    "s3.path-style-access",
+    FLAG,
+    None,
+    "Whether buckets are directories of the endpoint, not hosts of their own.",
+    otherwise="true for an endpoint that is not Amazon's",
+    aliases=("fs.s3a.path.style.access",),
+)
+SSL = Option(
+    "fs.s3a.connection.ssl.enabled",
+    FLAG,
+    True,
+    "Whether an endpoint without a scheme uses TLS.",
+)
+TIMEOUT_SECONDS = Option(
+    "s3.request-timeout",
+    whole_number(at_least=1),
+    60,
+    "Seconds that a request may take.",
+)
 _SPARK = "spark.hadoop."
-
-_TIMEOUT_SECONDS_DEFAULT = 60
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +106,35 @@ class S3Config:
     @classmethod
     def of(cls, options: Options) -> "S3Config":
         """Raises ConfigError, which names keys and no value that could be a secret."""
-        endpoint = _first(options, _ENDPOINT)
+        passed_on = Options(
+            {key.removeprefix(_SPARK): text for key, text in options.values.items() if key.startswith(_SPARK)}
+        )
+
+        def get(option: Option[T]) -> T:
+            """What the options say themselves, before what Spark passes on to Hadoop."""
+            return (passed_on if options.text(option) is None else options).get(option)
+
+        endpoint = get(ENDPOINT)
         if endpoint is not None and "://" not in endpoint:
-            endpoint = f"{'https' if _is_true(options, _SSL, True) else 'http'}://{endpoint}"
-        refuse_user_info(endpoint, " or ".join(_ENDPOINT))
-        access_key, secret_key = _first(options, _ACCESS_KEY), _first(options, _SECRET_KEY)
+            endpoint = f"{'https' if get(SSL) else 'http'}://{endpoint}"
+        refuse_user_info(endpoint, " or ".join(ENDPOINT.names))
+        access_key, secret_key = get(ACCESS_KEY), get(SECRET_KEY)
         if (access_key is None) != (secret_key is None):
-            given, missing = (_ACCESS_KEY, _SECRET_KEY) if secret_key is None else (_SECRET_KEY, _ACCESS_KEY)
+            given, missing = (ACCESS_KEY, SECRET_KEY) if secret_key is None else (SECRET_KEY, ACCESS_KEY)
             raise ConfigError(
-                f"option {given[0]} (or {given[1]}) goes with {missing[0]} (or {missing[1]}), which is missing"
+                f"option {given} (or {given.aliases[0]}) goes with {missing} (or {missing.aliases[0]}), which is missing"
             )
-        timeout_seconds = options.integer(_TIMEOUT, _TIMEOUT_SECONDS_DEFAULT)
-        if timeout_seconds == 0:
-            raise ConfigError(f"option {_TIMEOUT}='0' leaves a request no time: give seconds")
+        has_path_style = get(PATH_STYLE)
         return cls(
             endpoint=endpoint,
-            region=_first(options, _REGION),
+            region=get(REGION),
             access_key=access_key,
             secret_key=secret_key,
-            session_token=_first(options, _SESSION_TOKEN),
-            profile=_first(options, _PROFILE),
-            has_path_style=_is_true(options, _PATH_STYLE, _is_own_server(endpoint)),
-            timeout_seconds=timeout_seconds,
-            allows_unsafe_writes=options.flag(UNSAFE_WRITES),
+            session_token=get(SESSION_TOKEN),
+            profile=get(PROFILE),
+            has_path_style=_is_own_server(endpoint) if has_path_style is None else has_path_style,
+            timeout_seconds=get(TIMEOUT_SECONDS),
+            allows_unsafe_writes=options.get(objects.UNSAFE_WRITES),
         )
 
 
@@ -89,14 +142,3 @@ def _is_own_server(endpoint: str | None) -> bool:
     """Whether buckets are folders of the endpoint there, and not hosts of their own as at Amazon."""
     host = urlsplit(endpoint or "").hostname
     return host is not None and not host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
-
-
-def _first(options: Options, keys: tuple[str, ...]) -> str | None:
-    found = (options.text(prefix + key) for prefix in ("", _SPARK) for key in keys)
-    return next((value for value in found if value is not None), None)
-
-
-def _is_true(options: Options, keys: tuple[str, ...], default: bool) -> bool:
-    value = _first(options, keys)
-    values: Mapping[str, str] = {} if value is None else {keys[0]: value}
-    return Options(values).flag(keys[0]) if values else default

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.action.freshness import Freshness
-from eventide_core.action.sync_options import SyncOptions, SyncStrategy
+from eventide_core.action.sync_options import SyncOptions
+from eventide_core.config import SyncStrategy
 from eventide_core.table.catalog_columns import TableColumns
 from eventide_core.table.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogTable
 from eventide_core.table.compaction_extra_metadata import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY

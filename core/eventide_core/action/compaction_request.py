@@ -6,7 +6,7 @@ from typing import Final
 from eventide_core.action.compaction_strategy import EVENT_TIME_STRATEGY, threshold_of_latency
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
-from eventide_core.errors import ConfigError, InvalidThresholdError
+from eventide_core.errors import ConfigError, InvalidThresholdError, format_timestamp
 from eventide_core.table.plans import CutMode
 
 _AHEAD_MS_MAX: Final = 24 * 3_600_000
@@ -50,8 +50,8 @@ class CompactionRequest:
         )
         if threshold_ms > reach_ms:
             raise InvalidThresholdError(
-                f"T {threshold_ms} lies beyond the clock and every record in the logs: from then on each T before it would "
-                f"be refused; give one of at most {reach_ms}, in milliseconds, which takes in just as much"
+                f"T {format_timestamp(threshold_ms)} lies beyond the clock and every record in the logs, and would be the "
+                f"cut for good; give at most {format_timestamp(reach_ms)}, which compacts just as much"
             )
 
     def _given_at(self, now_ms: int) -> int:

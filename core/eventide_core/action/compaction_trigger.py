@@ -22,12 +22,9 @@ from typing import assert_never
 
 from eventide_core import config as keys
 from eventide_core.config import Options
-from eventide_core.errors import BusyError, ConfigError
+from eventide_core.errors import BusyError, counted
 from eventide_core.table.instant import Action, Instant, instant_epoch_ms
 from eventide_core.table.timeline import Timeline
-
-MAX_DELTA_COMMITS_DEFAULT = 5  # Hudi's
-MAX_DELTA_SECONDS_DEFAULT = 3600  # Hudi's
 
 _UNDOING = (Action.ROLLBACK, Action.RESTORE)
 
@@ -92,13 +89,11 @@ def check_pending_writes(timeline: Timeline, instant: str) -> None:
 
 def trigger_rule(options: Options, default: Trigger) -> TriggerRule:
     """The trigger of `hoodie.compact.inline.trigger.strategy`. Raises ConfigError for one that is not known."""
-    name = options.text(keys.TRIGGER) or default
-    if name not in list(Trigger):
-        raise ConfigError(f"option {keys.TRIGGER}={name!r} is not known; the ones there are: {', '.join(Trigger)}")
+    name = options.get(keys.TRIGGER)
     return TriggerRule(
-        Trigger(name),
-        options.integer(keys.MAX_DELTA_COMMITS, MAX_DELTA_COMMITS_DEFAULT),
-        options.integer(keys.MAX_DELTA_SECONDS, MAX_DELTA_SECONDS_DEFAULT),
+        default if name is None else Trigger(name),
+        options.get(keys.MAX_DELTA_COMMITS),
+        options.get(keys.MAX_DELTA_SECONDS),
     )
 
 
@@ -121,14 +116,17 @@ def due(rule: TriggerRule, timeline: Timeline, now: str, backdated: Container[st
         completed = sum((i.completion_time or i.requested_time) > start for i in delta_commits if i.is_completed)
         since = f"since the commit at {last.requested_time}"
     seconds = instant_epoch_ms(now) // 1000 - instant_epoch_ms(start) // 1000
-    in_number = (completed >= rule.max_delta_commits, f"{completed} of {rule.max_delta_commits} delta commits")
-    in_time = (seconds >= rule.max_delta_seconds, f"{seconds} of {rule.max_delta_seconds} seconds")
+    in_number = (
+        completed >= rule.max_delta_commits,
+        f"{completed} of {counted(rule.max_delta_commits, 'delta commit')}",
+    )
+    in_time = (seconds >= rule.max_delta_seconds, f"{seconds} of {counted(rule.max_delta_seconds, 'second')}")
     match rule.trigger:
         case Trigger.NUM_COMMITS:
             is_due, figures = in_number
         case Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
             is_due = requested >= rule.max_delta_commits
-            figures = f"{requested} of {rule.max_delta_commits} delta commits requested"
+            figures = f"{requested} of {counted(rule.max_delta_commits, 'delta commit')} requested"
         case Trigger.TIME_ELAPSED:
             is_due, figures = in_time
         case Trigger.NUM_AND_TIME:

@@ -8,9 +8,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from eventide_core import config as keys
-from eventide_core.config import Options
+from eventide_core.config import Option, Options
 from eventide_core.errors import ConfigError, UnsupportedTableError
 from eventide_core.table.bucket import bucket_of_file_id
 from eventide_core.table.table_config import TableConfig
@@ -33,10 +34,10 @@ class IndexType(StrEnum):
 
 
 _OTHER_NAMES = {"GLOBAL_RECORD_LEVEL_INDEX": IndexType.RECORD_INDEX}
-_MOVES_KEYS = {  # the option, and Hudi's default
-    IndexType.GLOBAL_SIMPLE: (keys.SIMPLE_INDEX_MOVES_KEYS, True),
-    IndexType.GLOBAL_BLOOM: (keys.BLOOM_INDEX_MOVES_KEYS, True),
-    IndexType.RECORD_INDEX: (keys.RECORD_INDEX_MOVES_KEYS, False),
+_MOVES_KEYS = {
+    IndexType.GLOBAL_SIMPLE: keys.SIMPLE_INDEX_MOVES_KEYS,
+    IndexType.GLOBAL_BLOOM: keys.BLOOM_INDEX_MOVES_KEYS,
+    IndexType.RECORD_INDEX: keys.RECORD_INDEX_MOVES_KEYS,
 }
 
 
@@ -72,8 +73,7 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
         kind = IndexType.BUCKET if is_bucket else _joined(config)
     chosen = index_type(kind)
     if chosen in _MOVES_KEYS:
-        key, default = _MOVES_KEYS[chosen]
-        return Index(chosen, moves_keys=options.flag(key, default=default))
+        return Index(chosen, moves_keys=options.get(_MOVES_KEYS[chosen]))
     if chosen is not IndexType.BUCKET:
         return Index(chosen)
     engine = _said(config, options, keys.BUCKET_ENGINE) or "SIMPLE"
@@ -126,7 +126,7 @@ def _hash_fields(config: TableConfig, options: Options) -> tuple[str, ...]:
     return names
 
 
-def _said(config: TableConfig, options: Options, key: str) -> str | None:
+def _said(config: TableConfig, options: Options, key: Option[Any]) -> str | None:
     """What the user says, who must not contradict the table."""
     asked, table = options.text(key), config.properties.get(key)
     if asked is not None and table is not None and asked.lower() != table.lower():

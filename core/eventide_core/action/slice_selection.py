@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction_strategy import CompactionStrategy
 from eventide_core.action.slice_split import SplitVerdict
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.plans import FallbackReason
@@ -166,11 +167,12 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
             f"{len(chosen.in_old_slice)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
-            f"first with a record at or after T, and the latest of them has event time {latest_ms}",
+            f"first with a record at or after T, and the latest of them has event time "
+            f"{format_timestamp(latest_ms)}",
         )
     reason = f"{first.log.name} is the first log with a record at or after T"
     if chosen.early:
-        reason += f"; records before T are taken of {len(chosen.early)} logs that stay"
+        reason += f"; takes the records before T from {counted(len(chosen.early), 'log file')} that stay"
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
 
 

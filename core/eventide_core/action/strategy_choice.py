@@ -26,9 +26,6 @@ from eventide_core.errors import ConfigError
 from eventide_core.table.file_slice import FileSlice
 
 PACKAGE = "org.apache.hudi.table.action.compact.strategy."
-TARGET_IO_MB_DEFAULT = 500 * 1024  # Hudi's
-TARGET_PARTITIONS_DEFAULT = 10  # Hudi's
-NEW_BASE_BYTES_DEFAULT = 120 * 1024 * 1024  # Hudi's, of hoodie.parquet.max.file.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +59,7 @@ def chosen_strategy(options: Options, today: date) -> ChosenStrategy:
 
     Raises ConfigError for a name that is not known, and for an option of a named strategy that cannot be used.
     """
-    named = [name.strip() for name in (options.text(keys.STRATEGY) or EVENT_TIME_STRATEGY).split(",")]
-    names = [name.removeprefix(PACKAGE) for name in named]
+    names = [name.strip().removeprefix(PACKAGE) for name in options.get(keys.STRATEGY).split(",")]
     chain: list[CompactionStrategy] = []
     for name in names:
         if name == EVENT_TIME_STRATEGY:
@@ -77,13 +73,13 @@ def chosen_strategy(options: Options, today: date) -> ChosenStrategy:
 
 def _bound(options: Options) -> BoundedIOCompactionStrategy:
     return BoundedIOCompactionStrategy(
-        options.integer(keys.TARGET_IO_MB, TARGET_IO_MB_DEFAULT),
-        options.integer(keys.PARQUET_MAX_FILE_SIZE, NEW_BASE_BYTES_DEFAULT),
+        options.get(keys.TARGET_IO_MB),
+        options.get(keys.PARQUET_MAX_FILE_SIZE),
     )
 
 
 def _target_partitions(options: Options) -> int:
-    return options.integer(keys.TARGET_PARTITIONS, TARGET_PARTITIONS_DEFAULT)
+    return options.get(keys.TARGET_PARTITIONS)
 
 
 def _earliest_day(options: Options, today: date) -> date:
@@ -94,7 +90,7 @@ def _earliest_day(options: Options, today: date) -> date:
 
 
 def _partition_regex(options: Options) -> re.Pattern[str]:
-    pattern = options.text(keys.PARTITION_REGEX)
+    pattern = options.get(keys.PARTITION_REGEX)
     if pattern is None:
         raise ConfigError(f"PartitionRegexBasedCompactionStrategy needs a pattern: give {keys.PARTITION_REGEX}")
     try:
@@ -107,10 +103,10 @@ _STRATEGIES: dict[str, Callable[[Options, date], CompactionStrategy]] = {
     "UnBoundedCompactionStrategy": lambda _, __: UnBoundedCompactionStrategy(),
     "BoundedIOCompactionStrategy": lambda options, _: _bound(options),
     "LogFileSizeBasedCompactionStrategy": lambda options, _: LogFileSizeBasedCompactionStrategy(
-        options.integer(keys.LOG_FILE_SIZE_THRESHOLD, 0), _bound(options)
+        options.get(keys.LOG_FILE_SIZE_THRESHOLD), _bound(options)
     ),
     "LogFileNumBasedCompactionStrategy": lambda options, _: LogFileNumBasedCompactionStrategy(
-        options.integer(keys.LOG_FILE_NUM_THRESHOLD, 0), _bound(options)
+        options.get(keys.LOG_FILE_NUM_THRESHOLD), _bound(options)
     ),
     "DayBasedCompactionStrategy": lambda options, _: DayBasedCompactionStrategy(
         _target_partitions(options), _bound(options)

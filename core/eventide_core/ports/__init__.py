@@ -10,13 +10,23 @@ from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
     AddedFile,
     FileChanges,
+    MetadataFiles,
     MetadataTable,
     MetadataUpdate,
     RowChange,
     WrittenRows,
 )
 from eventide_core.ports.metrics import MetricsSink, Unreported
-from eventide_core.ports.records import Batches, IncomingRecords, MergeResult, MergeTask, RecordMerger, SliceReader
+from eventide_core.ports.records import (
+    Batches,
+    IncomingRecords,
+    MergedSlice,
+    MergeResult,
+    MergeTask,
+    RecordMerger,
+    SliceMerger,
+    SliceReader,
+)
 from eventide_core.ports.running import Clock, Engine, NoProgress, Progress
 from eventide_core.ports.storage import (
     WHOLE_FILE_BYTES_MAX,
@@ -51,7 +61,9 @@ __all__ = [
     "LogSummary",
     "MergeResult",
     "MergeTask",
+    "MergedSlice",
     "MetadataCodec",
+    "MetadataFiles",
     "MetadataTable",
     "MetadataUpdate",
     "MetricsSink",
@@ -60,6 +72,7 @@ __all__ = [
     "Progress",
     "RecordMerger",
     "RowChange",
+    "SliceMerger",
     "SliceReader",
     "Storage",
     "TableLock",

@@ -64,6 +64,18 @@ class FileChanges:
     written: WrittenRows | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """What an action has written to the metadata table, as paths from the table's root.
+
+    `completed` is its delta commit, None where that is not there. `pending` are its inflight and requested files.
+    """
+
+    completed: str | None
+    logs: tuple[str, ...]
+    pending: tuple[str, ...]
+
+
 class MetadataUpdate(Protocol):
     """A prepared change of the metadata table, of which nothing is written yet."""
 
@@ -79,8 +91,8 @@ class MetadataUpdate(Protocol):
 class MetadataTable(Protocol):
     """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
 
-    Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError;
-    `drop` is the cure for whatever makes another call fail: Hudi builds it anew.
+    Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError.
+    Dropping it is the cure for whatever makes a call fail: Hudi builds it anew.
     """
 
     def partitions(self) -> tuple[str, ...]:
@@ -114,17 +126,9 @@ class MetadataTable(Protocol):
         compaction of the metadata table that ran between the two has lost them, and then it must be dropped."""
         ...
 
-    def revert(self, instant: str) -> None:
-        """Takes back what was written at an instant that the table never committed, by whomever; before that instant leaves
-        the table's timeline, since one that is no longer pending counts. Harmless where nothing was written.
+    def files_of(self, instant: str) -> MetadataFiles | None:
+        """What was written to it at an instant, by whichever engine; None where nothing was.
 
         Raises UnsupportedTableError where a log holds that instant's records among others'.
-        """
-        ...
-
-    def drop(self) -> None:
-        """Removes it: readers list the folders again, and the next write of Hudi builds it anew.
-
-        The property goes first, so that from then on nobody reads it; a crash leaves files that nobody reads.
         """
         ...

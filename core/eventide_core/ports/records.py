@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from eventide_core.ports.storage import OutputFile
 from eventide_core.table.commit_metadata import WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.record_shape import RecordShape
@@ -58,10 +59,36 @@ class MergeResult:
     merged_keys: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class MergedSlice:
+    """A slice that was merged. `carried` is the content of the carried log; empty where no tombstone has to be carried."""
+
+    result: MergeResult
+    carried: bytes
+
+
 class RecordMerger(Protocol):
-    """Compacts one slice. Picklable, re-runnable: a second run finds what the first one wrote and says the same."""
+    """Compacts one slice. Picklable, re-runnable: a second run returns what the first one wrote."""
 
     def __call__(self, task: MergeTask, /) -> MergeResult: ...
+
+
+class SliceMerger(Protocol):
+    """Merges the records of one slice. Picklable. It writes nothing but the output that it is given."""
+
+    def merge(
+        self, task: MergeTask, output: OutputFile, footer_of: Callable[[MergeResult], Mapping[str, str]]
+    ) -> MergedSlice:
+        """Writes the whole base file to `output` and leaves it uncommitted.
+
+        `footer_of` answers what the footer says besides Hudi's own keys; the result that it gets has no `base_size` yet.
+        The same task gives the same bytes. Raises what reading the slice raises: no record is skipped.
+        """
+        ...
+
+    def read_footer(self, base_path: str) -> Mapping[str, str]:
+        """The footer's texts by key. Raises MissingFileError, CorruptBaseFileError."""
+        ...
 
 
 class IncomingRecords(Protocol):

@@ -16,12 +16,7 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.table_config import TableConfig
 
 TIME_PREFIX = "hoodie.keygen.timebased."
-"""Hudi's settings of TimestampBasedKeyGenerator. Default: what the table says."""
 _OLD_TIME_PREFIX = "hoodie.deltastreamer.keygen.timebased."
-
-COMPLEX_KEY_NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
-"""Whether ComplexKeyGenerator writes one key field as the bare value. Default: true from version 9 on;
-below it such a table is refused without this."""
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -125,7 +120,8 @@ class KeyFormat:
             if has_bare_keys is None:
                 raise UnsupportedTableError(
                     f"{root}: ComplexKeyGenerator with one key field: Hudi versions differ in whether keys name it; "
-                    f"give {COMPLEX_KEY_NEW_ENCODING}=true where keys are bare values, false where they are field:value"
+                    f"give hoodie.write.complex.keygen.new.encoding=true where keys are bare values, "
+                    "false where they are field:value"
                 )
             names_key_fields = not has_bare_keys
         time_fields = _time_fields(config, generator, root)

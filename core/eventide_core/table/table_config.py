@@ -15,6 +15,8 @@ from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker
 
 SUPPORTED_VERSIONS = (6, 8, 9)
+METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"  # of the metadata table that readers use
+METADATA_BUILDING_KEY = f"{METADATA_PARTITIONS_KEY}.inflight"  # that Hudi is making
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class TableConfig:
             delete_marker=merge.delete_marker,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
-            metadata_partitions=names(properties, "hoodie.table.metadata.partitions"),
+            metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),
             properties=properties,
         )
 

@@ -12,6 +12,7 @@ Not said: where links lead. That is known only to the storage that follows them.
 import re
 
 HOODIE_FOLDER = ".hoodie"
+METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"  # the metadata table, itself a table
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 

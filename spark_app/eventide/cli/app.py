@@ -26,11 +26,11 @@ from eventide.cli.verify import verify
 def eventide() -> None:
     """Event-time based partial compaction for Apache Hudi merge-on-read tables.
 
-    TABLE is a path or URI. T is ISO-8601 with a zone (2026-11-21T00:00Z) or epoch milliseconds, and is itself not
-    included. INSTANT is a Hudi instant.
+    TABLE is a path or URI. T is ISO-8601 with a zone (2026-11-21T00:00Z) or epoch milliseconds; "before T" excludes T.
+    INSTANT is a Hudi instant.
 
-    Exit codes: 0 done or met, 1 a check failed, 2 wrong usage or bad input, 3 refused because it would not be safe or
-    supported, 4 busy, try again, 5 storage or engine failed.
+    Exit codes: 0 done or met, 1 a check failed, 2 wrong usage or bad input, 3 refused because it would not be safe or is
+    not supported, 4 busy: try again, 5 storage or engine failed.
     """
 
 

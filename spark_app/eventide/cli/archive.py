@@ -11,8 +11,8 @@ from eventide.cli.settings import Settings, common_options
 def archive(settings: Settings, table: str) -> None:
     """Move old instants to the archive.
 
-    When TABLE has more than hoodie.keep.max.commits completed writes, all but the last hoodie.keep.min.commits, as far as
-    nothing needs them: cleaning, a savepoint, anything pending.
+    When TABLE has more than hoodie.keep.max.commits completed writes, archives all but the last hoodie.keep.min.commits.
+    Keeps what cleaning, a savepoint, or a pending action needs.
     """
     with settings.table(table) as opened:
         archived = opened.archive()

@@ -8,15 +8,17 @@ from eventide.cli.settings import Settings, common_options
 @click.command()
 @click.argument("table")
 @click.option(
-    "--retain-commits", type=click.IntRange(min=1), help="Keep the slices of the last N commits; before any policy."
+    "--retain-commits",
+    type=click.IntRange(min=1),
+    help="Retains the slices of the last N commits, by any policy.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only shows what would be deleted.")
 @common_options
 def clean(settings: Settings, table: str, retain_commits: int | None, dry_run: bool) -> None:
-    """Remove files that no retained slice needs.
+    """Delete files that nothing needs.
 
-    Nor a pending plan, a savepoint or a link of TABLE. By hoodie.cleaner.policy and its options, else the last 10 commits
-    stay. Rolls back what dead writers left, first.
+    Keeps each file of TABLE that a retained slice, a pending plan, a savepoint, or a link needs. hoodie.clean.policy and its
+    options say which slices are retained; by default, those of the last 10 commits. First rolls back what dead writers left.
     """
     with settings.table(table) as opened:
         result = opened.clean(retain_commits, dry_run=dry_run)

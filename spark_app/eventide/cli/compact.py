@@ -14,10 +14,9 @@ from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
 from eventide.cli.settings import Settings, common_options
-from eventide.formatting import format_timestamp
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
-from eventide_core.errors import EngineError, StorageError
+from eventide_core.errors import EngineError, StorageError, counted, format_timestamp
 from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.table.event_time import parse_threshold
 
@@ -25,9 +24,11 @@ from eventide_core.table.event_time import parse_threshold
 @click.command()
 @click.argument("table")
 @plan_options
-@click.option("--schedule-only", is_flag=True, help="Put the plan on the timeline, and run nothing.")
-@click.option("--execute", "scheduled", metavar="INSTANT", help="Run the compaction that was scheduled at INSTANT.")
-@click.option("--force", is_flag=True, help="With --execute: also a plan that another engine began, which is dead.")
+@click.option("--schedule-only", is_flag=True, help="Puts the plan on the timeline and does not run it.")
+@click.option("--execute", "scheduled", metavar="INSTANT", help="Runs the compaction that was scheduled at INSTANT.")
+@click.option(
+    "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has begun."
+)
 @foreign_plans_option
 @common_options
 def compact(
@@ -42,17 +43,19 @@ def compact(
 ) -> None:
     """Compact everything before T.
 
-    First ends what runs on TABLE that died have left, and runs what Hudi has planned and not begun. Then schedules a
-    compaction and executes it, on Spark where PySpark is installed; Spark starts only where there is something to do.
-    Without --before and --data-latency by the strategy and the trigger that the options name; a trigger that is not due says
-    so. Run it again after any interruption.
+    First ends what earlier runs on TABLE left when they died, and runs the compactions that Hudi has planned and not begun.
+    Then schedules a compaction and runs it, on Spark where PySpark is installed. Spark starts only where there is something
+    to do.
+
+    Without --before and --data-latency, the strategy and the trigger in the options decide. A trigger that is not due is
+    reported. After any interruption, run the command again.
     """
     if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
-        raise click.UsageError("--execute runs a plan as it was scheduled: it goes with none of the plan's options")
+        raise click.UsageError("--execute runs a plan as it was scheduled: leave out the options of the plan")
     if words["before"] is not None:
         parse_threshold(words["before"])  # before Spark starts
     if force and scheduled is None:
-        raise click.UsageError("--force goes with --execute INSTANT: it takes over one plan that you name")
+        raise click.UsageError("--force takes over one plan that you name: add --execute INSTANT")
     console = settings.console
     settings = settings.having(EVENT_TIME_FIELD, event_time).having(FOREIGN_PLANS, chosen(foreign_plans))
     if schedule_only:
@@ -76,12 +79,12 @@ def compact(
             if made.idle is not None:
                 _say_idle(console, opened, made, ended)
                 return
-            console.say(made.explain())
+            console.say(made.summary())
             result = replace(_run(console, opened, made.instant, force=False), ended=ended)
     console.result(_completed(result), *_told(result))
     if result.sync_error is not None:
         # No second document: the first one says it, too.
-        click.echo(f"error: the compaction stands, and the catalog was not told: {result.sync_error}", err=True)
+        click.echo(f"error: the compaction is complete, but the catalog was not updated: {result.sync_error}", err=True)
         click.get_current_context().exit(result.sync_error.exit_code)
 
 
@@ -93,14 +96,14 @@ def _end_pending(console: Console, table: Table, start_engine: Callable[[], None
     with _interruptible("what was pending is still pending"), console.progress() as progress:
         ended = table.resume(progress=progress)
     for instant in ended.rolled_back:
-        console.tell(f"rolled back {instant}, which a run that died had left")
+        console.tell(f"rolled back {instant}, which a dead run left")
     for instant in ended.resumed:
         console.tell(f"completed the compaction at {instant}, which was pending")
     return ended
 
 
 def _run(console: Console, table: Table, instant: str, *, force: bool) -> CompactionResult:
-    is_pending = f"the compaction at {instant} is pending, and nobody sees any of it"
+    is_pending = f"the compaction at {instant} is pending, and no reader sees any of it"
     with _interruptible(is_pending), console.progress() as progress:
         return table.execute(instant, progress=progress, force=force)
 
@@ -108,7 +111,7 @@ def _run(console: Console, table: Table, instant: str, *, force: bool) -> Compac
 @contextmanager
 def _interruptible(state: str) -> Iterator[None]:
     """Ctrl-C and SIGTERM end the block in order, so that the next run need not wait for this one's heartbeat to expire."""
-    cure = f"{state}; run the same command again, which goes on with it"
+    cure = f"{state}; run the same command again to continue"
 
     def stop(_: int, __: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -178,12 +181,13 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
 def _told(result: CompactionResult) -> tuple[str, str]:
     fresh, metrics = result.freshness, result.metrics
     done = (
-        f"compacted at {result.instant}: {metrics['operations']} slices, {metrics['log_files_compacted']} logs merged, "
-        f"{metrics['log_files_linked']} left-over files made, "
-        f"{metrics['records_written']} records and {metrics['bytes_written']} bytes written"
+        f"compacted at {result.instant}: {counted(metrics['operations'], 'slice')}, "
+        f"{counted(metrics['log_files_compacted'], 'log file')} merged, "
+        f"{counted(metrics['log_files_linked'], 'left-over file')} made, "
+        f"{counted(metrics['records_written'], 'record')} and {counted(metrics['bytes_written'], 'byte')} written"
     )
     reached = (
         f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
-        f"{fresh.late_records} late records"
+        f"{counted(fresh.late_records, 'late record')}"
     )
     return done, reached

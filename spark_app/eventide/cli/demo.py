@@ -10,27 +10,33 @@ import click
 from eventide.cli.settings import Settings, common_options
 from eventide.demo import Step, run_demo
 from eventide.demo.story import DAYS_DEFAULT, DAYS_MAX
+from eventide.options.new_tables import TABLE_VERSION
 from eventide_core.config import Options
 
-TABLE_VERSION = "hoodie.write.table.version"
 _CHECK_FAILED = 1
 
 
 @click.command()
-@click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where; by default a new folder.")
 @click.option(
-    "--days", type=click.IntRange(2, DAYS_MAX), default=DAYS_DEFAULT, show_default=True, help="How much of 2013."
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to write.  [default: a new directory]",
+)
+@click.option(
+    "--days", type=click.IntRange(2, DAYS_MAX), default=DAYS_DEFAULT, show_default=True, help="How many days of 2013."
 )
 @common_options
 @click.pass_context
 def demo(ctx: click.Context, settings: Settings, folder: Path | None, days: int) -> None:
-    """The main job on real data, from nothing.
+    """Run the main job on real data, from scratch.
 
-    Flights of New York, written as they were reported, late ones too; a compaction by event time; what each query sees;
-    freshness; and a picture.
+    Writes flights of New York as they were reported, late reports included, compacts by event time, and shows what each
+    query sees, how fresh the table is, and a picture.
     """
     console = settings.console
-    version = Options(settings.options).integer(TABLE_VERSION, 9)
+    version = Options(settings.options).get(TABLE_VERSION)
     where = Path(tempfile.mkdtemp(prefix="eventide-demo-")) if folder is None else folder
 
     def tell(step: Step) -> None:

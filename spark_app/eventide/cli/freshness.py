@@ -9,9 +9,9 @@ import click
 from eventide import Table
 from eventide.cli.console import table_of
 from eventide.cli.settings import Duration, Settings, common_options, event_time_option
-from eventide.formatting import format_timestamp
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import format_timestamp
 from eventide_core.table.event_time import parse_threshold
 
 NOT_MET = 1
@@ -20,11 +20,9 @@ _POLL_SECONDS = 1.0
 
 @click.command()
 @click.argument("table")
-@click.option("--by", type=click.Choice(["partition"]), help="Also each partition's own.")
-@click.option("--require", metavar="T", help="Exit 1 unless everything before T is in the read-optimized table.")
-@click.option(
-    "--wait", type=Duration(), metavar="DURATION", help="Look again until --require is met, at most this long."
-)
+@click.option("--by", type=click.Choice(["partition"]), help="Also shows the freshness of each partition.")
+@click.option("--require", metavar="T", help="Exits with 1 unless everything before T is in the read-optimized table.")
+@click.option("--wait", type=Duration(), metavar="DURATION", help="Waits until --require is met, at most this long.")
 @event_time_option
 @common_options
 @click.pass_context
@@ -37,12 +35,12 @@ def freshness(
     wait: int | None,
     event_time: str | None,
 ) -> None:
-    """Tell how fresh a table is.
+    """Show how fresh a table is.
 
-    Everything before the watermark, that has been committed, is in the read-optimized TABLE.
+    Every committed record before the watermark is in the read-optimized TABLE.
     """
     if wait is not None and require is None:
-        raise click.UsageError("--wait waits for --require: give that too")
+        raise click.UsageError("--wait needs --require")
     required_ms = None if require is None else parse_threshold(require)
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = _awaited(opened, required_ms, wait or 0)

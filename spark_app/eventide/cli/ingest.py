@@ -12,7 +12,7 @@ from eventide.cli.row_sources import read_rows, source_files
 from eventide.cli.settings import Settings, common_options
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import NotAHudiTableError
+from eventide_core.errors import NotAHudiTableError, counted
 from eventide_core.table.write_shape import WriteOperation
 
 
@@ -25,26 +25,24 @@ from eventide_core.table.write_shape import WriteOperation
     type=click.Choice([str(operation) for operation in WriteOperation]),
     default=str(WriteOperation.UPSERT),
     show_default=True,
-    help="What to do with the rows; of a delete's, the columns of key and partition count.",
+    help="What to do with the rows. A delete needs only the columns of key and partition.",
 )
-@click.option("--create", is_flag=True, help="Make the table if it is not there, with the columns of the sources.")
-@click.option("--record-key", metavar="FIELD[,FIELD...]", help="With --create: what identifies a record.")
-@click.option("--partition", metavar="FIELD[,FIELD...]", help="With --create: what its partition is made of.")
-@click.option("--ordering", metavar="FIELD", help="With --create: what decides between two records of a key.")
+@click.option("--create", is_flag=True, help="Creates the table if it does not exist, with the columns of the sources.")
+@click.option("--record-key", metavar="FIELD[,FIELD...]", help="With --create: the fields that identify a record.")
+@click.option("--partition", metavar="FIELD[,FIELD...]", help="With --create: the fields that make its partition.")
+@click.option("--ordering", metavar="FIELD", help="With --create: the field whose greater value wins.")
 @click.option("--event-time", metavar="FIELD", help="The event-time field; with --create also the ordering field.")
 @common_options
 def ingest(settings: Settings, table: str, sources: Sequence[str], operation: str, create: bool, **words: Any) -> None:
     """Write rows into a table.
 
-    Takes SOURCEs in Parquet, JSON (an object a line) or CSV (with a header), or folders of them, and writes their rows into
-    TABLE in one commit.
+    Reads each SOURCE, a file or a directory of files in Parquet, JSON (one object per line), or CSV (with a header), and
+    writes all rows into TABLE in one commit.
 
-    A new table is of version 9, or of --option hoodie.write.table.version=6.
+    A new table has version 9, or 6 with --option hoodie.write.table.version=6.
     """
     if not create and (words["record_key"] or words["partition"] or words["ordering"]):
-        raise click.UsageError(
-            "--record-key, --partition and --ordering say what a new table is: they go with --create"
-        )
+        raise click.UsageError("--record-key, --partition, and --ordering describe a new table: add --create")
     if create and not words["record_key"]:
         raise click.UsageError("--create needs --record-key")
     files = source_files(sources)
@@ -87,4 +85,7 @@ def _document(result: WriteResult) -> dict[str, Any]:
 
 
 def _told(result: WriteResult, operation: str) -> str:
-    return f"{operation} at {result.instant}: {result.rows} rows in {result.files} files, {result.bytes_written} bytes"
+    return (
+        f"{operation} at {result.instant}: {counted(result.rows, 'row')} in {counted(result.files, 'file')}, "
+        f"{counted(result.bytes_written, 'byte')}"
+    )

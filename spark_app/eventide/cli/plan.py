@@ -6,40 +6,37 @@ from typing import Any
 import click
 
 from eventide import Table
-from eventide.cli.settings import Duration, Settings, common_options, event_time_option
+from eventide.cli.settings import Duration, Settings, common_options, event_time_option, option_help
 from eventide.plan import Plan
-from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
-from eventide_core.table.plans import CutMode
+from eventide_core.config import ALIGN, ALIGN_ZONE, CUT, EVENT_TIME_FIELD, FOREIGN_PLANS, LINK_MODE
 
-_BEFORE = click.option("--before", metavar="T", help="Compact everything before T.")
+_BEFORE = click.option("--before", metavar="T", help="Compacts everything before T.")
 _COMPACTION_OPTIONS = (
     click.option(
         "--data-latency",
         type=Duration(),
         metavar="DURATION",
-        help="Take the time now less this as T: 90s, 30m, 2h, 1d.",
+        help="Takes the current time minus this duration as T: 90s, 30m, 2h, 1d.",
     ),
     click.option(
         "--cut",
-        type=click.Choice([str(cut) for cut in CutMode]),
-        help="Whole log files, as the RFC has it, or exactly the records before T.  [default: file]",
+        type=click.Choice(CUT.kind.choices),
+        help=option_help(CUT),
     ),
     click.option(
         "--link-mode",
-        type=click.Choice([str(mode) for mode in LinkChoice]),
-        help="How left-over logs stay visible.  [default: auto]",
+        type=click.Choice(LINK_MODE.kind.choices),
+        help=option_help(LINK_MODE),
     ),
-    click.option("--align", metavar="DURATION", help="Floor T to the start of a day (1d), an hour (1h) or the like."),
-    click.option(
-        "--time-zone", metavar="ZONE", help="Where days and hours of --align begin: Europe/Berlin.  [default: UTC]"
-    ),
+    click.option("--align", metavar="DURATION", help=option_help(ALIGN)),
+    click.option("--time-zone", metavar="ZONE", help=option_help(ALIGN_ZONE)),
     event_time_option,
 )
 
 foreign_plans_option = click.option(
     "--foreign-plans/--no-foreign-plans",
     default=None,
-    help="Whether compactions that Hudi has planned and not begun are run.  [default: foreign-plans]",
+    help=option_help(FOREIGN_PLANS),
 )
 
 
@@ -81,7 +78,7 @@ def plan_for(table: Table, words: dict[str, Any]) -> Plan:
 def plan(settings: Settings, table: str, event_time: str | None, **words: Any) -> None:
     """Explain what a compaction would do.
 
-    Which logs of TABLE are compacted for T, which remain and how they stay visible. Writes nothing.
+    Shows which log files of TABLE are compacted for T, and which are left over and how they stay visible. Writes nothing.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = plan_for(opened, words)

@@ -1,7 +1,6 @@
 """`eventide read`: the rows of a query, printed or written to a file."""
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,42 +11,38 @@ from eventide import Table
 from eventide.cli.console import table_of
 from eventide.cli.plain_values import plain_rows
 from eventide.cli.row_files import format_of, write_rows
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, option_help
 from eventide.filter_expression import parse_filter
+from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
 from eventide.reader import Rows
-from eventide_core.config import QUERY_TYPE, Options
+from eventide_core.config import Options
+from eventide_core.errors import counted
 from eventide_core.table.event_time import parse_threshold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Query(StrEnum):
-    SNAPSHOT = "snapshot"
-    READ_OPTIMIZED = "read_optimized"
-    INCREMENTAL = "incremental"
-
-
 @click.command()
 @click.argument("table")
-@click.option("--query", type=click.Choice([str(query) for query in Query]), help="Which query.  [default: snapshot]")
-@click.option("--as-of", metavar="INSTANT", help="A snapshot as of this instant, it included.")
+@click.option("--query", type=click.Choice(QUERY_TYPE.kind.choices), help=option_help(QUERY_TYPE))
+@click.option("--as-of", metavar="INSTANT", help=option_help(AS_OF))
 @click.option(
-    "--as-of-watermark", metavar="T", help="A read-optimized query as of the first compaction with this watermark."
+    "--as-of-watermark",
+    metavar="T",
+    help="A read-optimized query as of the first compaction that reached this watermark.",
 )
-@click.option("--tag", metavar="NAME", help="A snapshot or read-optimized query of the table that NAME keeps.")
-@click.option(
-    "--begin", metavar="INSTANT", help="An incremental query's begin, not included; `earliest` for the first."
-)
-@click.option("--end", metavar="INSTANT", help="An incremental query's end, included; by default the last commit.")
-@click.option("--columns", metavar="A,B", help="These columns, in this order.")
+@click.option("--tag", metavar="NAME", help="A snapshot or read-optimized query of the state that the tag NAME keeps.")
+@click.option("--begin", metavar="INSTANT", help=option_help(BEGIN))
+@click.option("--end", metavar="INSTANT", help=option_help(END))
+@click.option("--columns", metavar="A,B", help="The columns to read, in this order.")
 @click.option("--filter", "condition", metavar="EXPR", help="A condition as in SQL: \"amount > 10 and part = 'a'\".")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many rows.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="The maximum number of rows.")
 @click.option(
     "--to",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write to FILE.parquet, .csv or .json (an object a line).",
+    help="Writes to FILE.parquet, .csv, or .json (one object per line).",
 )
 @common_options
 def read(
@@ -68,9 +63,9 @@ def read(
 
     Prints the rows of TABLE, or writes them to a file.
 
-    Hudi's meta columns come first; rows printed as text leave them out unless --columns names them.
+    Hudi's meta columns come first. Text output leaves them out unless --columns names them.
     """
-    kind = Options(settings.options).choice(QUERY_TYPE, Query.SNAPSHOT) if query is None else Query(query)
+    kind = Options(settings.options).get(QUERY_TYPE) if query is None else QueryType(query)
     _check_instants(kind, as_of, begin, end)
     _check_kept(kind, as_of, as_of_watermark, tag)
     if to is not None:
@@ -80,11 +75,11 @@ def read(
     with settings.session() as spark:
         opened = Table.open(table, settings.options)
         match kind:
-            case Query.SNAPSHOT:
+            case QueryType.SNAPSHOT:
                 rows = opened.snapshot(tag=tag) if as_of is None else opened.as_of(as_of)
-            case Query.READ_OPTIMIZED:
+            case QueryType.READ_OPTIMIZED:
                 rows = opened.read_optimized(as_of_watermark=as_of_watermark, tag=tag)
-            case Query.INCREMENTAL:
+            case QueryType.INCREMENTAL:
                 assert begin is not None
                 rows = opened.incremental(begin, end)
         if names is None and to is None and not console.is_json:
@@ -92,32 +87,32 @@ def read(
         batches = _limited(_batches(rows, spark, names, condition), limit)
         if to is not None:
             count = write_rows(to, rows.schema_of(names), batches)
-            console.result({"rows": count, "file": str(to)}, f"{count} rows written to {to}")
+            console.result({"rows": count, "file": str(to)}, f"{counted(count, 'row')} written to {to}")
             return
         found = [row for batch in batches for row in plain_rows(batch)]
     shown = rows.schema_of(names).names
     console.result(
         {"rows": len(found), "file": None, "data": found},
         table_of("", shown, ([row[name] for name in shown] for row in found)),
-        f"{len(found)} rows",
+        counted(len(found), "row"),
     )
 
 
-def _check_instants(kind: Query, as_of: str | None, begin: str | None, end: str | None) -> None:
-    if as_of is not None and kind is not Query.SNAPSHOT:
+def _check_instants(kind: QueryType, as_of: str | None, begin: str | None, end: str | None) -> None:
+    if as_of is not None and kind is not QueryType.SNAPSHOT:
         raise click.UsageError(f"--as-of goes with --query snapshot, not with {kind}")
-    if kind is Query.INCREMENTAL and begin is None:
+    if kind is QueryType.INCREMENTAL and begin is None:
         raise click.UsageError("--query incremental needs --begin: an instant, or earliest")
-    if kind is not Query.INCREMENTAL and (begin is not None or end is not None):
+    if kind is not QueryType.INCREMENTAL and (begin is not None or end is not None):
         raise click.UsageError(f"--begin and --end go with --query incremental, not with {kind}")
 
 
-def _check_kept(kind: Query, as_of: str | None, as_of_watermark: str | None, tag: str | None) -> None:
+def _check_kept(kind: QueryType, as_of: str | None, as_of_watermark: str | None, tag: str | None) -> None:
     if as_of_watermark is not None:
-        if kind is not Query.READ_OPTIMIZED:
+        if kind is not QueryType.READ_OPTIMIZED:
             raise click.UsageError(f"--as-of-watermark goes with --query read_optimized, not with {kind}")
         parse_threshold(as_of_watermark)  # before Spark starts
-    if tag is not None and kind is Query.INCREMENTAL:
+    if tag is not None and kind is QueryType.INCREMENTAL:
         raise click.UsageError("--tag goes with --query snapshot or read_optimized")
     if sum(word is not None for word in (as_of, as_of_watermark, tag)) > 1:
         raise click.UsageError("give one of --as-of, --as-of-watermark and --tag")

@@ -5,22 +5,22 @@ from pathlib import Path
 import click
 
 from eventide.cli.settings import Settings, common_options, event_time_option
-from eventide.formatting import format_timestamp
 from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import counted, format_timestamp
 
 
 @click.command()
 @click.argument("table")
 @click.option(
-    "--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.html", help="Where the page goes."
+    "--to", "path", required=True, type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the page."
 )
 @event_time_option
 @common_options
 def report(settings: Settings, table: str, path: Path, event_time: str | None) -> None:
     """Draw how fresh a table is, and why.
 
-    One page that needs nothing else: the event times of each slice of TABLE, freshness over time, the backlog, and what
-    holds the watermark back. Writes nothing to the table.
+    Writes one self-contained page: the event times of each slice of TABLE, freshness over time, the backlog, and what holds
+    the watermark back. Writes nothing to the table.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = opened.report(path)
@@ -29,5 +29,5 @@ def report(settings: Settings, table: str, path: Path, event_time: str | None) -
     settings.console.result(
         {"file": str(path), **found.to_json()},
         f"report     {path}",
-        f"watermark  {watermark}, held back by {len(found.late)} slices",
+        f"watermark  {watermark}, held back by {counted(len(found.late), 'slice')}",
     )

@@ -8,14 +8,16 @@ from eventide.cli.settings import Settings, common_options
 @click.command()
 @click.argument("table")
 @click.argument("instant")
-@click.option("--force", is_flag=True, help="Also a pending write without a heartbeat: see that its writer is dead.")
+@click.option(
+    "--force", is_flag=True, help="Also undoes a pending write without a heartbeat, whose writer must be dead."
+)
 @common_options
 def rollback(settings: Settings, table: str, instant: str, *, force: bool) -> None:
     """Undo a pending or completed action.
 
-    Removes what the action at INSTANT of TABLE has made, links and copies too. A write whose heartbeat is fresh is left
-    alone. One that keeps none, as Hudi's writers do that clean eagerly, may be alive: it takes --force. A completed action
-    is undone only where nothing is lost with it.
+    Deletes what the action at INSTANT of TABLE wrote, including links and copies. Refuses a write with a fresh heartbeat. A
+    write without a heartbeat, such as that of a Hudi writer that cleans eagerly, may be alive: it needs --force. Undoes a
+    completed action only where nothing else is lost.
     """
     with settings.table(table) as opened:
         deleted = opened.rollback(instant, force=force)

@@ -30,7 +30,7 @@ def format_of(path: Path) -> RowFormat:
     """The format that the file's name asks for. Raises ConfigError for any other."""
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
-        raise ConfigError(f"file {str(path)!r} is of no known format: its name must end in {', '.join(_FORMATS)}")
+        raise ConfigError(f"file {str(path)!r} has an unknown format: its name must end in {', '.join(_FORMATS)}")
     return found
 
 

@@ -25,9 +25,9 @@ def source_files(sources: Sequence[str]) -> tuple[Path, ...]:
                 raise ConfigError(f"source {source!r}: no file in it ends in {', '.join(SUFFIXES)}")
             found += inside
         elif not path.is_file():
-            raise ConfigError(f"source {source!r} is not there")
+            raise ConfigError(f"source {source!r} does not exist")
         elif path.suffix.lower() not in SUFFIXES:
-            raise ConfigError(f"source {source!r} is of no known format: its name must end in {', '.join(SUFFIXES)}")
+            raise ConfigError(f"source {source!r} has an unknown format: its name must end in {', '.join(SUFFIXES)}")
         else:
             found.append(path)
     return tuple(found)
@@ -42,7 +42,7 @@ def read_rows(files: Iterable[Path], table_schema: pa.Schema | None) -> pa.Table
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        raise ConfigError(f"the sources do not go together: {error}") from None
+        raise ConfigError(f"the sources do not fit together: {error}") from None
 
 
 def _read(file: Path, table_schema: pa.Schema | None) -> pa.Table:

@@ -8,16 +8,17 @@ from eventide.cli.settings import Settings, common_options
 @click.command()
 @click.argument("table")
 @click.argument("instant")
-@click.option("--tag", metavar="NAME", help="A name for it, which `read --tag` takes.")
-@click.option("--delete", is_flag=True, help="Keep it no longer.")
+@click.option("--tag", metavar="NAME", help="A name for `read --tag`.")
+@click.option("--delete", is_flag=True, help="Deletes the savepoint.")
 @common_options
 def savepoint(settings: Settings, table: str, instant: str, tag: str | None, delete: bool) -> None:
     """Keep the table as of a commit.
 
-    Nothing of TABLE as of the completed write at INSTANT is cleaned, rolled back or archived, until it is deleted.
+    Until the savepoint is deleted, nothing of TABLE as of the completed write at INSTANT is cleaned, rolled back, or
+    archived.
     """
     if delete and tag is not None:
-        raise click.UsageError("--delete names the savepoint by its instant; `tag --delete` by its tag")
+        raise click.UsageError("--delete takes the instant alone; to delete by tag, run `tag --delete`")
     with settings.table(table) as opened:
         if delete:
             opened.delete_savepoint(instant)
@@ -34,8 +35,10 @@ def savepoint(settings: Settings, table: str, instant: str, tag: str | None, del
 def restore(settings: Settings, table: str, instant: str) -> None:
     """Undo every write after a savepoint.
 
-    TABLE is as it was at the savepoint INSTANT. Stop its writers first.
+    Returns TABLE to its state at the savepoint INSTANT. Stop its writers first.
     """
     with settings.table(table) as opened:
         undone = opened.restore(instant)
-    settings.console.result({"instant": instant, "rolled_back": list(undone)}, *(f"undid {time}" for time in undone))
+    settings.console.result(
+        {"instant": instant, "rolled_back": list(undone)}, *(f"rolled back {time}" for time in undone)
+    )

@@ -5,16 +5,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from types import FrameType
 
 import click
 
 from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
 from eventide.cli.settings import Duration, Settings, common_options
-from eventide.formatting import format_timestamp
 from eventide.table_service import Round
 from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD, FOREIGN_PLANS
+from eventide_core.errors import counted, format_timestamp
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -22,9 +21,14 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @click.command()
 @click.argument("table")
 @click.option(
-    "--every", type=Duration(), metavar="DURATION", default="10m", show_default=True, help="From round to round."
+    "--every",
+    type=Duration(),
+    metavar="DURATION",
+    default="10m",
+    show_default=True,
+    help="The time from round to round.",
 )
-@click.option("--rounds", type=click.IntRange(min=1), help="End after so many, with the last one's exit code.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Ends after this many rounds, with the last exit code.")
 @compaction_options
 @foreign_plans_option
 @common_options
@@ -46,8 +50,8 @@ def serve(
     """Serve a table, round after round.
 
     Each round ends what was begun on TABLE, runs what Hudi has planned and not begun, compacts what is due, cleans,
-    archives, and tells the freshness in one line. What is busy or refused is told, and tried again in the next round.
-    SIGTERM ends it after the step that runs; a process that is killed leaves nothing that the next one does not end.
+    archives, and reports the freshness in one line. What is busy or refused is reported, and retried in the next round.
+    SIGTERM ends the service after the current step. The next process ends whatever a killed one leaves.
     """
     settings = settings.having(EVENT_TIME_FIELD, event_time)
     settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))
@@ -60,7 +64,7 @@ def serve(
         while not ending.is_set() and number != rounds:
             due = time.monotonic() + every
             number += 1
-            at = datetime.now(UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+            at = format_timestamp(int(time.time()) * 1000)
             with settings.console.progress() as progress:
                 done = service.round(progress, is_leaving=ending.is_set)
             settings.console.result({"round": number, "at": at, **done.to_json()}, f"{at} {_told(done)}")
@@ -97,17 +101,17 @@ def _told(done: Round) -> str:
     fresh = done.freshness
     parts = [
         *(f"rolled back {instant}" for instant in done.rolled_back),
-        *(f"compacted at {instant}, which had been begun" for instant in done.resumed),
+        *(f"compacted at {instant}, which was pending" for instant in done.resumed),
         *([f"compacted at {done.compacted}"] if done.compacted else []),
         *([f"nothing to compact: {done.idle}"] if done.idle else []),
-        *([f"deleted {len(done.deleted)} files"] if done.deleted else []),
-        *([f"told the catalog: {', '.join(changed)}"] if (changed := _changed(done)) else []),
-        *([f"archived {len(done.archived)} instants"] if done.archived else []),
+        *([f"deleted {counted(len(done.deleted), 'file')}"] if done.deleted else []),
+        *([f"updated the catalog: {', '.join(changed)}"] if (changed := _changed(done)) else []),
+        *([f"archived {counted(len(done.archived), 'instant')}"] if done.archived else []),
         *(str(trouble) for trouble in done.troubles),
     ]
     if fresh is not None:
         parts.append(
             f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
-            f"{fresh.late_records} late records"
+            f"{counted(fresh.late_records, 'late record')}"
         )
     return "; ".join(parts)

@@ -2,6 +2,7 @@
 
 import functools
 import tomllib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -15,8 +16,9 @@ from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.redaction import Redaction
 from eventide.engine_local import LocalEngine
+from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.spark.session import EngineOnDemand, quiet_session
-from eventide_core.config import duration_seconds
+from eventide_core.config import EVENT_TIME_FIELD, Option, duration_seconds
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 
@@ -28,30 +30,37 @@ _COMMON_OPTIONS = (
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE.toml",
-        help="Options from a file: the keys of its table [options], or of the file.",
+        help="Reads options from a file: from its table [options], or from its top level.",
     ),
     click.option(
         "--option",
         multiple=True,
         metavar="KEY=VALUE",
-        help="One of Hudi's, eventide's or the storage's options; may be repeated.",
+        help="Sets an option of Hudi, of eventide, or of the storage. Repeatable.",
     ),
-    click.option("--engine", type=click.Choice(["local", "spark"]), help="Where tasks run."),
-    click.option("--master", metavar="URL", help="Spark's master, such as local[4] or yarn."),
+    click.option(
+        "--engine", type=click.Choice(["local", "spark"]), help="Where tasks run: in this process, or on Spark."
+    ),
+    click.option("--master", metavar="URL", help="The Spark master, such as local[4] or yarn."),
     click.option(
         "--output",
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="For people, or one JSON document on stdout.",
+        help="Text for people, or one JSON document on stdout.",
     ),
-    click.option("--quiet", is_flag=True, help="Nothing but the result, or an error."),
-    click.option("--debug", is_flag=True, help="Show the stack of an error, and Spark's log."),
+    click.option("--quiet", is_flag=True, help="Prints only the result or an error."),
+    click.option("--debug", is_flag=True, help="Shows the stack trace of an error, and the log of Spark."),
 )
 
-event_time_option = click.option(
-    "--event-time", metavar="FIELD", help="The event-time field; by default the table's ordering field."
-)
+
+def option_help(option: Option[Any]) -> str:
+    """What `--help` says of a word that stands for an option: what the reference page says of the option."""
+    default = option.otherwise or option.default_text
+    return option.doc + (f"  [default: {default}]" if default else "")
+
+
+event_time_option = click.option("--event-time", metavar="FIELD", help=option_help(EVENT_TIME_FIELD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,11 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         if redaction is not None:
             redaction.add(options)
         console = Console(is_json=output == "json", is_quiet=quiet)
-        return verb(Settings(options, engine, master, debug, console), **words)
+        for sentence in unknown_options(options):
+            console.say(f"warning: {sentence}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnknownOptionWarning)
+            return verb(Settings(options, engine, master, debug, console), **words)
 
     for decorate in reversed(_COMMON_OPTIONS):
         run = decorate(run)
@@ -158,10 +171,10 @@ def _of_file(path: Path) -> dict[str, str]:
     except OSError as error:
         raise ConfigError(f"config file {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"config file {path} is no TOML: {error}") from None
+        raise ConfigError(f"config file {path} is not TOML: {error}") from None
     options = document.get("options", document)
     if not isinstance(options, dict):
-        raise ConfigError(f"config file {path}: options is no table")
+        raise ConfigError(f"config file {path}: options is not a table")
     return dict(_flat(options, "", path))
 
 
@@ -197,5 +210,5 @@ class Duration(_WholeNumber):
             return value
         seconds = duration_seconds(value)
         if seconds is None:
-            self.fail(f"{value!r} is no duration; give one such as 90s, 30m, 2h or 1d", param, ctx)
+            self.fail(f"{value!r} is not a duration; give one such as 90s, 30m, 2h or 1d", param, ctx)
         return seconds

@@ -4,9 +4,9 @@ import click
 
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option
-from eventide.formatting import format_timestamp
 from eventide.show import TableDescription
 from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import format_timestamp
 from eventide_core.table.file_slice import FileSlice
 
 
@@ -17,8 +17,8 @@ from eventide_core.table.file_slice import FileSlice
 def show(settings: Settings, table: str, event_time: str | None) -> None:
     """Show what a table is.
 
-    Versions, merge mode, timeline, file slices, the event times of each log, and what is pending; open writes whose
-    writers expect to be the only one.
+    Shows its versions, merge mode, timeline, file slices, the event times of each log file, and what is pending. Names
+    open writes whose writers expect to be the only one.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = opened.describe()
@@ -53,7 +53,6 @@ def show(settings: Settings, table: str, event_time: str | None) -> None:
             (row for slice_ in found.file_slices for row in _rows_of_slice(found, slice_)),
         ),
         _pending(document["pending"]),
-        *(f"note: {note}" for note in found.notes),
     )
 
 

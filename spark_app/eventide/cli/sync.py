@@ -5,26 +5,32 @@ from typing import Any
 import click
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.cli.settings import Settings, common_options, event_time_option, option_help
 from eventide.sync import CATALOGS
-from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 
 
 @click.command()
 @click.argument("table")
-@click.option("--catalog", type=click.Choice(CATALOGS), default="hive", show_default=True, help="A Hive Metastore.")
-@click.option("--database", metavar="NAME", help="The catalog's database; made where there is none.")
-@click.option("--name", metavar="NAME", help="The table's name there, before _ro and _rt; by default its own.")
+@click.option(
+    "--catalog",
+    type=click.Choice(CATALOGS),
+    default="hive",
+    show_default=True,
+    help="A Hive Metastore.",
+)
+@click.option("--database", metavar="NAME", help=option_help(SYNC_DATABASE))
+@click.option("--name", metavar="NAME", help=option_help(SYNC_TABLE))
 @event_time_option
 @common_options
 def sync(
     settings: Settings, table: str, catalog: str, database: str | None, name: str | None, event_time: str | None
 ) -> None:
-    """Tell a catalog the table and its freshness.
+    """Publish a table and its freshness in a catalog.
 
-    Makes or changes the catalog's tables for TABLE, as Hudi's hive sync does: NAME_ro, read-optimized, and NAME_rt, with its
-    partitions, its schema, and its freshness as properties. Writes only what has changed. The metastore is the one at
+    Creates or updates the tables of TABLE in the catalog as Hudi's hive sync does: NAME_ro, read-optimized, and NAME_rt,
+    with partitions, schema, and freshness as properties. Writes only what has changed. Uses the metastore at
     hoodie.datasource.hive_sync.metastore.uris.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:

@@ -6,17 +6,17 @@ import click
 
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options
-from eventide.formatting import format_timestamp
+from eventide_core.errors import format_timestamp
 from eventide_core.service.rollback.savepoint import Tag
 
 
 @click.command()
 @click.argument("table")
 @click.argument("name", required=False)
-@click.option("--instant", metavar="INSTANT", help="The table as of this commit.  [default: the last one]")
-@click.option("--as-of-watermark", metavar="T", help="The read-optimized table as of watermark T.")
-@click.option("--comment", default="", help="What people should know of it.")
-@click.option("--delete", is_flag=True, help="Keep it no longer.")
+@click.option("--instant", metavar="INSTANT", help="Keeps the table as of this commit.  [default: the last one]")
+@click.option("--as-of-watermark", metavar="T", help="Keeps the read-optimized table as of watermark T.")
+@click.option("--comment", default="", help="A comment for people.")
+@click.option("--delete", is_flag=True, help="Deletes the tag and its savepoint.")
 @common_options
 def tag(
     settings: Settings,
@@ -27,17 +27,17 @@ def tag(
     comment: str,
     delete: bool,
 ) -> None:
-    """Name a state of a table, and keep it.
+    """Name a state of a table and keep it.
 
-    Without NAME lists the tags of TABLE. With it keeps the table under that name by a savepoint, which Hudi keeps as well:
-    nothing of it is cleaned until the tag is deleted. `read --tag NAME` reads it.
+    Without NAME, lists the tags of TABLE. With NAME, keeps the state under that name by a savepoint, which Hudi respects
+    too: nothing of it is cleaned until the tag is deleted. `read --tag NAME` reads it.
     """
     if name is None and (instant or as_of_watermark or comment or delete):
-        raise click.UsageError("these options are about one tag: give its NAME")
+        raise click.UsageError("these options need the NAME of a tag")
     if instant is not None and as_of_watermark is not None:
         raise click.UsageError("give either --instant or --as-of-watermark, not both")
     if delete and (instant or as_of_watermark or comment):
-        raise click.UsageError("--delete goes with none of the other options")
+        raise click.UsageError("--delete excludes the other options")
     with settings.table(table) as opened:
         if name is None:
             found = opened.tags()
@@ -50,7 +50,7 @@ def tag(
             )
         elif delete:
             gone = opened.delete_tag(name)
-            settings.console.result({"tag": name, "instant": gone}, f"tag {name} deleted, {gone} is kept no longer")
+            settings.console.result({"tag": name, "instant": gone}, f"deleted tag {name} and its savepoint {gone}")
         else:
             kept = opened.tag(name, instant=instant, as_of_watermark=as_of_watermark, comments=comment)
             settings.console.result(_json(kept), f"tag {name} keeps {kept.instant}")

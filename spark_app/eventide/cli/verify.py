@@ -8,21 +8,22 @@ from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option
 from eventide_core.action.verification.result import CheckResult, Verification
 from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import counted
 
 FAILED = 1
 
 
 @click.command()
 @click.argument("table")
-@click.option("--deep", is_flag=True, help="Read every record of the latest slices, too.")
+@click.option("--deep", is_flag=True, help="Also reads every record of the latest slices.")
 @event_time_option
 @common_options
 @click.pass_context
 def verify(ctx: click.Context, settings: Settings, table: str, deep: bool, event_time: str | None) -> None:
     """Check that a table keeps its promises.
 
-    By names, sizes, headers and footers of TABLE; with --deep by its records. Writes nothing. Says what is damaged, with
-    a cure, and what was not checked. Exit code 1 when a check failed.
+    Checks names, sizes, headers, and footers of TABLE; with --deep, its records too. Writes nothing. Reports what is
+    damaged, how to repair it, and what was not checked. Exits with 1 when a check failed.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened, settings.console.progress() as progress:
         found = opened.verify(deep=deep, progress=progress)
@@ -61,4 +62,4 @@ def _damage(found: Verification) -> list[str]:
 
 def _sum(found: Verification) -> str:
     passed = len(found.checks) - len(found.failed) - len(found.not_checked)
-    return f"{passed} checks passed, {len(found.failed)} failed, {len(found.not_checked)} not made"
+    return f"{counted(passed, 'check')} passed, {len(found.failed)} failed, {len(found.not_checked)} skipped"

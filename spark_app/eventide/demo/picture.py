@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from eventide.formatting import format_timestamp
 from eventide.report.axis import Axis
 from eventide.report.coverage import Role, SliceCoverage
 from eventide.report.drawing import WIDTH, draw_coverage
 from eventide.report.style import key, page
 from eventide.report.words import shown
+from eventide_core.errors import format_timestamp
 
 _HOUR_MS = 3_600_000
 _SHOWN_BEFORE_MS = 30 * _HOUR_MS  # how far back of T the picture goes: the base files reach further

@@ -27,6 +27,7 @@ from eventide.plan import Plan
 from eventide.reader import Rows
 from eventide.table import Table
 from eventide_core import config as keys
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Progress
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ class _Story:
         instant = table.upsert(records).instant
         self._step(
             "load",
-            f"{len(records)} flights of {self.days - 1} days loaded into base files, partitioned by airport",
+            f"loaded {counted(len(records), 'flight')} of {counted(self.days - 1, 'day')} into base files, "
+            "partitioned by airport",
             {"instant": instant, "rows": len(records)},
         )
         return instant
@@ -140,7 +142,8 @@ class _Story:
             self.progress.advance()
         self._step(
             "arrivals",
-            f"{rows} reports appended to logs in {len(instants)} commits, as the flights departed and landed; "
+            f"appended {counted(rows, 'report')} to log files in {counted(len(instants), 'commit')}, as the flights "
+            "departed and landed; "
             f"{late} of them are of flights that were due before their commit's three hours began",
             {"commits": len(instants), "rows": rows, "late_rows": late, "instants": instants},
         )
@@ -157,8 +160,8 @@ class _Story:
             "snapshot_rows_before_t": wanted,
         }
         sentence = (
-            f"read-optimized has {len(optimized)} rows up to {_told(_max_ms(optimized))}, and {complete} of the {wanted} "
-            f"flights before {threshold:%Y-%m-%dT%H:%MZ}"
+            f"read-optimized has {len(optimized)} rows up to {format_timestamp(_max_ms(optimized))}, and {complete} of "
+            f"the {wanted} flights before {format_timestamp(_ms(threshold))}"
         )
         if name == "after":
             facts["snapshot_unchanged"] = _own(table.snapshot().to_arrow()) == _own(snapshot)
@@ -174,7 +177,8 @@ class _Story:
         left = sum(len(op["remaining"]) for op in document["operations"])
         self._step(
             "plan",
-            f"compacting everything before {_told(plan.cut_ms)} merges {merged} logs and leaves {left}: "
+            f"compacting everything before {format_timestamp(plan.cut_ms)} merges {counted(merged, 'log file')} and "
+            f"leaves {left}: "
             f"{document['link_mode']}, {document['link_reason']}",
             {"logs_merged": merged, "logs_left_over": left, "explanation": plan.explain(), "plan": document},
         )
@@ -186,8 +190,9 @@ class _Story:
         seconds = round(time.monotonic() - begin, 1)
         self._step(
             "compact",
-            f"compacted at {result.instant} on {engine} in {seconds} s: {result.metrics['operations']} slices, "
-            f"{result.metrics['records_written']} records, {result.metrics['log_files_linked']} left-over files made",
+            f"compacted at {result.instant} on {engine} in {seconds} s: "
+            f"{counted(result.metrics['operations'], 'slice')}, {counted(result.metrics['records_written'], 'record')}, "
+            f"{counted(result.metrics['log_files_linked'], 'left-over file')} made",
             {"instant": result.instant, "engine": engine, "seconds": seconds, "metrics": dict(result.metrics)},
         )
 
@@ -213,7 +218,8 @@ class _Story:
         self._check(found.watermark_ms == _ms(threshold))
         self._step(
             "freshness",
-            f"watermark {_told(found.watermark_ms)}: everything before it that was reported is in the read-optimized view",
+            f"watermark {format_timestamp(found.watermark_ms)}: everything before it that was reported is in the "
+            "read-optimized view",
             {"watermark_ms": found.watermark_ms, "cut_ms": found.cut_ms, "late_records": found.late_records},
         )
         return found.watermark_ms
@@ -224,10 +230,14 @@ class _Story:
         found = table.freshness()
         late = _count_before(records, threshold)
         self._check(found.late_records == late)
-        moved = f"lower the watermark to {_told(found.watermark_ms)}" if late else "leave the watermark where it is"
+        moved = (
+            f"lower the watermark to {format_timestamp(found.watermark_ms)}"
+            if late
+            else "leave the watermark where it is"
+        )
         self._step(
             "late",
-            f"{len(records)} reports of the rest of the day, {late} of them from before T, {moved}; "
+            f"{counted(len(records), 'report')} of the rest of the day, {late} of them from before T, {moved}; "
             "the next compaction takes them in",
             {"rows": len(records), "late_records": found.late_records, "watermark_ms": found.watermark_ms},
         )
@@ -271,9 +281,3 @@ def _rows(rows: Rows) -> int:
 
 def _ms(moment: datetime) -> int:
     return int(moment.timestamp()) * 1000
-
-
-def _told(epoch_ms: int | None) -> str:
-    if epoch_ms is None:
-        return "nothing"
-    return f"{datetime.fromtimestamp(epoch_ms / 1000, UTC):%Y-%m-%dT%H:%MZ}"

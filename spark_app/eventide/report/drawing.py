@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eventide.formatting import format_timestamp
 from eventide.report.axis import Axis, window
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
-from eventide.report.words import plural, shortened, shown
+from eventide.report.words import shortened, shown
+from eventide_core.errors import counted, format_timestamp
 
 WIDTH = 960  # of a drawing, in its own units
 _TOP = 34  # of it for the labels of the marks and of the axis
@@ -66,7 +66,7 @@ def draw_coverage(
             top += _ROW
         top += _GAP
     describes = (
-        f"{plural(len(slices), 'slice')}, each with a bar a file from its earliest to its latest event time. "
+        f"{counted(len(slices), 'slice')}, each with a bar a file from its earliest to its latest event time. "
         + ("; ".join(f"{label} at {format_timestamp(at)}" for label, at in marks.items()))
     )
     return (
@@ -119,7 +119,7 @@ def _name(found: SliceCoverage) -> str:
 def _note(found: SliceCoverage) -> str:
     logs = sum(file.role is not Role.BASE for file in found.files)
     hidden = len(found.files) - len(_drawn(found))
-    parts = [plural(logs, "log") if logs else "no logs"]
+    parts = [counted(logs, "log") if logs else "no logs"]
     if found.late:
         parts.append(f"{len(found.late)} late")
     if hidden:
@@ -139,7 +139,7 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
     if times is None or times.min_ms is None or times.max_ms is None:
         if times is not None and file.problem is None:
             said = (
-                plural(times.unknown_records, "record") + " without event time"
+                counted(times.unknown_records, "record") + " without event time"
                 if times.unknown_records
                 else "no records"
             )
@@ -152,7 +152,7 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
         )
     title = f"{file.name}: {_MEANING[file.role]}, {format_timestamp(times.min_ms)} to {format_timestamp(times.max_ms)}"
     if times.unknown_records:
-        title += f", and {plural(times.unknown_records, 'record')} without event time"
+        title += f", and {counted(times.unknown_records, 'record')} without event time"
     uncompacted = file.uncompacted
     if file.role is Role.BASE or uncompacted is None or uncompacted == times:
         return _bar(file.role, times.min_ms, times.max_ms, top, axis, title)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from eventide.formatting import format_timestamp
 from eventide.report.axis import Axis
 from eventide.report.drawing import WIDTH, grid
 from eventide.report.words import shown
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
 
 _HEIGHT = 260
@@ -34,7 +34,7 @@ def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: i
     dots = "".join(_dots(past, cut, across, up) for past, cut in reached)
     now = "" if watermark_ms is None else _dot("watermark-dot", now_ms, watermark_ms, across, up, "watermark now")
     about = (
-        f"{len(reached)} compactions from {format_timestamp(reached[0][0].completed_ms)} "
+        f"{counted(len(reached), 'compaction')} from {format_timestamp(reached[0][0].completed_ms)} "
         f"to {format_timestamp(reached[-1][0].completed_ms)}, "
         f"the last one with its cut at {format_timestamp(reached[-1][1])}; the table below has the numbers"
     )

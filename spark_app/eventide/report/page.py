@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from eventide.formatting import format_timestamp
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import coverage_axis, draw_coverage
 from eventide.report.gather import Report
@@ -10,9 +9,10 @@ from eventide.report.lines import draw_history
 from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
 from eventide.report.tables import html_table, wide
-from eventide.report.words import duration, plural, shown, size
+from eventide.report.words import duration, shown, size
 from eventide_core.action.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import ForeignPlan
@@ -52,7 +52,7 @@ def _lead(report: Report) -> str:
     fresh = report.freshness
     if fresh is None:
         count = len(report.table.problems)
-        text = f"How fresh the table is cannot be told: the event times of {plural(count, 'log')} are not known."
+        text = f"How fresh the table is cannot be told: the event times of {counted(count, 'log')} are not known."
         return f'<p class="lead late">{text}</p>'
     if fresh.watermark_ms is None:
         text = "There has been no compaction by event time yet, so no time can be named before which the table is complete."
@@ -63,7 +63,7 @@ def _lead(report: Report) -> str:
     if late:
         text += (
             f" The last compaction had reached {format_timestamp(fresh.cut_ms)}; "
-            f"{plural(fresh.late_records, 'late record')} {'has' if fresh.late_records == 1 else 'have'} come since."
+            f"{counted(fresh.late_records, 'late record')} {'has' if fresh.late_records == 1 else 'have'} come since."
         )
     return f'<p class="lead{" late" if late else ""}">{text}</p>'
 
@@ -99,7 +99,7 @@ def _holds_back(report: Report) -> str:
     rows = [_late_row(found, file, fresh) for found in report.late for file in found.late]
     head = "<h2>What holds the watermark back</h2>"
     if rows:
-        text = f"<p>Records before the cut lie in logs of {plural(len(report.late), 'slice')}: {_LATE_WHY}.</p>"
+        text = f"<p>Records before the cut lie in logs of {counted(len(report.late), 'slice')}: {_LATE_WHY}.</p>"
         columns = ("partition", "file slice", "log", "earliest event time", "behind the cut by")
         return head + text + html_table("", columns, rows)
     problems = [(path, problem) for path, problem in report.table.problems.items()]
@@ -142,11 +142,11 @@ def _pending(report: Report) -> str:
 def _what_to_do(report: Report, instant: Instant) -> str:
     plan = report.table.plans.get(instant.requested_time)
     if isinstance(plan, ForeignPlan):
-        count = plural(len(plan.file_groups), "slice")
+        count = counted(len(plan.file_groups), "slice")
         run = f"eventide compact --execute {instant.requested_time}"
         return f"the engine that planned it, or {run} ({count}); no other compaction is planned before it has ended"
     if plan is not None:
-        return f"eventide compact --execute {instant.requested_time} ({plural(len(plan.operations), 'slice')})"
+        return f"eventide compact --execute {instant.requested_time} ({counted(len(plan.operations), 'slice')})"
     if instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
         return "its writer; on version 6, and where left-overs are copied, a compaction waits for it too"
     return "whoever began it"
@@ -167,7 +167,7 @@ def _coverage(report: Report) -> str:
     )
     if report.slices_left_out:
         text += (
-            f" Drawn are {plural(len(report.slices), 'slice')}, those that hold the watermark back first; "
+            f" Drawn are {counted(len(report.slices), 'slice')}, those that hold the watermark back first; "
             f"{report.slices_left_out:,} more are not."
         )
     is_unknown = any(file.event_times is None for found in report.slices for file in found.files)
@@ -246,10 +246,10 @@ def _backlog(report: Report) -> str:
         for found in report.slices
         if (files := [file for file in found.files if file.role is not Role.BASE])
     ]
-    about = f"{plural(logs.file_slices, 'slice')} with {plural(logs.log_files, 'log file')} of {size(logs.bytes)}"
+    about = f"{counted(logs.file_slices, 'slice')} with {counted(logs.log_files, 'log file')} of {size(logs.bytes)}"
     left_out = logs.file_slices - len(rows)
     if left_out:
-        about += f"; {left_out:,} slices, whose records are later, are left out below"
+        about += f"; {counted(left_out, 'slice')} with later records left out below"
     return f"<h2>Backlog</h2>{html_table(about, ('partition', 'file slice', 'logs', 'bytes', 'waits from'), rows)}"
 
 

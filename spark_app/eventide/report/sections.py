@@ -1,9 +1,9 @@
 """Sections of the page that are there only where there is something to say."""
 
-from eventide.formatting import format_timestamp
 from eventide.report.gather import Report
 from eventide.report.tables import html_table
 from eventide.report.words import shown
+from eventide_core.errors import format_timestamp
 
 
 def from_the_future(report: Report) -> str:

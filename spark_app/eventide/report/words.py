@@ -43,8 +43,3 @@ def size(count: int) -> str:
             return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     raise AssertionError("unreachable")
-
-
-def plural(count: int, one: str) -> str:
-    """A count and its noun."""
-    return f"{count:,} {one if count == 1 else one + 's'}"

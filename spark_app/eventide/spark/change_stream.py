@@ -21,11 +21,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from eventide.options.streams import STREAM_START
 from eventide.reader import SliceReading
 from eventide.spark.datasource_schema import chosen_columns
 from eventide.table import Table
-from eventide_core.action.query_planner import EARLIEST, parse_instant_time
-from eventide_core.config import STREAM_START, Options
+from eventide_core.action.query_planner import parse_instant_time
+from eventide_core.config import Options
 from eventide_core.table.slice_read import SliceRead
 
 LATEST = "latest"
@@ -40,7 +41,7 @@ class ChangeStream(DataSourceStreamReader):
 
     def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
         self._path, self._options, self._schema = path, options, schema
-        start = Options(options).text(STREAM_START) or EARLIEST
+        start = Options(options).get(STREAM_START)
         self._start = LATEST if start.lower() == LATEST else parse_instant_time(start)
         self._seen = ""
 

@@ -17,7 +17,6 @@ out of the table `hoodie.datasource.streaming.startOffset`, and for the write `h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,6 +32,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from eventide.options import queries as keys
+from eventide.options.queries import QueryType
+from eventide.options.streams import STREAM_START
 from eventide.reader import Rows
 from eventide.spark.change_stream import ChangeStream
 from eventide.spark.datasource_schema import chosen_columns
@@ -40,7 +42,6 @@ from eventide.spark.datasource_writers import StreamWriter, Writer
 from eventide.spark.engine import ship_packages
 from eventide.spark.pushed_filters import pushed_filter
 from eventide.table import Table
-from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.table.slice_read import SliceRead
@@ -50,12 +51,6 @@ if TYPE_CHECKING:
 
 NAME = "eventide"
 _PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-class QueryType(StrEnum):
-    SNAPSHOT = "snapshot"
-    READ_OPTIMIZED = "read_optimized"
-    INCREMENTAL = "incremental"
 
 
 def register_source(spark: SparkSession) -> None:
@@ -81,11 +76,11 @@ class EventideSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         options = Options(self.options)
-        is_of_changes = options.choice(keys.QUERY_TYPE, QueryType.INCREMENTAL) is not QueryType.READ_OPTIMIZED
-        if not is_of_changes or any(options.text(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
+        is_of_changes = options.get(keys.QUERY_TYPE) is not QueryType.READ_OPTIMIZED
+        if not is_of_changes or any(options.get(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
             raise ConfigError(
-                f"a stream tells a table's changes as they are committed: leave out {keys.QUERY_TYPE}=read_optimized, "
-                f"{keys.AS_OF}, {keys.BEGIN} and {keys.END}; where it begins is {keys.STREAM_START}"
+                f"a stream reads the changes of a table as they are committed: leave out {keys.QUERY_TYPE}=read_optimized, "
+                f"{keys.AS_OF}, {keys.BEGIN} and {keys.END}; {STREAM_START} says where it begins"
             )
         return ChangeStream(self._path(), dict(self.options), schema)
 
@@ -108,11 +103,11 @@ class EventideSource(DataSource):
         options = Options(self.options)
         table = Table.open(self._path(), self.options)
         as_of, tag, watermark = (
-            options.text(keys.AS_OF),
-            options.text(keys.AS_OF_TAG),
-            options.text(keys.AS_OF_WATERMARK),
+            options.get(keys.AS_OF),
+            options.get(keys.AS_OF_TAG),
+            options.get(keys.AS_OF_WATERMARK),
         )
-        kind = options.choice(keys.QUERY_TYPE, QueryType.SNAPSHOT)
+        kind = options.get(keys.QUERY_TYPE)
         if sum(word is not None for word in (as_of, tag, watermark)) > 1:
             raise ConfigError(f"give one of {keys.AS_OF}, {keys.AS_OF_WATERMARK} and {keys.AS_OF_TAG}")
         if watermark is not None and kind is not QueryType.READ_OPTIMIZED:
@@ -123,10 +118,10 @@ class EventideSource(DataSource):
             case QueryType.READ_OPTIMIZED:
                 return table.read_optimized(as_of_watermark=watermark, tag=tag)
             case QueryType.INCREMENTAL:
-                begin = options.text(keys.BEGIN)
+                begin = options.get(keys.BEGIN)
                 if begin is None:
                     raise ConfigError(f"an incremental query needs {keys.BEGIN}")
-                return table.incremental(begin, options.text(keys.END))
+                return table.incremental(begin, options.get(keys.END))
 
 
 class _Slice(InputPartition):

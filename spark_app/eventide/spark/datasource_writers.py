@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from eventide.bootstrap import assemble
+from eventide.options import new_tables, streams
 from eventide.spark.streaming import (
     StreamCompaction,
     compact_after_batch,
@@ -18,8 +19,7 @@ from eventide.spark.streaming import (
 )
 from eventide.table import Table
 from eventide.writer import incoming_records
-from eventide_core import config as keys
-from eventide_core.config import Options
+from eventide_core.config import EVENT_TIME_FIELD, Options
 from eventide_core.errors import ConfigError, NotAHudiTableError
 from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
@@ -75,17 +75,17 @@ class Writer(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
         typed = Options(options)
-        sink = typed.text(keys.STREAM_IDENTIFIER)
+        sink = typed.get(streams.STREAM_IDENTIFIER)
         if sink is None:
             raise ConfigError(
-                f"Spark does not tell a Python source which stream it writes: give {keys.STREAM_IDENTIFIER}, a name "
+                f"Spark does not tell a Python source which stream it writes: give {streams.STREAM_IDENTIFIER}, a name "
                 "for this stream that lasts as long as its checkpoint"
             )
         self._compaction = stream_compaction(typed)
-        if self._compaction is StreamCompaction.ASYNC or typed.flag(keys.STREAM_WATERMARK_AS_THRESHOLD):
+        if self._compaction is StreamCompaction.ASYNC or typed.get(streams.STREAM_WATERMARK_AS_THRESHOLD):
             raise ConfigError(
-                f"options {keys.COMPACT_ASYNC}, {keys.STREAM_WATERMARK_AS_THRESHOLD}: they need the stream's own process; "
-                "use foreachBatch(eventide.stream_sink(...))"
+                f"options {streams.COMPACT_ASYNC}, {streams.STREAM_WATERMARK_AS_THRESHOLD}: they need the stream's own "
+                "process; use foreachBatch(eventide.stream_sink(...))"
             )
         self._path, self._options, self._sink = path, options, sink
 
@@ -107,7 +107,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema) -> None:
     """A write into a path without a table makes one, where the options say its record key."""
     typed = Options(options)
-    record_key = typed.text(keys.RECORD_KEY)
+    record_key = typed.get(new_tables.RECORD_KEY)
     try:
         Table.open(path, options)
     except NotAHudiTableError:
@@ -117,8 +117,8 @@ def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema)
             path,
             schema=schema,
             record_key=record_key,
-            partition=typed.text(keys.PARTITION_PATH),
-            ordering=typed.text(keys.ORDERING),
-            event_time=typed.text(keys.EVENT_TIME_FIELD),
+            partition=typed.get(new_tables.PARTITION_PATH),
+            ordering=typed.get(new_tables.ORDERING),
+            event_time=typed.get(EVENT_TIME_FIELD),
             options=options,
         )

@@ -26,13 +26,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, assert_never
 
 from eventide.bootstrap import Application, assemble
+from eventide.options import streams as keys
 from eventide.spark.engine import SparkEngine, is_connect
 from eventide.table import Table
 from eventide.table_service import Round, TableService
 from eventide.writer import incoming_records
-from eventide_core import config as keys
 from eventide_core.action.pending_write import WriteResult
-from eventide_core.config import Options
+from eventide_core.config import DATA_LATENCY, THRESHOLD, Options
 from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError
 from eventide_core.ports import NoProgress
 from eventide_core.table.stream_batch import StreamBatch
@@ -41,8 +41,6 @@ from eventide_core.table.write_shape import WriteOperation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RETRY_COUNT_DEFAULT = 3  # Hudi's defaults of these options
-RETRY_INTERVAL_MS_DEFAULT = 2000
 _QUERY_ID = "sql.streaming.queryId"
 _LOG = logging.getLogger("eventide.streaming")
 
@@ -55,34 +53,33 @@ class StreamCompaction(StrEnum):
 
 
 def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamSink:
-    """What `foreachBatch` takes: writes each batch of a stream into the table, once.
+    """The function for `foreachBatch`. It writes each batch of a stream to the table exactly once.
 
     Raises ConfigError, NotAHudiTableError.
     """
     opened = Table.open(table, options)
     typed = Options(opened.options)
     session = None
-    if typed.flag(keys.STREAM_WATERMARK_AS_THRESHOLD):
+    if typed.get(keys.STREAM_WATERMARK_AS_THRESHOLD):
         # Imported here: a stream is only there where PySpark is.
         from pyspark.sql import SparkSession
 
         # A batch belongs to a session of its own, which does not know the query.
         session = SparkSession.getActiveSession()
-        if session is None or typed.text(keys.THRESHOLD) or typed.text(keys.DATA_LATENCY):
+        if session is None or typed.text(THRESHOLD) or typed.text(DATA_LATENCY):
             raise ConfigError(
                 f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs an active SparkSession, and no T beside it"
             )
         if is_connect(session):
             raise UnsupportedEngineError(
                 f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark Connect give T "
-                f"by {keys.DATA_LATENCY}"
+                f"by {DATA_LATENCY}"
             )
     return StreamSink(table, opened.options, stream_operation(typed), stream_compaction(typed), session)
 
 
 def stream_operation(options: Options) -> WriteOperation:
-    """`hoodie.datasource.write.operation`, upsert where nothing is said."""
-    return options.choice(keys.WRITE_OPERATION, WriteOperation.UPSERT)
+    return options.get(keys.WRITE_OPERATION)
 
 
 def stream_compaction(options: Options) -> StreamCompaction:
@@ -92,7 +89,7 @@ def stream_compaction(options: Options) -> StreamCompaction:
         StreamCompaction.SCHEDULE: keys.COMPACT_SCHEDULE_INLINE,
         StreamCompaction.ASYNC: keys.COMPACT_ASYNC,
     }
-    chosen = [how for how, key in said.items() if options.flag(key)]
+    chosen = [how for how, key in said.items() if options.get(key)]
     if len(chosen) > 1:
         raise ConfigError(f"options {' and '.join(said[how] for how in chosen)} exclude each other; set one of them")
     return chosen[0] if chosen else StreamCompaction.NONE
@@ -100,7 +97,7 @@ def stream_compaction(options: Options) -> StreamCompaction:
 
 @dataclass(slots=True)
 class StreamSink:
-    """Called with each batch and its number. `session` is where the stream's watermark is looked for."""
+    """Called with each batch and its number. `session` provides the stream's watermark."""
 
     uri: str
     options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
@@ -113,9 +110,9 @@ class StreamSink:
         self.write(frame, number)
 
     def write(self, frame: DataFrame, number: int) -> WriteResult | None:
-        """Writes a batch; None where it had been written before."""
+        """Writes a batch; None if it was written before."""
         spark = frame.sparkSession
-        sink = Options(self.options).text(keys.STREAM_IDENTIFIER)
+        sink = Options(self.options).get(keys.STREAM_IDENTIFIER)
         if is_connect(spark):
             if sink is None:
                 raise UnsupportedEngineError(
@@ -147,7 +144,7 @@ class StreamSink:
             watermark_ms = _watermark_ms(self.session, query)
             if watermark_ms is None:
                 return
-            options[keys.THRESHOLD] = str(watermark_ms)
+            options[THRESHOLD] = str(watermark_ms)
         service = Table.open(self.uri, options, engine=spark).service()
         compact_after_batch(service, self.compaction)
         if self.compaction is StreamCompaction.ASYNC:
@@ -162,7 +159,7 @@ def write_batch(
 ) -> WriteResult | None:
     """Writes a batch, again where another writer was in the way, as often as the options say; None for a replay."""
     options = application.options
-    left = options.integer(keys.STREAM_RETRY_COUNT, RETRY_COUNT_DEFAULT)
+    left = options.get(keys.STREAM_RETRY_COUNT)
     while True:
         incoming = incoming_records(application, operation, records)
         try:
@@ -172,7 +169,7 @@ def write_batch(
                 raise
             left -= 1
             _LOG.warning("batch %s of %s is tried again: %s", batch.number, batch.sink, error)
-            application.clock.sleep(options.integer(keys.STREAM_RETRY_INTERVAL_MS, RETRY_INTERVAL_MS_DEFAULT))
+            application.clock.sleep(options.get(keys.STREAM_RETRY_INTERVAL_MS))
 
 
 def compact_after_batch(service: TableService, compaction: StreamCompaction) -> None:

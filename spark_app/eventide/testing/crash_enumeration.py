@@ -43,7 +43,7 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.plans import CompactionPlan, require_ours
 
-OPTIONS = {
+OPTIONS: dict[str, str] = {
     EVENT_TIME_FIELD: "ms",
     PARQUET_CODEC: "uncompressed",
     LOCK_EXPIRE_MINUTES: "1",

@@ -37,7 +37,7 @@ from eventide_core.table.write_shape import WriteOperation
 
 HEARTBEAT_EXPIRY_MS = 121_000
 _BETWEEN_STEPS_MS = 10  # room for a back-dated instant
-_EAGER_SERVICES = {
+_EAGER_SERVICES: dict[str, str] = {
     EXCLUSIVE: "true",
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",

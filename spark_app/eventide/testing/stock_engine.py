@@ -23,7 +23,6 @@ import fastavro
 from eventide.bootstrap import Application
 from eventide.testing.checks import avro_records
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange, Storage
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
@@ -150,7 +149,7 @@ def _metadata_update(
 
 def _merge(application: Application, state: Any, instant: str) -> dict[str, tuple[WriteStat, ...]]:
     storage = application.storage
-    merge = ArrowSliceMerger(storage)
+    merge = application.runner.compact_slice
     plan: dict[str, Any] = avro_records(storage.read(f"{state.config.timeline_path}/{instant}.compaction.requested"))[0]
     stats: dict[str, tuple[WriteStat, ...]] = {}
     operations: list[dict[str, Any]] = plan["operations"] or []

@@ -25,7 +25,7 @@ from support.clocks import ManualClock
 
 LOCK = ".hoodie/lock"
 MINUTE_MS = 60_000
-EXPIRING = {LOCK_EXPIRE_MINUTES: "10", LOCK_WAIT_MS: "0"}
+EXPIRING: dict[str, str] = {LOCK_EXPIRE_MINUTES: "10", LOCK_WAIT_MS: "0"}
 
 
 @pytest.fixture
@@ -307,7 +307,7 @@ class TestWhereItLies:
     def test_the_folder_is_configured_as_in_hudi(
         self, tmp_path: Path, clock: ManualClock, configured: str, path: str
     ) -> None:
-        options = {LOCK_PATH: configured.format(root=tmp_path)}
+        options: dict[str, str] = {LOCK_PATH: configured.format(root=tmp_path)}
         with _lock(LocalStorage(tmp_path), clock, **options).acquire():
             assert (tmp_path / path).exists()
 
@@ -316,7 +316,7 @@ class TestWhereItLies:
         ["/elsewhere", "{root}2/locks", "s3://bucket/locks", "s3:{root}/locks", "{root}/../locks", "../locks"],
     )
     def test_a_folder_outside_the_table_is_refused(self, tmp_path: Path, clock: ManualClock, configured: str) -> None:
-        options = {LOCK_PATH: configured.format(root=tmp_path)}
+        options: dict[str, str] = {LOCK_PATH: configured.format(root=tmp_path)}
         with pytest.raises(ConfigError, match=f"{LOCK_PATH}=.*outside the table"):
             _lock(LocalStorage(tmp_path), clock, **options)
 

@@ -16,7 +16,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_adapters.storage.open import open_storage
-from eventide_core.config import LOCK_RENEWAL_KEYS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
+from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, RefusedError, StorageError
 from eventide_core.ports import Storage
 from support.clocks import ManualClock
@@ -125,7 +125,7 @@ class TestRenewal:
                 _lock(storage, clock, "second").acquire()
 
     def test_a_thread_renews_it(self, storage: MemoryStorage, clock: ManualClock) -> None:
-        times = {LOCK_VALIDITY_SECONDS: "10", LOCK_RENEWAL_KEYS[0]: "1"}
+        times: dict[str, str] = {LOCK_VALIDITY_SECONDS: "10", LOCK_RENEWAL_SECONDS: "1"}
         renewed = _Renewals(storage)
         with _lock(renewed, clock, **times).acquire():
             clock.time_ms += 5_000
@@ -159,7 +159,7 @@ class TestRenewal:
         self, validity: str, renewal: str, storage: MemoryStorage, clock: ManualClock
     ) -> None:
         with pytest.raises(ConfigError, match=f"{LOCK_VALIDITY_SECONDS}={validity} must be at least 10 times"):
-            _lock(storage, clock, **{LOCK_VALIDITY_SECONDS: validity, LOCK_RENEWAL_KEYS[1]: renewal})
+            _lock(storage, clock, **{LOCK_VALIDITY_SECONDS: validity, LOCK_RENEWAL_SECONDS.aliases[0]: renewal})
 
 
 class _Renewals(FaultyStorage):

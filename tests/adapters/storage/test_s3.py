@@ -188,7 +188,7 @@ def test_icebergs_keys_are_understood_and_amazon_is_the_default() -> None:
         ({"fs.s3a.access.key": "hidden"}, "fs.s3a.secret.key"),
         ({"s3.secret-access-key": "hidden"}, "s3.access-key-id"),
         ({"s3.request-timeout": "0"}, "s3.request-timeout"),
-        ({"fs.s3a.path.style.access": "perhaps"}, "neither true nor false"),
+        ({"fs.s3a.path.style.access": "perhaps"}, "is not true or false"),
     ],
 )
 def test_a_configuration_that_cannot_work_is_refused(options: dict[str, str], named: str) -> None:

@@ -54,7 +54,8 @@ def test_a_plan_lists_each_folder_once_and_opens_no_log_of_eventide() -> None:
     """Where write stats tell all event times: the field is never null, and the user says that it is the one."""
     columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string())]
     schema = pa.schema([*columns, pa.field("ms", pa.int64(), nullable=False)])
-    uri, options = "memory://planned", {EVENT_TIME_FIELD: "ms", BUCKETS: "1"}
+    options: dict[str, str] = {EVENT_TIME_FIELD: "ms", BUCKETS: "1"}
+    uri = "memory://planned"
     table = Table.create(uri, schema=schema, record_key="id", partition="part", event_time="ms", options=options)
     for number in range(4):
         rows = {"id": ["a", "b"], "part": ["early", "late"], "ms": [T + number, T + 100 + number]}

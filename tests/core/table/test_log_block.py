@@ -18,6 +18,7 @@ from eventide_core.table.log_block import (
     encode_block,
     read_blocks,
 )
+from support.edited_bytes import edited
 
 headers = st.dictionaries(st.sampled_from(HeaderKey), st.text(max_size=50), max_size=4)
 written = st.lists(st.tuples(st.sampled_from(BlockType), headers, st.binary(max_size=200)), max_size=5)
@@ -176,17 +177,8 @@ def test_bytes_gone_wrong_anywhere_bring_a_typed_error_or_blocks_within_the_file
     whole = _block(b"a" * 50) + _block(b"b" * 50) + encode_block(BlockType.DELETE, {}, b"c" * 20)
     failed = 0
     for round_ in range(3000):
-        data = bytearray(whole)
-        for _ in range(chance.randint(1, 4)):
-            at = chance.randrange(len(data))
-            match chance.randrange(3):
-                case 0:
-                    data[at] = chance.randrange(256)
-                case 1:
-                    del data[at : at + chance.randint(1, 30)]
-                case _:
-                    data[at:at] = chance.randbytes(chance.randint(1, 30))
-        file = _File(bytes(data))
+        data = edited(chance, whole, longest=30)
+        file = _File(data)
         try:
             found = file.blocks(is_strict=round_ % 2 == 0)
         except (CorruptLogBlockError, UnsupportedLogFormatError):

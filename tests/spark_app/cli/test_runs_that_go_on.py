@@ -23,7 +23,7 @@ from support.command_line import content_of, run, run_json
 from support.on_disk import let_hearts_stop
 from support.small_table import LATER_MS, OPTIONS, make, rows, seen
 
-SLOW_HEARTS = {HEARTBEAT_INTERVAL_MS: "600000"}
+SLOW_HEARTS: dict[str, str] = {HEARTBEAT_INTERVAL_MS: "600000"}
 WORDS = ("--engine", "local", *OPTIONS, "--option", f"{HEARTBEAT_INTERVAL_MS}=600000")
 
 
@@ -152,7 +152,7 @@ def test_a_write_beside_a_pending_one_without_a_heartbeat_is_refused_with_the_cu
     owner.append.heartbeats.end(dead.instant)
     with pytest.raises(RefusedError, match=f"rollback TABLE {dead.instant} --force"):
         table.upsert(rows(("k1", -1, "ours")))
-    several = {**table.options, CONCURRENCY_MODE: "optimistic_concurrency_control"}
+    several: dict[str, str] = {**table.options, CONCURRENCY_MODE: "optimistic_concurrency_control"}
     Table.open(table.uri, several).upsert(rows(("k1", -1, "ours")))
     assert run("rollback", table.uri, dead.instant).exit_code == 3
     assert run("rollback", table.uri, dead.instant, "--force").exit_code == 0

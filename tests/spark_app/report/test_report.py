@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.formatting import format_timestamp
 from eventide.report.words import shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from eventide_core.errors import format_timestamp
 from support import golden
 from support.browser import seen_in_browser
 from support.command_line import content_of, run, run_json
@@ -70,7 +70,7 @@ def rows(*values: tuple[str, str, int]) -> pa.Table:
 @pytest.fixture(scope="module", params=["file", "exact"])
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Compacted up to T; a log is left over, with an exact cut merged in part; then a late record and a later one."""
-    options = {BUCKETS: 1, CLOCK_SKEW_MS: "1"}
+    options: dict[str, object] = {BUCKETS: 1, CLOCK_SKEW_MS: "1"}
     folder = tmp_path_factory.mktemp("report")
     made = Table.create(
         str(folder / "a<b>'&"), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options
@@ -135,7 +135,11 @@ def test_bars_are_as_long_as_the_event_times_of_their_files(table: Table, tmp_pa
 
 
 def test_records_of_the_future_are_named_in_the_plan_and_on_the_page(tmp_path: Path) -> None:
-    options = {BUCKETS: 1, CLOCK_SKEW_MS: "1", "hoodie.compaction.event.time.max.left.over.logs": "3"}
+    options: dict[str, object] = {
+        BUCKETS: 1,
+        CLOCK_SKEW_MS: "1",
+        "hoodie.compaction.event.time.max.left.over.logs": "3",
+    }
     uri = str(tmp_path / "future")
     made = Table.create(uri, schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options)
     made.upsert(rows(("1", "a", -9)))

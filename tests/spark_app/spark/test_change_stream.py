@@ -28,11 +28,13 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from eventide import Table
 from eventide.bootstrap import assemble
+from eventide.options.queries import QUERY_TYPE
+from eventide.options.streams import STREAM_START
 from eventide.spark.change_stream import ChangeStream
 from eventide.spark.datasource import EventideSource
 from eventide.spark.pushed_filters import pushed_filter
 from eventide.writer import incoming_records
-from eventide_core.config import HEARTBEAT_INTERVAL_MS, QUERY_TYPE, STREAM_START
+from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import CleanedHistoryError, ConfigError
 from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation

@@ -26,7 +26,7 @@ COLUMNS: list[pa.Field[Any]] = [
 ]
 SCHEMA = pa.schema(COLUMNS)
 START_MS = 1_700_000_000_000
-SMALL_FILES = {BLOOM_ENTRIES: 100, PARQUET_MAX_FILE_SIZE: 1000, RECORD_SIZE_ESTIMATE: 50}
+SMALL_FILES: dict[str, object] = {BLOOM_ENTRIES: 100, PARQUET_MAX_FILE_SIZE: 1000, RECORD_SIZE_ESTIMATE: 50}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_a_data_frame_makes_the_table_that_arrow_makes(
     keys = pa.table({"id": ["k2", "k3", "k777"], "part": ["a", "b", "a"]})
     tables = {}
     for name in ("arrow", "spark"):
-        options = {**SMALL_FILES, INDEX_TYPE: index, **({BUCKETS: 2} if index == "BUCKET" else {})}
+        options: dict[str, object] = {**SMALL_FILES, INDEX_TYPE: index, **({BUCKETS: 2} if index == "BUCKET" else {})}
         tables[name] = Table.create(
             str(tmp_path / name),
             schema=SCHEMA,

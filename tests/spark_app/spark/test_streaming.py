@@ -17,17 +17,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 import eventide
 from eventide import Table
 from eventide.bootstrap import assemble
+from eventide.options.streams import (
+    COMPACT_ASYNC,
+    COMPACT_INLINE,
+    COMPACT_SCHEDULE_INLINE,
+    STREAM_IDENTIFIER,
+    STREAM_WATERMARK_AS_THRESHOLD,
+)
 from eventide.spark.engine import spark_session
 from eventide.writer import incoming_records
 from eventide_core.config import (
     BLOOM_ENTRIES,
     BUCKETS,
     CLOCK_SKEW_MS,
-    COMPACT_ASYNC,
-    COMPACT_INLINE,
-    COMPACT_SCHEDULE_INLINE,
-    STREAM_IDENTIFIER,
-    STREAM_WATERMARK_AS_THRESHOLD,
     THRESHOLD,
 )
 from eventide_core.errors import ConfigError, WriteConflictError
@@ -45,7 +47,7 @@ COLUMNS: list[pa.Field[Any]] = [
 SCHEMA = pa.schema(COLUMNS)
 START = datetime(2026, 11, 21, tzinfo=UTC)
 T_MS = int(START.timestamp() * 1000) + 3 * 60_000
-SMALL = {BLOOM_ENTRIES: "100", CLOCK_SKEW_MS: "1"}
+SMALL: dict[str, str] = {BLOOM_ENTRIES: "100", CLOCK_SKEW_MS: "1"}
 EARLY = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
@@ -185,7 +187,7 @@ def test_compactions_beside_a_stream_fill_the_read_optimized_table(
 
 def test_the_watermark_of_the_stream_is_the_threshold(tmp_path: Path, spark: SparkSession) -> None:
     table = make(tmp_path / "t")
-    options = {**table.options, COMPACT_INLINE: "true", STREAM_WATERMARK_AS_THRESHOLD: "true"}
+    options: dict[str, str] = {**table.options, COMPACT_INLINE: "true", STREAM_WATERMARK_AS_THRESHOLD: "true"}
     sink = eventide.stream_sink(table.uri, options)
     for number in range(len(BATCHES)):
         arrive(tmp_path / "in", number)
@@ -211,7 +213,7 @@ def test_what_a_sink_cannot_do_is_said_before_the_first_batch(tmp_path: Path) ->
 def test_the_format_writes_reads_and_streams(tmp_path: Path, spark: SparkSession) -> None:
     eventide.register(spark)
     path = str(tmp_path / "t")
-    create = {
+    create: dict[str, str] = {
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "part",
         "hoodie.payload.event.time.field": "at",

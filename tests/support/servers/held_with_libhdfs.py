@@ -22,7 +22,7 @@ from support.table_life import Chapter, TableLife
 
 URI, WEB_ADDRESS, HAS_SYMLINKS = "EVENTIDE_TEST_HDFS", "EVENTIDE_TEST_HDFS_WEB", "EVENTIDE_TEST_HDFS_SYMLINKS"
 SERVER = HdfsServer(os.environ[URI], os.environ[WEB_ADDRESS], os.environ[HAS_SYMLINKS] == "True", Path(), 0)
-BY_LIBHDFS = {BYTES: "libhdfs", "dfs.replication": "1"}
+BY_LIBHDFS: dict[str, str] = {BYTES: "libhdfs", "dfs.replication": "1"}
 
 
 def new_place(**more: str) -> Backend:
@@ -79,7 +79,7 @@ def first_compaction(there: Backend) -> list[Chapter]:
 @pytest.mark.usefixtures("no_bytes_by_webhdfs")
 def test_a_compaction_leaves_the_rows_and_files_that_it_leaves_in_memory() -> None:
     """And so, as tests/adapters/storage/test_life_on_every_storage.py has it, those that it leaves by WebHDFS."""
-    linked = {EXCLUSIVE: "true", LINK_MODE: "symlink"} if SERVER.has_symlinks else {}
+    linked: dict[str, str] = {EXCLUSIVE: "true", LINK_MODE: "symlink"} if SERVER.has_symlinks else {}
     found = first_compaction(new_place(**BY_LIBHDFS))
     known = first_compaction(Backend("memory://known", linked, LinkMode.COPY))
     assert [chapter.as_with_copies() for chapter in found] == [chapter.as_with_copies() for chapter in known]

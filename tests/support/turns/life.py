@@ -27,7 +27,7 @@ COLUMNS: list[pa.Field[Any]] = [
 SCHEMA = pa.schema(COLUMNS)
 SEEN_COLUMNS = ("_hoodie_partition_path", "id", "event_ts", "word", "_hoodie_commit_time")
 # A writer is dead as soon as it shows no sign of life, and whoever plans doesn't wait for others.
-SOON = {
+SOON: dict[str, str] = {
     BLOOM_ENTRIES: "100",
     CLOCK_SKEW_MS: "1",
     HEARTBEAT_INTERVAL_MS: "1",

@@ -17,7 +17,6 @@ from eventide_adapters.format.log_file.ordering_values import common_ranks, orde
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock
 from eventide_adapters.format.merge.base_merge import Tombstones, merge_columns
 from eventide_adapters.format.merge.early_records import EarlyRecords
-from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import MergeTask, Storage
 from eventide_core.table.record_shape import RecordShape
 
@@ -43,21 +42,14 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     return tombstones.filter(pc.is_in(places, value_set=pa.concat_arrays([pa.array([], pa.int32()), *met])))
 
 
-def carry(storage: Storage, task: MergeTask, tombstones: Tombstones) -> int | None:
-    """Writes tombstones to the carried log, a block an instant in rising order; its size, None where there are none."""
-    if task.carried_path is None or len(tombstones.keys) == 0:
-        return None
+def encode_carried(task: MergeTask, tombstones: Tombstones) -> bytes:
+    """The content of the carried log: a DELETE block an instant in rising order; empty where there are no tombstones."""
     data = b""
     for instant in sorted(set(tombstones.instants)):
         of_instant = tombstones.filter(pa.array([i == instant for i in tombstones.instants], pa.bool_()))
         keys: list[Any] = of_instant.keys.to_pylist()
         data += encode_delete_block(instant, task.partition, keys, of_instant.orderings)
-    if not storage.put_if_absent(task.carried_path, data) and storage.read(task.carried_path) != data:
-        raise PlanMismatchError(
-            f"{task.carried_path} is there with other deletes than the plan at {task.instant} carries: roll the plan back "
-            "and plan again"
-        )
-    return len(data)
+    return data
 
 
 def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:

@@ -1,24 +1,19 @@
-"""Compacts one slice: what an executor does for one operation of a plan.
+"""Merges one slice into a new base file, in Arrow.
 
-1. The logs named in the plan have the sizes that the plan saw: nothing was appended since.
-2. Left-overs become visible in the new slice, the last one first, each whole or not at all. A reader that meets them
-   halfway sees a suffix of the slice's logs twice, which changes nothing; a prefix would.
-3. Base and merged logs are read strictly, merged, and written to a file that nobody sees yet. With an exact cut so are
-   the records of left-overs that lie before it.
-4. Deletes with an ordering value that beat a record in a left-over, but left no row in the base: they are carried in
-   DELETE blocks of their original instants, in the log that comes first in reader order, and so is made last.
-5. The marker by which Hudi finds an unfinished base file, then the base file gets its name.
+1. Read the base and the merged logs strictly. With an exact cut, read the records of left-overs that lie before it, too.
+2. Write the merged rows to the output that the caller opened.
+3. Encode the deletes that beat a record in a left-over, but left no row in the base: they are carried in DELETE blocks of
+   their original instants.
 
-Every step may have been done by an attempt before: what is there must be what this one would write, and the result of a
-base file that is there stands in its footer. A crash between two steps leaves files that the plan names, no more.
+The order of the writes to the storage is the core's: `service/compaction/compact_slice.py`.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -36,34 +31,28 @@ from eventide_adapters.format.base_file.parquet import (
 from eventide_adapters.format.base_file.virtual_key import read_keyed_base_and_footer
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge
-from eventide_adapters.format.merge.carried_deletes import carry, contradicted
+from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogs
-from eventide_adapters.format.merge.malloc_settings import apply_malloc_settings
 from eventide_core.config import ParquetCodec
-from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import MergeResult, MergeTask, Storage
-from eventide_core.table.plans import LinkMode
+from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.table.schema import FILE_NAME, META_FIELDS
 
-RESULT_FOOTER_KEY: Final = "eventide.merge_result"
+_PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a slice of few rows takes beside Arrow's own pool, each thread
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowSliceMerger:
-    """ports.RecordMerger over a storage."""
+    """Implements `ports.SliceMerger` over a storage."""
 
     storage: Storage
 
-    def __call__(self, task: MergeTask, /) -> MergeResult:
-        """Raises PlanMismatchError, MissingFileError, and what reading the slice raises; nothing is skipped."""
-        for path, size in (*task.merged, *((path, size) for path, size, _ in task.left_overs)):
-            _check_size(self.storage, path, size)
-        link_left_overs(self.storage, task)
-        done = finished_result(self.storage, task)
-        return done if done is not None else self._merge(task)
+    def read_footer(self, base_path: str) -> Mapping[str, str]:
+        return read_footer(self.storage, base_path)
 
-    def _merge(self, task: MergeTask) -> MergeResult:
+    def merge(
+        self, task: MergeTask, output: OutputFile, footer_of: Callable[[MergeResult], Mapping[str, str]]
+    ) -> MergedSlice:
         apply_malloc_settings()
         # All columns but the one that every row of the new file has alike.
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
@@ -83,49 +72,28 @@ class ArrowSliceMerger:
             few = dictionary_fields(fields, task.shape)
             footer, base = read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
         bloom, are_keys_known = _bloom(footer, task, int(np.count_nonzero(logs.is_delete)))
-        output = self.storage.open_output(task.new_base_path)
-        try:
-            with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
-                for table in merge.met(base):
-                    writer.write(_as_written(table, task), are_keys_known=are_keys_known)
-                writer.write(_as_written(merge.inserted(), task))
-                carried = contradicted(self.storage, task, merge.tombstones, early)
-                result = MergeResult(
-                    new_base_path=task.new_base_path,
-                    base_size=0,
-                    num_writes=writer.row_count,
-                    num_deletes=merge.deletes,
-                    num_updates=merge.updates,
-                    num_inserts=merge.inserts,
-                    log_records=logs.record_count,
-                    log_blocks=logs.block_count,
-                    carried_size=carry(self.storage, task, carried),
-                    carried_tombstones=len(carried.keys),
-                    uncompacted_from_ms=early.uncompacted_from_ms,
-                    merged_keys=len(logs.keys),
-                )
-                size = writer.close({RESULT_FOOTER_KEY: _encode_result(task, result)})
-            self.storage.put_if_absent(task.marker_path, b"")
-            is_published = output.commit()
-        finally:
-            output.abort()
-        written = replace(result, base_size=size)
-        done = self._as_published(task, written) if is_published else None
-        # Read back where the name was taken meanwhile: what stands there counts.
-        done = finished_result(self.storage, task) if done is None else done
-        if done is None:
-            raise MissingFileError(
-                f"{task.new_base_path} was removed as soon as it was written: the plan is rolled back"
+        with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
+            for table in merge.met(base):
+                writer.write(_as_written(table, task), are_keys_known=are_keys_known)
+            writer.write(_as_written(merge.inserted(), task))
+            tombstones = contradicted(self.storage, task, merge.tombstones, early)
+            carried = encode_carried(task, tombstones)
+            result = MergeResult(
+                new_base_path=task.new_base_path,
+                base_size=0,
+                num_writes=writer.row_count,
+                num_deletes=merge.deletes,
+                num_updates=merge.updates,
+                num_inserts=merge.inserts,
+                log_records=logs.record_count,
+                log_blocks=logs.block_count,
+                carried_size=len(carried) or None,
+                carried_tombstones=len(tombstones.keys),
+                uncompacted_from_ms=early.uncompacted_from_ms,
+                merged_keys=len(logs.keys),
             )
-        return done
-
-    def _as_published(self, task: MergeTask, written: MergeResult) -> MergeResult | None:
-        """The result of the file that was published, if that is what stands there."""
-        info = self.storage.stat(task.new_base_path)
-        if info is None or info.size != written.base_size:
-            return None
-        _check_carried(self.storage, task, written)
-        return written
+            size = writer.close(footer_of(result))
+        return MergedSlice(replace(result, base_size=size), carried)
 
 
 def _codec(footer: BaseFooter | None, task: MergeTask) -> str:
@@ -151,59 +119,6 @@ def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[Bl
     return BloomFilterBuilder(earlier.parameters), False
 
 
-def link_left_overs(storage: Storage, task: MergeTask) -> None:
-    """Gives each left-over that needs one its name in the new slice, the last one first."""
-    for source, size, target in reversed(task.left_overs):
-        if target is None:
-            continue
-        match LinkMode(task.link_mode):
-            case LinkMode.COPY:
-                storage.copy_if_absent(source, target)
-            case LinkMode.HARDLINK:
-                storage.link_if_absent(source, target, is_symbolic=False)
-            case LinkMode.SYMLINK:
-                storage.link_if_absent(source, target, is_symbolic=True)
-            case LinkMode.PREFIX:
-                raise PlanMismatchError(
-                    f"the plan at {task.instant} links {source} to {target} in mode prefix, which needs no links"
-                )
-        _check_size(storage, target, size)
-
-
-def finished_result(storage: Storage, task: MergeTask) -> MergeResult | None:
-    """What the attempt that wrote the base file found; None where there is none yet.
-
-    Raises PlanMismatchError where the file of that name is not this plan's.
-    """
-    info = storage.stat(task.new_base_path)
-    if info is None:
-        return None
-    text = read_footer(storage, task.new_base_path).get(RESULT_FOOTER_KEY, "{}")
-    result = _decode_result(text, task, info.size)
-    if result is None:
-        raise PlanMismatchError(
-            f"{task.new_base_path} is there, but the plan at {task.instant} didn't write it: roll the plan back and plan "
-            "again"
-        )
-    _check_carried(storage, task, result)
-    return result
-
-
-def _check_carried(storage: Storage, task: MergeTask, result: MergeResult) -> None:
-    if task.carried_path is not None and result.carried_size is not None:
-        _check_size(storage, task.carried_path, result.carried_size)
-
-
-def _check_size(storage: Storage, path: str, size: int) -> None:
-    info = storage.stat(path)
-    if info is None:
-        raise MissingFileError(f"{path}, which the plan names, is not there: roll the plan back and plan again")
-    if info.size != size:
-        raise PlanMismatchError(
-            f"{path} has {info.size} bytes, but {size} by the plan: roll the plan back and plan again"
-        )
-
-
 def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     """With the new file's name in every row, and the keys taken out again that were made of the columns."""
     if task.shape.key_fields:
@@ -215,24 +130,14 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)
 
 
-def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
-    """What tells the base file of this task from another's: its instant, the logs it merges, and those it merges early."""
-    early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.early.items()}
-    return task.instant, [path.rpartition("/")[2] for path, _ in task.merged], early
+@cache
+def apply_malloc_settings() -> None:
+    """Keeps memory that was freed for what comes next, where the C library would return it to the kernel each time.
 
-
-def _encode_result(task: MergeTask, result: MergeResult) -> str:
-    counts = {k: v for k, v in asdict(result).items() if k not in ("new_base_path", "base_size")}
-    instant, merged, early = _identity(task)
-    return json.dumps({"instant": instant, "merged": merged, "early": early, "result": counts}, sort_keys=True)
-
-
-def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | None:
-    """The result in a footer; None where it is another task's, or nobody's."""
-    try:
-        written = json.loads(text)
-        if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
-            return None
-        return MergeResult(**{**written["result"], "new_base_path": task.new_base_path, "base_size": base_size})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
+    The footer of the smallest base file holds half a megabyte of bloom filter, of which Arrow makes one copy after the
+    other while a file is read and the next one written. At first glibc asks the kernel for each piece of more than 128 KiB,
+    and returns the end of its heap when as much is free there; the kernel clears every page anew. It learns from what is
+    freed (mallopt(3), M_MMAP_THRESHOLD): pieces up to the largest of these then come out of the heap, and twice as much may
+    lie free at its end. So this frees a piece that nobody has touched. Other C libraries ignore that.
+    """
+    bytes(_PIECE_BYTES)

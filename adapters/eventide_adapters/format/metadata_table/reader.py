@@ -37,11 +37,10 @@ from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
 from eventide_core.table.properties import PROPERTIES_PATH, names, parse_properties, settings_text
 from eventide_core.table.read_ahead import ReadRange
 from eventide_core.table.slice_read import BlockFilter
+from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
+from eventide_core.table.table_path import METADATA_FOLDER
 from eventide_core.table.timeline import Timeline
 
-METADATA_FOLDER: Final = ".hoodie/metadata"
-PARTITIONS_KEY: Final = "hoodie.table.metadata.partitions"
-BUILDING_KEY: Final = "hoodie.table.metadata.partitions.inflight"
 _COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the several that ranges take
 
@@ -78,8 +77,8 @@ class MetadataTableReader:
         return cls(
             storage,
             version,
-            tuple(sorted(names(properties, PARTITIONS_KEY))),
-            tuple(sorted(names(properties, BUILDING_KEY))),
+            tuple(sorted(names(properties, METADATA_PARTITIONS_KEY))),
+            tuple(sorted(names(properties, METADATA_BUILDING_KEY))),
             timeline,
             timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),

@@ -21,11 +21,12 @@ from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.metadata_table.reader import METADATA_FOLDER, MetadataTableReader
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import RECORD_INDEX, Value, record_index_value
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.table_path import METADATA_FOLDER
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 

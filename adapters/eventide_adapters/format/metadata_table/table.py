@@ -22,12 +22,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_adapters.format.metadata_table.reader import (
-    BUILDING_KEY,
-    METADATA_FOLDER,
-    PARTITIONS_KEY,
-    MetadataTableReader,
-)
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
@@ -43,10 +38,10 @@ from eventide_adapters.format.metadata_table.records import (
 )
 from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
 from eventide_core.errors import BusyError, RecordDecodeError, UnsupportedTableError
-from eventide_core.ports import FileChanges, MetadataUpdate, RowChange, Storage, remove_tree
+from eventide_core.ports import FileChanges, MetadataFiles, MetadataUpdate, RowChange, Storage
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.table_path import METADATA_FOLDER
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
 _BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
@@ -97,25 +92,17 @@ class HudiMetadataTable:
             name in listed.get(partition, {}) for partition, names in changes.removed.items() for name in names
         )
 
-    def revert(self, instant: str) -> None:
+    def files_of(self, instant: str) -> MetadataFiles | None:
         reader = MetadataTableReader.load(self.storage)
         found = reader.timeline.find(instant)
         if found is None:
-            return
-        logs = [path for partition in reader.partitions for path in self._logs_of(reader, partition, instant)]
-        if found.is_completed:
-            self.storage.delete(f"{reader.timeline_path}/{found.file_name}")
-        for path in logs:
-            self.storage.delete(path)
-        for state in (State.INFLIGHT, State.REQUESTED):
-            pending = Instant(instant, Action.DELTA_COMMIT, state)
-            self.storage.delete(f"{reader.timeline_path}/{pending.file_name}")
-
-    def drop(self) -> None:
-        keys = tuple(f"{key}=" for key in (PARTITIONS_KEY, BUILDING_KEY))
-        lines = settings_text(self.storage.read, self.storage.root).splitlines(keepends=True)
-        self.storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-        remove_tree(self.storage, METADATA_FOLDER)
+            return None
+        pending = (Instant(instant, Action.DELTA_COMMIT, state) for state in (State.INFLIGHT, State.REQUESTED))
+        return MetadataFiles(
+            completed=f"{reader.timeline_path}/{found.file_name}" if found.is_completed else None,
+            logs=tuple(path for name in reader.partitions for path in self._logs_of(reader, name, instant)),
+            pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
+        )
 
     def _checked(self, rows: RowChange) -> MetadataTableReader:
         reader = MetadataTableReader.load(self.storage)

@@ -23,7 +23,7 @@ from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, 
 from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
-from eventide_adapters.format.metadata_table.reader import METADATA_FOLDER, MetadataTableReader
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import record_index_changes
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
@@ -51,6 +51,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.table_path import METADATA_FOLDER
 
 _OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
 

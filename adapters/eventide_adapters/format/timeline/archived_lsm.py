@@ -21,15 +21,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
+from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
 from eventide_adapters.format.timeline.archived_lsm_writer import append_actions
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
 from eventide_adapters.format.timeline.document import corrupt
 from eventide_core.errors import EventideError, MissingFileError
-from eventide_core.ports import ArchivedAction, Storage
+from eventide_core.ports import ArchivedAction, ArchivedTimeline, Storage
 from eventide_core.table.archived_timeline import VERSION_NAME, HistoryFileName, manifest_name, manifest_version
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.table_config import TableConfig
 
+_FIRST_LSM_VERSION: Final = 8
 _TIMES: Final = ("instantTime", "completionTime", "action")
 _METADATA: Final = "metadata"
 _TIME_LENGTH_MAX: Final = 64  # Hudi's are of 17 digits, its actions of 15 letters
@@ -211,3 +214,13 @@ def _write(row: Mapping[str, Any], path: str) -> Instant | None:
     if row["instantTime"] is None or row["completionTime"] is None:
         raise corrupt(path, f"has a {action} without a requested or a completion time")
     return Instant(row["instantTime"], action, State.COMPLETED, row["completionTime"])
+
+
+def open_archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:
+    """The archived timeline of the table, in the layout of its version; an empty one where nothing has been archived.
+
+    Reads nothing yet.
+    """
+    if config.version >= _FIRST_LSM_VERSION:
+        return LsmArchivedTimeline(storage, config.archive_path)
+    return LogArchivedTimeline(storage, config.archive_path)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.errors import counted
 from eventide_core.table.plans import LinkMode
 
 
@@ -33,7 +34,7 @@ def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
         yield Finding(path, f"holds other bytes than the log {source} that it is a copy of", f"copy {source} over it")
     gone = len(facts.left_overs) - facts.records.compared_copies
     if gone:
-        yield Remark(f"{gone} left-overs are links, or were not compared: the logs they are of have been cleaned")
+        yield Remark(f"did not compare {counted(gone, 'left-over')}: links, and copies of log files that are cleaned")
 
 
 def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:

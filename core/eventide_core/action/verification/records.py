@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.errors import counted
 from eventide_core.table.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.file_name import path_in
 
@@ -26,7 +27,7 @@ def look_at_readability(facts: TableFacts) -> Iterator[Said]:
         yield Finding(path, why, _RESTORE)
     left_out = len(facts.latest_slices) - len(facts.whole_slices)
     if left_out:
-        yield Remark(f"{left_out} file slices were left out: files of theirs are missing or damaged")
+        yield Remark(f"left out {counted(left_out, 'file slice')}, of which files are missing or damaged")
 
 
 def look_at_versions(facts: TableFacts) -> Iterator[Said]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from eventide_core.action.compaction_trigger import Due
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.offending_logs import OffendingLog
+from eventide_core.errors import format_timestamp
 from eventide_core.table.instant import Instant
 from eventide_core.table.plans import CompactionPlan
 
@@ -45,7 +46,7 @@ class DraftPlan:
         if not self.plan.operations and self.is_for_later:
             return "no slice needs compacting, and Hudi can't run an empty plan: a compaction at once publishes the cut"
         if not self.plan.operations and self.plan.cut_ms == self.published_ms:
-            return f"everything before {self.published_ms} is compacted, and the cut is published"
+            return f"everything before {format_timestamp(self.published_ms)} is compacted, and the cut is published"
         if not self.plan.operations and self.waits_for is not None and self.published_ms is not None:
             return f"nothing is to be merged, and a new cut has to wait: {self.waits_for}"
         return None

@@ -1,10 +1,12 @@
 """The tasks of a compaction: what each executor merges, and into which files."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from eventide_core import config as keys
-from eventide_core.config import Options, ParquetCodec
-from eventide_core.ports import MergeTask
+from eventide_core.config import Options
+from eventide_core.ports import Engine, MergeResult, MergeTask, Progress
+from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -17,7 +19,7 @@ def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tu
     # The plan's, for that is what the commit says; a write since then may have changed the table's.
     shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
     blocks = state.blocks()
-    codec = options.choice(keys.PARQUET_CODEC, ParquetCodec.AS_BEFORE)
+    codec = options.get(keys.PARQUET_CODEC)
     return tuple(
         MergeTask(
             partition=op.partition,
@@ -40,3 +42,16 @@ def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tu
         )
         for op in plan.operations
     )
+
+
+def run_tasks(
+    engine: Engine,
+    compact_slice: SliceCompactor,
+    plan: CompactionPlan,
+    tasks: Sequence[MergeTask],
+    progress: Progress,
+) -> list[MergeResult]:
+    """The result of each task, in their order. Raises what a task raises."""
+    progress.start("compacting", len(tasks))
+    sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
+    return engine.map(compact_slice, tasks, sizes=sizes, on_done=progress.advance)

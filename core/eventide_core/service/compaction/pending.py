@@ -17,8 +17,8 @@ from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
-from eventide_core.service.compaction.run import PENDING_WRITE_POLL_MS, CompactionRunner, Ended
-from eventide_core.service.compaction.schedule import PENDING_WRITE_WAIT_MS_DEFAULT
+from eventide_core.service.compaction.run import CompactionRunner, Ended
+from eventide_core.service.compaction.waiting import wait_until
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.instant import Action, Instant
@@ -75,16 +75,14 @@ class PendingCompactions:
 
     def _wait_for_others(self) -> None:
         """Until no plan is pending, as long as configured; what is pending then excludes a new plan, and is named there."""
-        left_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
-        while left_ms > 0 and self.files.timeline(self.files.config()).pending_plans:
-            self.clock.sleep(PENDING_WRITE_POLL_MS)
-            left_ms -= PENDING_WRITE_POLL_MS
+        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
+        wait_until(lambda: not self.files.timeline(self.files.config()).pending_plans, self.clock, limit_ms)
 
     def _is_to_run(self, config: TableConfig, pending: Instant) -> bool:
         """Whether the pending plan is one that eventide runs by itself."""
         plan = self._plan(config, pending)
         if isinstance(plan, ForeignPlan):
-            is_wanted = self.options.flag(keys.FOREIGN_PLANS, default=True)
+            is_wanted = self.options.get(keys.FOREIGN_PLANS)
             return is_wanted and not self.runner.foreign.is_held_by_other(config, pending)
         return plan is not None
 

@@ -38,19 +38,19 @@ from eventide_core.ports import (
     Lease,
     MergeResult,
     Progress,
-    RecordMerger,
     RowChange,
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
-from eventide_core.service.compaction.merge_tasks import merge_tasks
+from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
+from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
-    CLOCK_SKEW_MS_DEFAULT,
-    PENDING_WRITE_WAIT_MS_DEFAULT,
     CompactionScheduler,
 )
+from eventide_core.service.compaction.waiting import wait_until
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -71,7 +71,6 @@ from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, req
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
-PENDING_WRITE_POLL_MS = 200
 BEGINNING_WRITE_POLL_MS = 20
 BEGINNING_WRITE_WAIT_MS = 10_000
 """Longer than a write takes from its requested to its inflight file; one that stays there belongs to a dead writer."""
@@ -107,9 +106,10 @@ class CompactionResult:
 class CompactionRunner:
     files: TableFiles
     scheduler: CompactionScheduler
+    replanner: Replanner
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
-    merger: RecordMerger
+    compact_slice: SliceCompactor
     engine: Engine
     ownership: Ownership
     lock: TableLock
@@ -156,7 +156,7 @@ class CompactionRunner:
     @property
     def foreign(self) -> ForeignCompactionRunner:
         return ForeignCompactionRunner(
-            self.files, self.metadata, self.merger, self.engine, self.lock, self.clock, self.options
+            self.files, self.metadata, self.compact_slice, self.engine, self.lock, self.clock, self.options
         )
 
     def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
@@ -183,10 +183,8 @@ class CompactionRunner:
             return started
         plan = started
         tasks = merge_tasks(self.files, self.options, plan)
-        progress.start("compacting", len(tasks))
         try:
-            sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
-            results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
+            results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(
@@ -196,7 +194,9 @@ class CompactionRunner:
         try:
             return self._complete(plan, results)
         except StorageError as failure:
-            self._resolve_failed_commit(plan.instant, failure)
+            self.files.resolve_failed_commit(
+                "compaction", plan.instant, failure, f"run it again with --execute {plan.instant}"
+            )
         except (InstantNotFoundError, PlanMismatchError):
             self._sweep_after_rollback(plan)
             raise
@@ -226,7 +226,7 @@ class CompactionRunner:
     def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _Withdrawn | None":
         """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
-            self.clock.sleep(self.options.integer(keys.CLOCK_SKEW_MS, CLOCK_SKEW_MS_DEFAULT))
+            self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
         self._wait_for_unaware_writes(plan)
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
@@ -248,7 +248,7 @@ class CompactionRunner:
                     )
                 if state.config.slices_by_completion_time:
                     return self._withdraw(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
-                plan = self.scheduler.replan(state, plan)
+                plan = self.replanner.replan(state, plan)
                 requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
                 lease.check()
                 self.files.storage.put(
@@ -274,18 +274,19 @@ class CompactionRunner:
         if config.slices_by_completion_time:
             return
         unaware = {write.requested_time for write in self.files.timeline(config).pending_writes}
-        limit_ms = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
-        begin_ms = self.clock.now_ms()
-        while unaware:
-            waited_ms = self.clock.now_ms() - begin_ms
-            if waited_ms >= limit_ms:
-                raise BusyError(
-                    f"the plan at {plan.instant} waits for writes that may not have seen it: {', '.join(sorted(unaware))} "
-                    f"did not end within {waited_ms} ms; run it again with --execute {plan.instant}, or roll a write back "
-                    "whose writer is dead"
-                )
-            self.clock.sleep(PENDING_WRITE_POLL_MS)
-            unaware &= {write.requested_time for write in self.files.timeline(config).pending_writes}
+
+        def have_ended() -> bool:
+            unaware.intersection_update(write.requested_time for write in self.files.timeline(config).pending_writes)
+            return not unaware
+
+        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
+        waited_ms = wait_until(have_ended, self.clock, limit_ms)
+        if waited_ms is not None:
+            raise BusyError(
+                f"the plan at {plan.instant} waits for writes that may not have seen it: {', '.join(sorted(unaware))} "
+                f"did not end within {waited_ms} ms; run it again with --execute {plan.instant}, or roll a write back "
+                "whose writer is dead"
+            )
 
     def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
         check_undoing(state.timeline)
@@ -368,17 +369,6 @@ class CompactionRunner:
             write.state is State.REQUESTED and self.files.storage.stat(heartbeat_path(write.requested_time)) is None
             for write in timeline.pending_writes
         )
-
-    def _resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
-        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
-
-        A reply may have been lost, or the lock not have been given back after the commit.
-        """
-        found = self.files.timeline(self.files.config()).find(instant)
-        if found is None or not found.is_completed:
-            raise StorageError(
-                f"the compaction at {instant} is not committed: {failure}; run it again with --execute {instant}"
-            ) from failure
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)

@@ -13,7 +13,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     Raises RefusedError for an option that names another field than the published cut is in, ConfigError where none is
     known.
     """
-    asked, published = options.text(EVENT_TIME_FIELD), state.cut_field
+    asked, published = options.get(EVENT_TIME_FIELD), state.cut_field
     if published is not None and asked not in (None, published):
         raise RefusedError(
             f"option {EVENT_TIME_FIELD}={asked!r}: the published cut is in terms of {published!r}, and the two cannot be "
@@ -32,7 +32,7 @@ def write_event_time_field(state: TableState, schema: str, options: Options) -> 
 
     Raises ConfigError for an option that names no field of the schema.
     """
-    asked = options.text(EVENT_TIME_FIELD)
+    asked = options.get(EVENT_TIME_FIELD)
     if asked is not None:
         is_nullable(schema, asked, EVENT_TIME_FIELD)
     return asked or state.config.event_time_field or state.config.first_ordering_field
@@ -42,4 +42,4 @@ def are_stats_proof(schema: str, field: str, options: Options) -> bool:
     """Whether write stats tell the event times of every record: the field is the one the user says writers track, and
     is never null. Raises ConfigError where the table has no such field.
     """
-    return not is_nullable(schema, field, EVENT_TIME_FIELD) and options.text(EVENT_TIME_FIELD) == field
+    return not is_nullable(schema, field, EVENT_TIME_FIELD) and options.get(EVENT_TIME_FIELD) == field

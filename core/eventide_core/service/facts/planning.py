@@ -19,7 +19,7 @@ from eventide_core.table.timeline import Timeline
 
 def backdating_facts(state: TableState, options: Options, now: str) -> BackdatingFacts:
     """What bounds the instant of a compaction; `now` is an unused instant."""
-    retained = options.first_integer(keys.COMMITS_RETAINED_KEYS, keys.COMMITS_RETAINED_DEFAULT)
+    retained = options.get(keys.COMMITS_RETAINED)
     writes = state.timeline.writes
     known = (*state.timeline.instants, *state.timeline.archived)
     used = {time for i in known for time in (i.requested_time, i.completion_time) if time}
@@ -37,7 +37,7 @@ def link_choice_facts(
     state: TableState, storage: Storage, options: Options, choice: LinkChoice, moment: str, back: BackdatingFacts
 ) -> LinkChoiceFacts:
     """What the choice of a link mode looks at; `moment` is the quiet moment of the plan."""
-    is_exclusive = options.flag(keys.EXCLUSIVE)
+    is_exclusive = options.get(keys.EXCLUSIVE)
     # Trying a storage out makes a link and removes it: not where the answer cannot count.
     may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
     capabilities = storage.capabilities if may_link else Capability.NONE
@@ -64,7 +64,7 @@ def schema_since(state: TableState) -> str:
 
 def is_base_file_index(slices: Sequence[FileSlice], options: Options) -> bool:
     """Whether writers find a key in base files only. Not told by the table itself: an option, else the file ids."""
-    index = options.text(keys.INDEX_TYPE)
+    index = options.get(keys.INDEX_TYPE)
     if index is not None:
         return index.upper() != "BUCKET"
     return not all(bucket_of_file_id(s.file_id) is not None for s in slices)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 from eventide_core.action.watermark_view import PublishedView, views_that_answer
-from eventide_core.errors import CleanedHistoryError, WatermarkNotFoundError
+from eventide_core.errors import CleanedHistoryError, WatermarkNotFoundError, format_timestamp
 from eventide_core.service.facts.history import check_history_when
 from eventide_core.service.state.table import TableState
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
@@ -28,15 +28,18 @@ def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
         if _is_readable(state, view):
             return view
     known = [view for view in active if _is_readable(state, view)]
-    told = ", ".join(f"{view.watermark_ms} (at {view.compaction.requested_time})" for view in known[-_NAMED:]) or "none"
+    asked = format_timestamp(threshold_ms)
+    named = [f"{format_timestamp(view.watermark_ms)} (at {view.compaction.requested_time})" for view in known[-_NAMED:]]
+    told = ", ".join(named) or "none"
     if not answering:
         raise WatermarkNotFoundError(
-            f"no compaction has published a watermark of {threshold_ms} or later; watermarks that can be read: {told}"
+            f"no compaction has published a watermark of {asked} or later; watermarks that can be read: {told}"
         )
     gone = answering[-1]
     raise CleanedHistoryError(
-        f"the view as of watermark {threshold_ms} was that of the compaction at {gone.compaction.requested_time} (cut "
-        f"{gone.cut_ms}), and files of it have been cleaned; watermarks that can be read: {told}; a tag keeps a view"
+        f"the view as of watermark {asked} was that of the compaction at {gone.compaction.requested_time} (cut "
+        f"{format_timestamp(gone.cut_ms)}), whose files have been cleaned; watermarks that can be read: {told}; a tag "
+        "keeps a view"
     )
 
 

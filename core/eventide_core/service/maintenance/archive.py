@@ -24,9 +24,6 @@ from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.timeline import Timeline
 
-MIN_COMMITS_DEFAULT = 20  # Hudi's defaults of these options
-MAX_COMMITS_DEFAULT = 30
-MAX_DELTA_COMMITS_DEFAULT = 5
 _METADATA_TIMELINE = ".hoodie/metadata/.hoodie"
 _STEPS = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
@@ -61,8 +58,8 @@ class Archiver:
         return tuple(instant.requested_time for instant in chosen)
 
     def _terms(self) -> ArchiveTerms:
-        least = self.options.integer(keys.ARCHIVE_MIN_COMMITS, MIN_COMMITS_DEFAULT)
-        most = self.options.integer(keys.ARCHIVE_MAX_COMMITS, MAX_COMMITS_DEFAULT)
+        least = self.options.get(keys.ARCHIVE_MIN_COMMITS)
+        most = self.options.get(keys.ARCHIVE_MAX_COMMITS)
         if not 0 < least < most:
             raise ConfigError(
                 f"options {keys.ARCHIVE_MIN_COMMITS}={least} and {keys.ARCHIVE_MAX_COMMITS}={most}: the first must be 1 or "
@@ -71,8 +68,8 @@ class Archiver:
         return ArchiveTerms(
             min_commits=least,
             max_commits=most,
-            is_beyond_savepoint=self.options.flag(keys.ARCHIVE_BEYOND_SAVEPOINT),
-            max_delta_commits=max(1, self.options.integer(keys.MAX_DELTA_COMMITS, MAX_DELTA_COMMITS_DEFAULT)),
+            is_beyond_savepoint=self.options.get(keys.ARCHIVE_BEYOND_SAVEPOINT),
+            max_delta_commits=max(1, self.options.get(keys.MAX_DELTA_COMMITS)),
         )
 
     def _facts(self, state: TableState) -> ArchiveFacts:

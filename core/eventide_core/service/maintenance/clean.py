@@ -29,7 +29,7 @@ from eventide_core.action.clean_planner import (
 )
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
-from eventide_core.errors import BusyError, ConfigError
+from eventide_core.errors import BusyError
 from eventide_core.ports import Clock, FileChanges, Heartbeats, Lease, RowChange, TableLock
 from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, stray_left_overs
 from eventide_core.service.facts.planning import local_instant_time, unused_instant
@@ -46,8 +46,6 @@ from eventide_core.table.clean_metadata import CleaningPolicy, CleanMetadata, Cl
 from eventide_core.table.file_name import LogFileName, path_in
 from eventide_core.table.instant import Action, Instant, State, next_instant_time
 
-FILE_VERSIONS_RETAINED_DEFAULT = 3  # Hudi's defaults of these options
-HOURS_RETAINED_DEFAULT = 24
 _HOUR_MS = 60 * 60 * 1000
 
 
@@ -155,31 +153,18 @@ class Cleaner:
         return decide_clean(facts, terms)
 
     def _terms(self, retain_commits: int | None) -> CleanTerms:
-        policy = CleaningPolicy.COMMITS
-        named = self.options.first(keys.CLEANING_POLICIES)
-        if retain_commits is None and named is not None:
-            name = (self.options.text(named) or "").upper()
-            if name not in list(CleaningPolicy):
-                raise ConfigError(f"option {named}={name!r} is not one of {', '.join(CleaningPolicy)}")
-            policy = CleaningPolicy(name)
-        commits = retain_commits
-        if commits is None:
-            commits = self._count(keys.COMMITS_RETAINED_KEYS, keys.COMMITS_RETAINED_DEFAULT)
-        hours = self._count(keys.HOURS_RETAINED_KEYS, HOURS_RETAINED_DEFAULT)
+        if retain_commits is None:
+            policy = CleaningPolicy(self.options.get(keys.CLEANING_POLICY))
+            commits = self.options.get(keys.COMMITS_RETAINED)
+        else:
+            policy, commits = CleaningPolicy.COMMITS, retain_commits
+        hours = self.options.get(keys.HOURS_RETAINED)
         return CleanTerms(
             policy=policy,
             commits=commits,
-            file_versions=self._count(keys.FILE_VERSIONS_RETAINED_KEYS, FILE_VERSIONS_RETAINED_DEFAULT),
+            file_versions=self.options.get(keys.FILE_VERSIONS_RETAINED),
             retained_since=local_instant_time(self.files.config(), self.clock.now_ms() - hours * _HOUR_MS, self.clock),
         )
-
-    def _count(self, names: tuple[str, ...], default: int) -> int:
-        """The first of these options that is given. At least one: a table that retains nothing has no data."""
-        named = self.options.first(names)
-        count = default if named is None else self.options.integer(named, default)
-        if count < 1:
-            raise ConfigError(f"option {named}={count} retains nothing; give 1 or more")
-        return count
 
     def _begin(
         self, state: TableState, decision: CleanDecision, terms: CleanTerms, lease: Lease, beating: ExitStack

@@ -17,9 +17,6 @@ from eventide_core.ports import Clock, Heartbeats, Storage
 from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 
-HEARTBEAT_TOLERABLE_MISSES_DEFAULT = 2  # Hudi's default
-PENDING_SERVICE_STALE_MS_DEFAULT = 60 * 60 * 1000
-
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
@@ -67,13 +64,13 @@ class Liveness:
         if heartbeat is not None:
             # A rollback of eventide holds the table lock from its first file to its last: who looks at it has the lock now.
             if not (pending.action is Action.ROLLBACK and heartbeat.owner is not None):
-                self.check_not_alive(pending, "try again when it has ended or died")
+                self._check_expired(pending, heartbeat, "try again when it has ended or died")
             return
         found = self.storage.stat(f"{timeline_path}/{pending.file_name}")
         if found is None:
             return
         age_ms = self.clock.now_ms() - found.modified_ms
-        stale_ms = self.options.integer(keys.PENDING_SERVICE_STALE_MS, PENDING_SERVICE_STALE_MS_DEFAULT)
+        stale_ms = self.options.get(keys.PENDING_SERVICE_STALE_MS)
         if age_ms < stale_ms:
             raise BusyError(
                 f"a {pending.action} of another engine is pending at {pending.requested_time}, since {age_ms / 1000:.1f} s; "
@@ -83,7 +80,9 @@ class Liveness:
 
     def check_not_alive(self, pending: Instant, cure: str) -> None:
         """Raises BusyError, with what to do about it, where a process is known to work on a pending action."""
-        found = self.heartbeat(pending.requested_time)
+        self._check_expired(pending, self.heartbeat(pending.requested_time), cure)
+
+    def _check_expired(self, pending: Instant, found: Heartbeat | None, cure: str) -> None:
         if found is not None and found.is_fresh:
             raise BusyError(
                 f"the {pending.action} at {pending.requested_time} is alive: {found.owner or 'a writer'} works on it, its "
@@ -107,8 +106,8 @@ class Liveness:
     @property
     def _expiry_ms(self) -> int:
         """The age from which on a heartbeat has expired."""
-        interval = self.options.integer(keys.HEARTBEAT_INTERVAL_MS, keys.HEARTBEAT_INTERVAL_MS_DEFAULT)
-        return interval * self.options.integer(keys.HEARTBEAT_TOLERABLE_MISSES, HEARTBEAT_TOLERABLE_MISSES_DEFAULT)
+        interval = self.options.get(keys.HEARTBEAT_INTERVAL_MS)
+        return interval * self.options.get(keys.HEARTBEAT_TOLERABLE_MISSES)
 
 
 def _owner(content: bytes) -> str | None:

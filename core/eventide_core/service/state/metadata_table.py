@@ -9,8 +9,12 @@ An action, all of it under the table lock:
 4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
    two and passed over the update. Then it is dropped, since readers would miss files.
 
-A crash between 3 and the commit leaves an update that nobody sees; going on writes nothing twice, and who undoes the action
-calls `revert` before its instant leaves the timeline.
+A crash between 3 and the commit leaves an update that nobody sees. A second run writes nothing twice. A rollback of the
+action calls `revert` before its instant leaves the timeline.
+
+`revert` deletes the delta commit first: without it no log of the instant counts. Its logs follow, then its inflight and its
+requested file, by which a second run finds what is left. `drop` takes the settings of the metadata table out of
+`hoodie.properties` first: from then on nobody reads it, and a crash leaves files that nobody reads.
 """
 
 from collections.abc import Iterable
@@ -20,10 +24,21 @@ from eventide_core.config import METADATA_TABLE as OPTION
 from eventide_core.config import MetadataTable as Choice
 from eventide_core.config import Options
 from eventide_core.errors import RefusedError
-from eventide_core.ports import AddedFile, FileChanges, Lease, MetadataTable, MetadataUpdate, RowChange
+from eventide_core.ports import (
+    AddedFile,
+    FileChanges,
+    Lease,
+    MetadataTable,
+    MetadataUpdate,
+    RowChange,
+    Storage,
+    remove_tree,
+)
 from eventide_core.table.file_name import is_data_file
 from eventide_core.table.file_system_view import DataFile
-from eventide_core.table.table_config import TableConfig
+from eventide_core.table.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
+from eventide_core.table.table_path import METADATA_FOLDER
 
 _BY_FILE = frozenset(("files", "bloom_filters"))
 
@@ -32,7 +47,7 @@ _BY_FILE = frozenset(("files", "bloom_filters"))
 class PendingUpdate:
     """What will become of the metadata table with one action. `update` is None where it is dropped or there is none."""
 
-    table: MetadataTable
+    table: "StoredMetadataTable"
     changes: FileChanges
     update: MetadataUpdate | None
     is_dropped: bool
@@ -54,7 +69,22 @@ class PendingUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredMetadataTable:
+    """The metadata table with the files that it is made of."""
+
+    storage: Storage
+    content: MetadataTable
+
+    def tells(self, changes: FileChanges) -> bool:
+        return self.content.tells(changes)
+
+    def drop(self) -> None:
+        drop_metadata_table(self.storage)
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataTableUpkeep:
+    storage: Storage
     table: MetadataTable
     options: Options
 
@@ -88,7 +118,7 @@ class MetadataTableUpkeep:
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
         update = self.table.prepare(instant, changes) if is_updated else None
-        return PendingUpdate(self.table, changes, update, is_used and not is_updated)
+        return PendingUpdate(StoredMetadataTable(self.storage, self.table), changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
         """What it has to be told to name just the data files that are there; nothing where it is not kept up to date."""
@@ -108,13 +138,38 @@ class MetadataTableUpkeep:
         return FileChanges(RowChange.NONE, added, {partition: names for partition, names in removed.items() if names})
 
     def revert(self, config: TableConfig, lease: Lease, instant: str) -> None:
-        """Takes back what an action that never committed, by whatever engine, had already made of it."""
+        """Removes what an action that never committed, by whichever engine, had already made of it.
+
+        Call it before that instant leaves the table's timeline: an instant that is no longer pending counts.
+        """
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.DROP:
-                self.table.drop()
+                drop_metadata_table(self.storage)
             else:
-                self.table.revert(instant)
+                revert_update(self.storage, self.table, instant)
 
     def _choice(self) -> Choice:
-        return self.options.choice(OPTION, Choice.UPDATE)
+        return self.options.get(OPTION)
+
+
+def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
+    """Removes what was written at an instant that the table never committed. Harmless where nothing was.
+
+    Raises UnsupportedTableError, before anything is removed, where a log holds that instant's records among others'.
+    """
+    written = table.files_of(instant)
+    if written is None:
+        return
+    if written.completed is not None:
+        storage.delete(written.completed)
+    for path in (*written.logs, *written.pending):
+        storage.delete(path)
+
+
+def drop_metadata_table(storage: Storage) -> None:
+    """Removes the metadata table: readers list the folders again, and the next write of Hudi builds it anew."""
+    keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
+    lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
+    storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
+    remove_tree(storage, METADATA_FOLDER)

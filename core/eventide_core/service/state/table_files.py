@@ -12,6 +12,7 @@ from eventide_core.errors import (
     MissingFileError,
     RecordDecodeError,
     ResourceLimitError,
+    StorageError,
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline, Clock, Engine, FileInfo, MetadataCodec, MetadataTable, Storage
@@ -96,6 +97,16 @@ class TableFiles:
             archive = self._archives[config.archive_path] = self.open_archive(self.storage, config)
         archive.refresh()
         return archive
+
+    def resolve_failed_commit(self, what: str, instant: str, failure: StorageError, cure: str) -> None:
+        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
+
+        A reply may have been lost, or the lock not have been given back after the commit. Raises StorageError where it has
+        not happened.
+        """
+        found = self.timeline(self.config()).find(instant)
+        if found is None or not found.is_completed:
+            raise StorageError(f"the {what} at {instant} is not committed: {failure}; {cure}") from failure
 
     def commit(self, config: TableConfig, instant: Instant) -> CommitMetadata:
         """The metadata of a completed write."""

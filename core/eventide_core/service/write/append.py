@@ -23,7 +23,7 @@ from eventide_core.action.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write_conflict import WrittenGroups
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Options
-from eventide_core.errors import ConfigError, InvalidRecordError, StorageError
+from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, counted
 from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.rollback.instant import Rollback
@@ -139,7 +139,7 @@ class Append:
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
             try:
-                self._instants.resolve_failed_commit(pending.instant, failure)
+                self.files.resolve_failed_commit("write", pending.instant, failure, "write again")
             except StorageError:
                 self._instants.abort(pending.instant, failure)
                 raise
@@ -221,10 +221,10 @@ class Append:
             case InsertDuplicates.FAIL:
                 known = [p for p in placements if p.place]
                 if known:
+                    count = counted(sum(p.upserts for p in known), "record")
                     raise InvalidRecordError(
-                        f"{sum(p.upserts for p in known)} records have keys that the table has, the first of them in "
-                        f"partition {known[0].partition!r}; upsert them, or leave them out by {keys.INSERT_DUPLICATES}="
-                        f"{InsertDuplicates.DROP}"
+                        f"the table already has the keys of {count}, the first in partition {known[0].partition!r}; upsert "
+                        f"them, or leave them out by {keys.INSERT_DUPLICATES}={InsertDuplicates.DROP}"
                     )
                 return placements
 

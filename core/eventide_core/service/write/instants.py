@@ -42,13 +42,13 @@ class WriteInstants:
         instant = ""
         try:
             with self.lock.acquire() as lease:
-                is_eager = self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.EAGER
+                policy = self.options.get(keys.FAILED_WRITES)
                 config, timeline = self._now()
-                if is_eager and self.rollback.has_failed_writes(config, timeline):
+                if policy is FailedWrites.EAGER and self.rollback.has_failed_writes(config, timeline):
                     self.rollback.undo_failed_writes(lease)
                     config, timeline = self._now()
                 check_undoing(timeline)
-                self._check_no_dead_single_writer(timeline)
+                self._check_no_dead_single_writer(timeline, policy)
                 instant = self._unused(config, timeline)
                 self.heartbeats.start(instant)
                 for step in (State.REQUESTED, State.INFLIGHT):
@@ -61,15 +61,14 @@ class WriteInstants:
             raise
         return instant
 
-    def _check_no_dead_single_writer(self, timeline: Timeline) -> None:
+    def _check_no_dead_single_writer(self, timeline: Timeline, policy: FailedWrites) -> None:
         """Raises RefusedError beside a pending write without a heartbeat: its writer takes itself for the only one.
 
         Dead or alive: it rolls back what is pending when it starts again, and is stuck where a later commit has completed.
         """
-        mode = self.options.text(keys.CONCURRENCY_MODE)
-        if mode is not None and mode.upper() != keys.SINGLE_WRITER:
+        if self.options.get(keys.CONCURRENCY_MODE).upper() != keys.SINGLE_WRITER:
             return
-        if self.options.choice(keys.FAILED_WRITES, FailedWrites.EAGER) is FailedWrites.LAZY:
+        if policy is FailedWrites.LAZY:
             return  # as writers that share a table have it
         liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for other in timeline.pending_writes:
@@ -109,15 +108,6 @@ class WriteInstants:
             lease.check()
             self.files.storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
             update.check_after_commit(lease)
-
-    def resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
-        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
-
-        Raises StorageError where it hasn't.
-        """
-        found = self.files.timeline(self.files.config()).find(instant)
-        if found is None or not found.is_completed:
-            raise StorageError(f"the write at {instant} is not committed: {failure}; write again") from failure
 
     def abort(self, instant: str, failure: BaseException) -> None:
         """What happens to a write that won't complete: it is rolled back at once where that can be done.

@@ -10,19 +10,8 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.facts.event_time_field import write_event_time_field
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
-from eventide_core.table.key_format import COMPLEX_KEY_NEW_ENCODING, KeyFormat
+from eventide_core.table.key_format import KeyFormat
 from eventide_core.table.write_shape import LogBlockFormat, WriteLayout, WriteOperation, WriteShape
-
-_MIB = 1024 * 1024
-# Hudi's defaults; sizes in bytes.
-_LOG_FILE_BYTES_MAX = 1024 * _MIB
-_LOG_BLOCK_BYTES_MAX = 256 * _MIB
-_BASE_FILE_BYTES_MAX = 120 * _MIB
-_SMALL_FILE_BYTES = 100 * _MIB
-_SMALL_FILES_MAX = 1
-_RECORD_BYTES = 1024
-_BLOOM_ENTRIES = 60_000
-_BLOOM_FALSE_POSITIVES = 1e-9
 
 
 def write_shape(state: TableState, schema: str, options: Options, root: str) -> WriteShape:
@@ -30,9 +19,7 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
     config = state.config
     if config.properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
         raise UnsupportedTableError(f"{root} has no meta fields, by which eventide writes; write to it with Hudi")
-    has_bare_keys = None
-    if options.text(COMPLEX_KEY_NEW_ENCODING) is not None:
-        has_bare_keys = options.flag(COMPLEX_KEY_NEW_ENCODING)
+    has_bare_keys = options.get(keys.COMPLEX_KEY_NEW_ENCODING)
     event_time_field = write_event_time_field(state, schema, options)
     return WriteShape(
         # Hudi's writers heed the table's own marker; its readers never look at that.
@@ -45,19 +32,19 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
 
 def write_layout(options: Options) -> WriteLayout:
     """Raises ConfigError for a value that cannot be used."""
-    codec = options.choice(keys.PARQUET_CODEC, ParquetCodec.GZIP)
-    log_file_bytes_max = max(1, options.integer(keys.LOG_FILE_BYTES_MAX, _LOG_FILE_BYTES_MAX))
+    codec = options.get(keys.PARQUET_CODEC)
+    log_file_bytes_max = max(1, options.get(keys.LOG_FILE_BYTES_MAX))
     return WriteLayout(
-        log_block_format=options.choice(keys.LOG_BLOCK_FORMAT, LogBlockFormat.AVRO),
+        log_block_format=LogBlockFormat(options.get(keys.LOG_BLOCK_FORMAT)),
         # A file is at least a block.
-        log_block_bytes_max=min(options.integer(keys.LOG_BLOCK_BYTES_MAX, _LOG_BLOCK_BYTES_MAX), log_file_bytes_max),
+        log_block_bytes_max=min(options.get(keys.LOG_BLOCK_BYTES_MAX), log_file_bytes_max),
         log_file_bytes_max=log_file_bytes_max,
-        log_block_span_ms=1000 * options.duration(keys.LOG_BLOCK_EVENT_TIME_BUCKET, 0),
+        log_block_span_ms=1000 * options.get(keys.LOG_BLOCK_EVENT_TIME_BUCKET),
         codec=ParquetCodec.GZIP if codec is ParquetCodec.AS_BEFORE else codec,
-        bloom_entries=max(options.integer(keys.BLOOM_ENTRIES, _BLOOM_ENTRIES), 1),
-        bloom_false_positives=options.fraction(keys.BLOOM_FALSE_POSITIVES, _BLOOM_FALSE_POSITIVES),
-        notes_event_times=options.flag(keys.LOG_EVENT_TIMES, default=True),
-        tracks_event_times=options.flag(keys.TRACK_EVENT_TIMES, default=True),
+        bloom_entries=max(options.get(keys.BLOOM_ENTRIES), 1),
+        bloom_false_positives=options.get(keys.BLOOM_FALSE_POSITIVES),
+        notes_event_times=options.get(keys.LOG_EVENT_TIMES),
+        tracks_event_times=options.get(keys.TRACK_EVENT_TIMES),
     )
 
 
@@ -65,20 +52,23 @@ def combines(operation: WriteOperation, options: Options) -> bool:
     """Whether one version of each key is kept of the records of a write."""
     match operation:
         case WriteOperation.UPSERT:
-            return options.flag(keys.COMBINE_BEFORE_UPSERT, default=True)
+            return options.get(keys.COMBINE_BEFORE_UPSERT)
         case WriteOperation.DELETE:
             return True
         case WriteOperation.INSERT | WriteOperation.BULK_INSERT:
             drops = insert_duplicates(operation, options) is InsertDuplicates.DROP
-            return options.flag(keys.COMBINE_BEFORE_INSERT, default=drops)
+            combines_inserts = options.get(keys.COMBINE_BEFORE_INSERT)
+            return drops if combines_inserts is None else combines_inserts
 
 
 def insert_duplicates(operation: WriteOperation, options: Options) -> InsertDuplicates:
     """What becomes of records whose keys the table has; NONE for operations other than an insert."""
     if operation is not WriteOperation.INSERT:
         return InsertDuplicates.NONE
-    drops = options.flag(keys.DROP_INSERT_DUPLICATES)
-    return options.choice(keys.INSERT_DUPLICATES, InsertDuplicates.DROP if drops else InsertDuplicates.NONE)
+    policy = options.get(keys.INSERT_DUPLICATES)
+    if policy is not None:
+        return policy
+    return InsertDuplicates.DROP if options.get(keys.DROP_INSERT_DUPLICATES) else InsertDuplicates.NONE
 
 
 def base_file_sizes(
@@ -88,12 +78,12 @@ def base_file_sizes(
 
     A record is as large as in the last write which made enough of base files; else as the option says.
     """
-    small_bytes = options.integer(keys.SMALL_FILE_BYTES, _SMALL_FILE_BYTES)
+    small_bytes = options.get(keys.SMALL_FILE_BYTES)
     fills_up = operation in (WriteOperation.UPSERT, WriteOperation.INSERT) and small_bytes > 0
     return BaseFileSizes(
-        bytes_max=options.integer(keys.PARQUET_MAX_FILE_SIZE, _BASE_FILE_BYTES_MAX),
+        bytes_max=options.get(keys.PARQUET_MAX_FILE_SIZE),
         small_bytes=small_bytes,
-        small_files_max=options.integer(keys.SMALL_FILES_MAX, _SMALL_FILES_MAX) if fills_up else 0,
+        small_files_max=options.get(keys.SMALL_FILES_MAX) if fills_up else 0,
         record_bytes=_record_bytes(newest_first, small_bytes, options),
     )
 
@@ -104,4 +94,4 @@ def _record_bytes(newest_first: Iterable[CommitMetadata], enough: int, options: 
         size, records = sum(stat.file_size_bytes for stat in bases), sum(stat.num_writes for stat in bases)
         if size > enough and records:
             return size / records
-    return max(1, options.integer(keys.RECORD_SIZE_ESTIMATE, _RECORD_BYTES))
+    return max(1, options.get(keys.RECORD_SIZE_ESTIMATE))

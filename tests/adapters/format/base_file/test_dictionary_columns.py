@@ -15,14 +15,13 @@ from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.base_file.parquet_output import ParquetOutput
-from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.ports import MergeTask
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
+from support.one_slice import compactor, task
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, C = (f"2026010100000000{i}" for i in (0, 1, 9))
@@ -66,24 +65,8 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def compact(storage: MemoryStorage) -> bytes:
-    ArrowSliceMerger(storage)(
-        MergeTask(
-            partition="part=a",
-            file_id="f-0",
-            instant=C,
-            base_path=BASE,
-            merged=((LOG, len(LOG_BYTES)),),
-            left_overs=(),
-            early={},
-            link_mode="copy",
-            carried_path=None,
-            new_base_path=NEW_BASE,
-            marker_path=f".hoodie/.temp/{C}/{NEW_BASE}.marker.CREATE",
-            shape=SHAPE,
-            blocks=BLOCKS,
-            codec="zstd",
-        )
-    )
+    merged = ((LOG, len(LOG_BYTES)),)
+    compactor(storage)(task(merged=merged, left_overs=(), carried_path=None, shape=SHAPE, blocks=BLOCKS))
     return storage.read(NEW_BASE)
 
 

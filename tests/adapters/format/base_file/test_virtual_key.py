@@ -12,16 +12,15 @@ import pytest
 
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.merge.log_content import ArrowLogContent
-from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import InvalidFilterError, UnsupportedTableError
-from eventide_core.ports import MergeTask
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter, SliceRead
+from support.one_slice import compactor, task
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block
 
 D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))
@@ -67,23 +66,8 @@ def test_a_query_merges_by_the_columns_and_shows_no_meta_columns(storage: Memory
 
 
 def test_a_compaction_writes_no_keys_and_no_bloom_filter(storage: MemoryStorage) -> None:
-    task = MergeTask(
-        partition="part=a",
-        file_id="f-0",
-        instant=C,
-        base_path=BASE,
-        merged=tuple((log, len(FILES[log])) for log in LOGS),
-        left_overs=(),
-        early={},
-        link_mode="copy",
-        carried_path=None,
-        new_base_path=NEW_BASE,
-        marker_path=f".hoodie/.temp/{C}/{NEW_BASE}.marker.CREATE",
-        shape=SHAPE,
-        blocks=BLOCKS,
-        codec="zstd",
-    )
-    result = ArrowSliceMerger(storage)(task)
+    merged = tuple((log, len(FILES[log])) for log in LOGS)
+    result = compactor(storage)(task(merged=merged, left_overs=(), carried_path=None, shape=SHAPE, blocks=BLOCKS))
     assert (result.num_writes, result.num_updates, result.num_deletes, result.num_inserts) == (2, 1, 1, 0)
     written = pq.ParquetFile(io.BytesIO(storage.read(NEW_BASE)))
     name = NEW_BASE.rpartition("/")[2]

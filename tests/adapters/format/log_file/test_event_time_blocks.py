@@ -94,6 +94,6 @@ def test_an_exact_cut_decodes_no_block_that_lies_at_or_after_t(table: Table, mon
 def test_a_duration_that_is_none_is_refused_before_anything_is_written(table: Table) -> None:
     before = table.state().timeline.instants
     opened = Table.open(table.uri, {BUCKETS: "an hour"})
-    with pytest.raises(ConfigError, match=r"hoodie\.log\.block\.event\.time\.bucket='an hour' is no duration"):
+    with pytest.raises(ConfigError, match=r"hoodie\.log\.block\.event\.time\.bucket='an hour' is not a duration"):
         opened.upsert(rows(2, START_MS, 1, "x"))
     assert table.state().timeline.instants == before

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import fastavro
@@ -12,44 +11,14 @@ from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
-from eventide_core.ports import AddedFile, FileChanges, RowChange
+from eventide_core.ports import FileChanges, RowChange
 from support import golden
-
-TABLES = ["v6_mdt", "v9_mdt"]
-INSTANT = "20261122000000000"
-COMPLETED = "20261122000000123"
-ADDED = (
-    AddedFile("part=a", f"new_0-7-7_{INSTANT}.parquet", 1234, ()),
-    AddedFile("part=b", f".old_{INSTANT}.log.1_0-1-2", 77, ("left.log",)),
-    AddedFile("part=d", f"other_0-7-7_{INSTANT}.parquet", 5, ()),
-)
+from support.metadata_updates import ADDED, COMPLETED, INSTANT, TABLES, begin, metadata_files, opened, write
 
 
 @pytest.fixture(params=TABLES)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return golden.unpack(str(request.param), tmp_path)
-
-
-def opened(path: Path) -> HudiMetadataTable:
-    return HudiMetadataTable(LocalStorage(path))
-
-
-def write(metadata: HudiMetadataTable, removed: Mapping[str, tuple[str, ...]] | None = None) -> None:
-    metadata.prepare(INSTANT, FileChanges(RowChange.NONE, ADDED, removed or {})).write(COMPLETED)
-
-
-def metadata_files(path: Path) -> dict[str, bytes]:
-    """By name; without the random marker that ends an Avro container."""
-    folder = path / ".hoodie" / "metadata"
-    return {
-        str(found.relative_to(folder)): _without_marker(found.read_bytes())
-        for found in folder.rglob("*")
-        if found.is_file() and found.suffix != ".crc"
-    }
-
-
-def _without_marker(data: bytes) -> bytes:
-    return data.replace(data[-16:], b"") if data.startswith(b"Obj") else data
 
 
 def on_disk(path: Path) -> dict[str, dict[str, int]]:
@@ -70,11 +39,6 @@ def commit(path: Path) -> None:
         (timeline / f"{INSTANT}_{COMPLETED}.commit").write_bytes(b"")
     else:
         (path / ".hoodie" / f"{INSTANT}.commit").write_bytes(b"")
-
-
-def begin(path: Path) -> None:
-    timeline = path / ".hoodie" / "timeline"
-    (timeline if timeline.exists() else path / ".hoodie").joinpath(f"{INSTANT}.compaction.requested").write_bytes(b"")
 
 
 def test_it_lists_the_files_that_are_there(table: Path) -> None:
@@ -159,21 +123,6 @@ def test_a_second_run_ends_what_a_crash_left(table: Path, tmp_path: Path) -> Non
     assert crashes == 4
 
 
-def test_what_was_never_committed_can_be_withdrawn(table: Path, tmp_path: Path) -> None:
-    untouched = metadata_files(table)
-    for number in (1, 2, 3, 9):
-        path = tmp_path / f"crash{number}" / table.name
-        shutil.copytree(table, path)
-        begin(path)
-        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
-        try:
-            write(HudiMetadataTable(dying))
-        except SimulatedCrash:
-            assert number < 4
-        opened(path).revert(INSTANT)
-        assert metadata_files(path) == untouched
-
-
 def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> None:
     """Version 6: an update that died before its commit, then a write of Hudi; the second run takes the next number."""
     path = golden.unpack("v6_mdt", tmp_path)
@@ -242,21 +191,6 @@ def test_ranges_need_a_known_form_when_columns_are_new(table: Path) -> None:
         opened(table).check(RowChange.WIDENED)
 
 
-def test_a_log_that_holds_others_records_too_is_not_withdrawn(tmp_path: Path) -> None:
-    """Version 6, on a filesystem where Hudi appends to logs."""
-    path = golden.unpack("v6_mdt", tmp_path)
-    begin(path)
-    write(opened(path))
-    folder = path / ".hoodie" / "metadata" / "files"
-    (ours,) = folder.glob(".files-*.log.11_*")
-    theirs = next(folder.glob(".files-*.log.10_*"))
-    ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
-    before = metadata_files(path)
-    with pytest.raises(UnsupportedTableError, match=r"log\.11_.* among others'"):
-        opened(path).revert(INSTANT)
-    assert metadata_files(path) == before
-
-
 def test_a_partition_that_hudi_is_building_is_waited_for(table: Path) -> None:
     change_property(table, "hoodie.table.metadata.partitions.inflight", "column_stats")
     with pytest.raises(BusyError, match="column_stats"):
@@ -271,13 +205,4 @@ def test_a_pending_compaction_of_it_stands_in_the_way_on_version_6_alone(table: 
             opened(table).check(RowChange.NONE)
     else:
         (timeline / "timeline" / "20261121100000000.compaction.requested").write_bytes(b"")
-        opened(table).check(RowChange.NONE)
-
-
-def test_it_is_dropped_whole(table: Path) -> None:
-    opened(table).drop()
-    assert opened(table).partitions() == ()
-    assert not (table / ".hoodie" / "metadata").exists()
-    assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
-    with pytest.raises(UnsupportedTableError, match="no partition files"):
         opened(table).check(RowChange.NONE)

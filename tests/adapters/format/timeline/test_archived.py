@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.timeline.archived import open_archived_timeline
 from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
-from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
+from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline, open_archived_timeline
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedTimeline

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.timeline.archived import open_archived_timeline
+from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptTimelineError

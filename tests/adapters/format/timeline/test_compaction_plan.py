@@ -36,6 +36,7 @@ from eventide_core.table.plans import (
     PlannedLog,
     PlannedOperation,
 )
+from support.edited_bytes import edited
 
 DATA = Path(__file__).parent / "data"
 CODEC = HudiMetadataCodec()
@@ -405,18 +406,9 @@ def test_bytes_gone_wrong_anywhere_bring_a_typed_error_or_a_plan() -> None:
     wholes.append((DATA / "v6.compaction.requested").read_bytes())
     errors: list[str] = []
     for _ in range(2000):
-        data = bytearray(random_bytes.choice(wholes))
-        for _ in range(random_bytes.randint(1, 4)):
-            at = random_bytes.randrange(len(data))
-            match random_bytes.randrange(3):
-                case 0:
-                    data[at] = random_bytes.randrange(256)
-                case 1:
-                    del data[at : at + random_bytes.randint(1, 20)]
-                case _:
-                    data[at:at] = random_bytes.randbytes(random_bytes.randint(1, 20))
+        data = edited(random_bytes, random_bytes.choice(wholes))
         try:
-            plan = CODEC.decode_plan(bytes(data), REQUESTED, C)
+            plan = CODEC.decode_plan(data, REQUESTED, C)
             assert isinstance(plan, CompactionPlan | ForeignPlan)
         except EventideError as error:
             errors.append(str(error))

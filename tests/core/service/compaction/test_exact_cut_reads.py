@@ -27,7 +27,7 @@ def hour(number: int) -> datetime:
 
 
 def table_of(path: Path, *commits: list[Row]) -> Table:
-    options = {BUCKETS: 1, LOG_BLOCK_EVENT_TIME_BUCKET: "1h"}
+    options: dict[str, object] = {BUCKETS: 1, LOG_BLOCK_EVENT_TIME_BUCKET: "1h"}
     table = Table.create(str(path), schema=SCHEMA, record_key="id", event_time="at", options=options)
     for rows in commits:
         named = [dict(zip(SCHEMA.names, (key, hour(at), is_delete), strict=True)) for key, at, is_delete in rows]

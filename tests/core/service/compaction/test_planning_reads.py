@@ -31,7 +31,7 @@ COLUMNS: list[pa.Field[Any]] = [
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64(), nullable=False),
 ]
-OPTIONS = {EVENT_TIME_FIELD: "ms"}
+OPTIONS: dict[str, str] = {EVENT_TIME_FIELD: "ms"}
 
 
 def table_of_two_logs(path: Path, version: int = 9, options: dict[str, str] = OPTIONS) -> Table:
@@ -98,7 +98,8 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
     }
     for name, (kind, values) in times.items():
         schema = pa.schema([pa.field("id", pa.string()), pa.field("at", kind), pa.field("no", pa.int64())])
-        stats, path = {LOG_EVENT_TIMES: "false", BUCKETS: "1"}, str(tmp_path / name)
+        stats: dict[str, str] = {LOG_EVENT_TIMES: "false", BUCKETS: "1"}
+        path = str(tmp_path / name)
         by = "no" if None in values else "at"
         table = Table.create(
             path, schema=schema, record_key="id", ordering=by, event_time="at", version=version, options=stats
@@ -118,7 +119,7 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
 @pytest.mark.parametrize("version", [6, 9])
 def test_what_a_compaction_says_of_a_left_over_is_what_its_blocks_hold(version: int, tmp_path: Path) -> None:
     """Of logs that no writer told of, with deletes and without, and those whose time is not known."""
-    silent = {LOG_EVENT_TIMES: "false", TRACK_EVENT_TIMES: "false", BUCKETS: "1", MAX_LEFT_OVERS: "9"}
+    silent: dict[str, str] = {LOG_EVENT_TIMES: "false", TRACK_EVENT_TIMES: "false", BUCKETS: "1", MAX_LEFT_OVERS: "9"}
     columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("at", pa.int64())]
     schema, path = pa.schema(columns), str(tmp_path)
     table = Table.create(path, schema=schema, record_key="id", event_time="at", version=version, options=silent)

@@ -10,7 +10,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BUCKETS
-from eventide_core.errors import ConfigError, NothingToDoError
+from eventide_core.errors import ConfigError, NothingToDoError, format_timestamp
 from golden.histories import PLAIN
 from support import golden
 from support.command_line import content_of, run_json
@@ -132,7 +132,7 @@ def test_a_bounded_plan_that_can_promise_nothing_new_publishes_no_cut_and_the_ol
     assert plan.operations
     assert plan.cut_ms is None
     assert plan.idle is None
-    assert any(f"{earliest} stays" in note for note in plan.to_json()["notes"])
+    assert any(f"{format_timestamp(earliest)} stays" in note for note in plan.to_json()["notes"])
     result = bounded.compact(plan)
     assert result.freshness.cut_ms == earliest
     assert result.freshness.watermark_ms == earliest - 60_000

@@ -157,7 +157,7 @@ def test_a_sync_that_fails_leaves_the_compaction_and_is_told_with_its_own_exit_c
     assert answer.exit_code == 5
     assert answer.document["state"] == "completed"
     assert nobody in answer.document["sync_error"]
-    assert "the compaction stands" in answer.stderr
+    assert "the compaction is complete" in answer.stderr
     assert table.state().timeline.is_completed(answer.document["instant"])
     assert table.freshness().cut_ms == answer.document["cut_ms"] is not None
 

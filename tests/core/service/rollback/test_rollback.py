@@ -218,7 +218,8 @@ def test_the_metadata_table_names_what_a_rollback_leaves(name: str, tmp_path: Pa
 
 
 def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups() -> None:
-    uri, options = "memory://rolled back", {BUCKETS: "4"}
+    options: dict[str, str] = {BUCKETS: "4"}
+    uri = "memory://rolled back"
     columns: list[pa.Field[Any]] = [
         pa.field("id", pa.string()),
         pa.field("part", pa.string()),

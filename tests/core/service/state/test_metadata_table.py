@@ -15,18 +15,19 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.storage.faulty import FaultyStorage
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, NoProgress, RowChange
+from eventide_core.service.state.metadata_table import drop_metadata_table, revert_update
 from eventide_core.table.instant import next_instant_time
 from golden.histories import PLAIN
 from support import golden
+from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, write
 from support.thresholds import dividing_plan
 
 DROP = {"eventide.metadata.table": "drop"}
 REFUSE = {"eventide.metadata.table": "refuse"}
-TABLES = ["v6_mdt", "v9_mdt"]
 T = TypeVar("T")
 LINK_MODES = [("v6_mdt", "copy"), ("v9_mdt", "copy"), ("v9_mdt", "hardlink")]
 
@@ -144,3 +145,80 @@ def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name:
     with pytest.raises(UnsupportedTableError, match="expr_index_by_day"):
         table.schedule(plan)
     assert files(path) == before
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_was_never_committed_is_removed(name: str, tmp_path: Path) -> None:
+    table = golden.unpack(name, tmp_path)
+    untouched = metadata_files(table)
+    for number in (1, 2, 3, 9):
+        path = tmp_path / f"crash{number}" / table.name
+        shutil.copytree(table, path)
+        begin(path)
+        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
+        try:
+            write(HudiMetadataTable(dying))
+        except SimulatedCrash:
+            assert number < 4
+        revert_update(LocalStorage(path), opened(path), INSTANT)
+        assert metadata_files(path) == untouched
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_second_removal_ends_what_a_crash_left(name: str, tmp_path: Path) -> None:
+    """Dead before each deletion in turn. Until the removal has ended, no log of the instant counts."""
+    table = golden.unpack(name, tmp_path)
+    untouched, before = metadata_files(table), opened(table).read_files()
+    begin(table)
+    write(opened(table))
+    crashes = 0
+    for number in range(6):
+        path = tmp_path / f"crash{number}" / table.name
+        shutil.copytree(table, path)
+        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: Fault.CRASH_BEFORE}))
+        try:
+            revert_update(dying, opened(path), INSTANT)
+        except SimulatedCrash:
+            crashes += 1
+        assert opened(path).read_files() == before
+        revert_update(LocalStorage(path), opened(path), INSTANT)
+        assert metadata_files(path) == untouched
+    assert crashes == 4  # the delta commit, its one log, inflight, requested
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_nobody_reads_a_metadata_table_whose_removal_crashed(name: str, tmp_path: Path) -> None:
+    table = golden.unpack(name, tmp_path)
+    dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={1: Fault.CRASH_BEFORE}))
+    with pytest.raises(SimulatedCrash):
+        drop_metadata_table(dying)
+    assert opened(table).partitions() == ()
+    assert (table / ".hoodie" / "metadata").exists()
+    drop_metadata_table(LocalStorage(table))
+    assert not (table / ".hoodie" / "metadata").exists()
+
+
+def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> None:
+    """Version 6, on a filesystem where Hudi appends to logs."""
+    path = golden.unpack("v6_mdt", tmp_path)
+    begin(path)
+    write(opened(path))
+    folder = path / ".hoodie" / "metadata" / "files"
+    (ours,) = folder.glob(".files-*.log.11_*")
+    theirs = next(folder.glob(".files-*.log.10_*"))
+    ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
+    before = metadata_files(path)
+    with pytest.raises(UnsupportedTableError, match=r"log\.11_.* among others'"):
+        revert_update(LocalStorage(path), opened(path), INSTANT)
+    assert metadata_files(path) == before
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_it_is_dropped_whole(name: str, tmp_path: Path) -> None:
+    table = golden.unpack(name, tmp_path)
+    drop_metadata_table(LocalStorage(table))
+    assert opened(table).partitions() == ()
+    assert not (table / ".hoodie" / "metadata").exists()
+    assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
+    with pytest.raises(UnsupportedTableError, match="no partition files"):
+        opened(table).check(RowChange.NONE)

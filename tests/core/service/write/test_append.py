@@ -151,7 +151,7 @@ def test_bad_records_are_refused_before_anything_is_written(
 
 def test_a_table_is_created_once(tmp_path: Path) -> None:
     make(tmp_path / "t")
-    with pytest.raises(ConfigError, match="is a Hudi table already"):
+    with pytest.raises(ConfigError, match="is already a Hudi table"):
         make(tmp_path / "t")
 
 

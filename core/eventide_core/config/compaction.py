@@ -1,0 +1,120 @@
+"""Compaction by event time."""
+
+from enum import StrEnum
+
+from eventide_core.config.option import DURATION, FLAG, TEXT, WHOLE_NUMBER, Option, choice, one_of
+
+
+class LinkChoice(StrEnum):
+    AUTO = "auto"
+    SYMLINK = "symlink"
+    COPY = "copy"
+    HARDLINK = "hardlink"
+    PREFIX = "prefix"
+
+
+class MetadataTable(StrEnum):
+    """What an action does with Hudi's metadata table, which would go stale."""
+
+    UPDATE = "update"
+    DROP = "drop"
+    REFUSE = "refuse"
+
+
+class ParquetCodec(StrEnum):
+    """The compression of a base file; `AS_BEFORE` is that of the base file it takes the place of (gzip where none)."""
+
+    AS_BEFORE = "as-before"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    SNAPPY = "snappy"
+    UNCOMPRESSED = "uncompressed"
+
+
+EVENT_TIME_FIELD = Option(
+    "hoodie.payload.event.time.field",
+    TEXT,
+    None,
+    "The field that holds the event time.",
+    otherwise="what the table says, else its first ordering field",
+)
+THRESHOLD = Option(
+    "hoodie.compaction.event.time.threshold",
+    TEXT,
+    None,
+    "T: everything before it is compacted. ISO-8601 with a zone, or epoch milliseconds.",
+)
+DATA_LATENCY = Option(
+    "hoodie.compaction.event.time.data.latency.seconds",
+    WHOLE_NUMBER,
+    None,
+    "T is the current time minus this many seconds. Excludes a T of its own.",
+)
+ALIGN = Option(
+    "hoodie.compaction.event.time.align",
+    DURATION,
+    None,
+    "Floors T to the start of a day (`1d`), an hour (`1h`), or a part of one.",
+)
+ALIGN_ZONE = Option(
+    "hoodie.compaction.event.time.align.timezone",
+    TEXT,
+    None,
+    "The time zone of the days and hours that T is floored to, such as Europe/Berlin.",
+    otherwise="UTC",
+)
+CUT = Option(
+    "hoodie.compaction.event.time.cut",
+    one_of("file", "exact"),
+    "file",
+    "Compacts whole log files, as the RFC does, or exactly the records before T.",
+)
+MAX_LEFT_OVERS = Option(
+    "hoodie.compaction.event.time.max.left.over.logs",
+    WHOLE_NUMBER,
+    30,
+    "An exact cut compacts a slice in full where it would keep more logs than this.",
+)
+LINK_MODE = Option(
+    "hoodie.compaction.partial.link.mode",
+    choice(LinkChoice),
+    LinkChoice.AUTO,
+    "How left-over logs stay visible in the new slice.",
+)
+METADATA_TABLE = Option(
+    "eventide.metadata.table",
+    choice(MetadataTable),
+    MetadataTable.UPDATE,
+    "What happens to Hudi's metadata table where there is one: it is updated, it is dropped, or the action is refused.",
+)
+EXCLUSIVE = Option(
+    "eventide.table.exclusive",
+    FLAG,
+    False,
+    "Declares that every reader and service of the table resolves symbolic links, and that no other engine runs its plans.",
+)
+CLOCK_SKEW_MS = Option(
+    "hoodie.time.generator.max_expected_clock_skew_time_ms",
+    WHOLE_NUMBER,
+    200,
+    "How far apart the clocks of writers may be. A compaction waits this long between its plan and its first file.",
+)
+FOREIGN_PLANS = Option(
+    "eventide.foreign.plans",
+    FLAG,
+    True,
+    "Whether `compact` and `serve` run compactions that another engine has planned and not begun.",
+)
+PENDING_WRITE_WAIT_MS = Option(
+    "eventide.pending.write.wait_ms",
+    WHOLE_NUMBER,
+    60_000,
+    "How long a compaction waits for a quiet moment; on version 6, for writes that may not have seen its plan; and how long "
+    "`compact` waits for what another engine has planned or begun.",
+)
+PARQUET_CODEC = Option(
+    "hoodie.parquet.compression.codec",
+    choice(ParquetCodec),
+    ParquetCodec.AS_BEFORE,
+    "The compression of base files. `as-before` is that of the previous base file, and gzip for a new one.",
+)

@@ -1,0 +1,231 @@
+"""An option: its key, type, default and meaning, declared once. It is read, checked and documented by that declaration.
+
+LOCK_WAIT_MS = Option("hoodie.write.lock.wait_time_ms", WHOLE_NUMBER, 60_000, "How long to wait for the lock.")
+
+options.get(LOCK_WAIT_MS)  # 60000, what the user says, or a ConfigError
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, Final, Generic, NoReturn, TypeVar
+
+from eventide_core.errors import ConfigError
+
+FIRST_VERSION: Final = "0.1.0"
+_DURATION = re.compile(r"(\d{1,9}[smhd])+", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+# Other keys belong to Hudi, Spark or Hadoop, which have more of them than eventide reads.
+_OWN_KEYS = ("eventide.", "s3.")
+_NEARNESS = 0.8  # of difflib: one or two typing errors in a key
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+E = TypeVar("E", bound=StrEnum)
+
+
+def duration_seconds(text: str) -> int | None:
+    """What 90s, 30m, 2h, 1d, 1d12h or 0 is in seconds; None for what is no duration."""
+    if text == "0":
+        return 0
+    if not _DURATION.fullmatch(text):
+        return None
+    return sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([smhd])", text))
+
+
+@dataclass(frozen=True, slots=True)
+class OptionType(Generic[T_co]):
+    """What values an option takes. `name` is for the reference page, `allowed` completes "is not ...".
+
+    `read` raises ValueError for a text that is no such value. `choices` are all there are, or empty.
+    """
+
+    name: str
+    allowed: str
+    read: Callable[[str], T_co]
+    choices: tuple[str, ...] = ()
+
+
+def whole_number(at_least: int = 0, at_most: int | None = None) -> OptionType[int]:
+    """A decimal number in these bounds, both included."""
+
+    def read(text: str) -> int:
+        number = int(text) if text.isdecimal() else -1
+        if number < at_least or (at_most is not None and number > at_most):
+            raise ValueError
+        return number
+
+    bounds = f"{at_least} or more" if at_most is None else f"{at_least} to {at_most}"
+    return OptionType("whole number", f"a whole number of {bounds}", read)
+
+
+def choice(kind: type[E]) -> OptionType[E]:
+    """One of an enumeration, in whatever case."""
+    return _one_of({member.value.lower(): member for member in kind})
+
+
+def one_of(*names: str) -> OptionType[str]:
+    """One of these names, in whatever case; read as it is written here."""
+    return _one_of({name.lower(): name for name in names})
+
+
+def _one_of(members: Mapping[str, E] | Mapping[str, str]) -> OptionType[Any]:
+    choices = tuple(str(member) for member in members.values())
+
+    def read(text: str) -> str:
+        try:
+            return members[text.lower()]
+        except KeyError:
+            raise ValueError from None
+
+    return OptionType(", ".join(choices), f"one of {', '.join(choices)}", read, choices)
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+def _duration(text: str) -> int:
+    seconds = duration_seconds(text)
+    if seconds is None:
+        raise ValueError
+    return seconds
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError
+    return value
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise ValueError
+    return names
+
+
+TEXT: OptionType[str] = OptionType("text", "a text", str)
+WHOLE_NUMBER = whole_number()
+BYTES: OptionType[int] = OptionType("bytes", "a whole number of bytes", WHOLE_NUMBER.read)
+FLAG: OptionType[bool] = OptionType("true, false", "true or false", _flag, ("true", "false"))
+DURATION: OptionType[int] = OptionType("duration", "a duration such as 90s, 30m, 2h or 1d", _duration)
+FRACTION: OptionType[float] = OptionType("between 0 and 1", "a number between 0 and 1", _fraction)
+NAMES: OptionType[tuple[str, ...]] = OptionType("list", "a list of names with commas between", _names)
+
+
+class Option(str, Generic[T]):
+    """An option is its key, with what is known of it: so it stands in messages and in mappings of options as the key does.
+
+    `otherwise` says the default in words, where it is not the value of `default`. `aliases` are other names of the same
+    option, of which the first that is given counts. A key that ends with `.*` stands for all keys that begin so, which
+    `Options.below` reads.
+    """
+
+    __slots__ = ("aliases", "default", "doc", "kind", "otherwise", "since")
+
+    kind: OptionType[T]
+    default: T
+    doc: str
+    otherwise: str | None
+    aliases: tuple[str, ...]
+    since: str
+
+    def __new__(
+        cls,
+        key: str,
+        kind: OptionType[T],
+        default: T,
+        doc: str,
+        *,
+        otherwise: str | None = None,
+        aliases: tuple[str, ...] = (),
+        since: str = FIRST_VERSION,
+    ) -> "Option[T]":
+        option = super().__new__(cls, key)
+        values = (kind, default, doc, otherwise, aliases, since)
+        for name, value in zip(("kind", "default", "doc", "otherwise", "aliases", "since"), values, strict=True):
+            object.__setattr__(option, name, value)
+        return option
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"an option is a value: its {name} does not change")
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """To another process goes the key alone, as part of a mapping of options."""
+        return str, (str(self),)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (str(self), *self.aliases)
+
+    @property
+    def default_text(self) -> str:
+        """The default as a user would write it; empty where nothing is the default."""
+        match self.default:
+            case None:
+                return ""
+            case bool() as flag:
+                return str(flag).lower()
+            case value:
+                return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options by key, as the user wrote them. Some are secrets, so no value is shown."""
+
+    values: Mapping[str, str] = field(repr=False)
+
+    def get(self, option: Option[T]) -> T:
+        """What the user says, else the default. Raises ConfigError for a value that the option does not take."""
+        text = self.text(option)
+        if text is None:
+            return option.default
+        try:
+            return option.kind.read(text)
+        except ValueError:
+            default = option.otherwise or option.default_text
+            raise ConfigError(
+                f"option {self.name(option)}={text!r} is not {option.kind.allowed}; leave it out for the default"
+                + (f", {default}" if default else "")
+            ) from None
+
+    def integer(self, option: Option[int], _: int) -> int:
+        """The same, for callers that name a default of their own."""
+        return self.get(option)
+
+    def text(self, option: Option[Any]) -> str | None:
+        """What the user says, as it is written; None where nothing is said, or a blank."""
+        return self._given(self.name(option))
+
+    def name(self, option: Option[Any]) -> str:
+        """The name by which the user gives the option; its key where it is not given."""
+        return next((name for name in option.names if self._given(name) is not None), str(option))
+
+    def below(self, option: Option[Any]) -> dict[str, str]:
+        """What is given of an option that stands for many keys."""
+        prefix = option.removesuffix("*")
+        return {key: value for key, value in self.values.items() if key.startswith(prefix)}
+
+    def _given(self, name: str) -> str | None:
+        value = self.values.get(name)
+        return value.strip() if value is not None and value.strip() else None
+
+
+def unknown_keys(keys: Iterable[str], declared: Iterable[Option[Any]]) -> tuple[str, ...]:
+    """A sentence for each key that is eventide's or S3's by its beginning, and that no option has."""
+    known = {name for option in declared for name in option.names}
+    unknown = [key for key in keys if key.startswith(_OWN_KEYS) and key not in known]
+    return tuple(_unknown(key, sorted(known)) for key in unknown)
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    near = get_close_matches(key, known, n=1, cutoff=_NEARNESS)
+    cure = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all options"
+    return f"option {key} is unknown and has no effect; {cure}"

@@ -1,0 +1,111 @@
+"""Writes."""
+
+from enum import StrEnum
+
+from eventide_core.config.option import FLAG, FRACTION, NAMES, TEXT, WHOLE_NUMBER, Option, choice, whole_number
+
+
+class InsertDuplicates(StrEnum):
+    """What becomes of inserts whose keys the table has: they are written all the same, left out, or refused."""
+
+    NONE = "none"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+COMBINE_BEFORE_UPSERT = Option(
+    "hoodie.combine.before.upsert",
+    FLAG,
+    True,
+    "Whether an upsert keeps one version of each key among its records.",
+)
+COMBINE_BEFORE_INSERT = Option(
+    "hoodie.combine.before.insert",
+    FLAG,
+    None,
+    "The same for an insert and a bulk_insert.",
+    otherwise="false, but true where duplicates are dropped",
+)
+INSERT_DUPLICATES = Option(
+    "hoodie.datasource.insert.dup.policy",
+    choice(InsertDuplicates),
+    None,
+    "What happens to inserts whose keys the table has: none (they are written anyway), drop, or fail.",
+    otherwise="none, but drop where the option below is true",
+)
+DROP_INSERT_DUPLICATES = Option(
+    "hoodie.datasource.write.insert.drop.duplicates",
+    FLAG,
+    False,
+    "The older name of dropping them.",
+)
+INDEX_TYPE = Option(
+    "hoodie.index.type",
+    TEXT,
+    None,
+    "How a key finds its file group: BUCKET, SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM, RECORD_INDEX, or "
+    "RECORD_LEVEL_INDEX.",
+    otherwise="BUCKET for new tables, else what the table or its file names say",
+)
+BUCKETS = Option(
+    "hoodie.bucket.index.num.buckets",
+    whole_number(at_least=1),
+    4,
+    "Buckets in each partition of a new table. For a table that does not record it, what its other writers use.",
+)
+BUCKET_HASH_FIELDS = Option(
+    "hoodie.bucket.index.hash.field",
+    NAMES,
+    None,
+    "The fields that are hashed into buckets.",
+    otherwise="the record key's",
+)
+BUCKET_ENGINE = Option(
+    "hoodie.index.bucket.engine",
+    TEXT,
+    None,
+    "The kind of buckets. Only SIMPLE is supported.",
+    otherwise="SIMPLE",
+)
+SIMPLE_INDEX_MOVES_KEYS = Option(
+    "hoodie.simple.index.update.partition.path",
+    FLAG,
+    True,
+    "Under GLOBAL_SIMPLE, whether a key moves to the partition that its record names.",
+)
+BLOOM_INDEX_MOVES_KEYS = Option(
+    "hoodie.bloom.index.update.partition.path",
+    FLAG,
+    True,
+    "The same under GLOBAL_BLOOM.",
+)
+RECORD_INDEX_MOVES_KEYS = Option(
+    "hoodie.record.index.update.partition.path",
+    FLAG,
+    False,
+    "The same under RECORD_INDEX.",
+)
+BLOOM_ENTRIES = Option(
+    "hoodie.index.bloom.num_entries",
+    WHOLE_NUMBER,
+    60_000,
+    "How many keys the bloom filter of a new base file is sized for.",
+)
+BLOOM_FALSE_POSITIVES = Option(
+    "hoodie.index.bloom.fpp",
+    FRACTION,
+    1e-9,
+    "The share of false positives that the filter may have.",
+)
+TRACK_EVENT_TIMES = Option(
+    "hoodie.write.track.event.time.watermark",
+    FLAG,
+    True,
+    "Whether write stats record the event times of what was written.",
+)
+LOG_EVENT_TIMES = Option(
+    "eventide.log.event.times",
+    FLAG,
+    True,
+    "Whether the headers of log blocks record them, so that no log has to be opened for them.",
+)

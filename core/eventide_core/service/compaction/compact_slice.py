@@ -1,0 +1,150 @@
+"""Compact one slice: the order of writes of an executor, and what a crash between two of them leaves.
+
+1. Check that the logs named in the plan have the sizes that the plan saw: nothing was appended since.
+2. Make the left-overs visible in the new slice, the last one first, each whole or not at all. A reader that meets them
+   halfway sees a suffix of the slice's logs twice, which changes nothing. A prefix would change what it sees.
+3. Merge into a file that nobody sees yet (`ports.SliceMerger`).
+4. Put the log of carried deletes. Readers meet it before all left-overs, so it is made after all of them.
+5. Put the marker by which Hudi finds an unfinished base file, then give the base file its name.
+
+An earlier attempt may have done any of these steps. What is there must be what this attempt would write. The result of a
+base file that is there stands in its footer. A crash between two steps leaves files that the plan names, and no others.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from eventide_core.errors import MissingFileError, PlanMismatchError
+from eventide_core.ports import MergeResult, MergeTask, SliceMerger, Storage
+from eventide_core.table.plans import LinkMode
+
+RESULT_FOOTER_KEY: Final = "eventide.merge_result"
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCompactor:
+    """Implements `ports.RecordMerger`. Picklable, re-runnable: a second run returns what the first one wrote."""
+
+    storage: Storage
+    merger: SliceMerger
+
+    def __call__(self, task: MergeTask, /) -> MergeResult:
+        """Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing."""
+        for path, size in (*task.merged, *((path, size) for path, size, _ in task.left_overs)):
+            _check_size(self.storage, path, size)
+        link_left_overs(self.storage, task)
+        done = self.finished(task)
+        return done if done is not None else self._merge(task)
+
+    def finished(self, task: MergeTask) -> MergeResult | None:
+        """What the attempt that wrote the base file found; None where there is none yet.
+
+        Raises PlanMismatchError where the file of that name is not this plan's.
+        """
+        info = self.storage.stat(task.new_base_path)
+        if info is None:
+            return None
+        text = self.merger.read_footer(task.new_base_path).get(RESULT_FOOTER_KEY, "{}")
+        result = _decode_result(text, task, info.size)
+        if result is None:
+            raise PlanMismatchError(
+                f"{task.new_base_path} is there, but the plan at {task.instant} didn't write it: roll the plan back and "
+                "plan again"
+            )
+        self._check_carried(task, result)
+        return result
+
+    def _merge(self, task: MergeTask) -> MergeResult:
+        output = self.storage.open_output(task.new_base_path)
+        try:
+            merged = self.merger.merge(task, output, lambda result: {RESULT_FOOTER_KEY: _encode_result(task, result)})
+            self._carry(task, merged.carried)
+            self.storage.put_if_absent(task.marker_path, b"")
+            is_published = output.commit()
+        finally:
+            output.abort()
+        done = self._as_published(task, merged.result) if is_published else None
+        # Read back where the name was taken meanwhile: what stands there counts.
+        done = self.finished(task) if done is None else done
+        if done is None:
+            raise MissingFileError(
+                f"{task.new_base_path} was removed as soon as it was written: the plan is rolled back"
+            )
+        return done
+
+    def _carry(self, task: MergeTask, data: bytes) -> None:
+        path = task.carried_path
+        if not data or path is None:
+            return
+        if not self.storage.put_if_absent(path, data) and self.storage.read(path) != data:
+            raise PlanMismatchError(
+                f"{path} is there with other deletes than the plan at {task.instant} carries: roll the plan back and plan "
+                "again"
+            )
+
+    def _as_published(self, task: MergeTask, written: MergeResult) -> MergeResult | None:
+        """The result of the file that was published, if that is what stands there."""
+        info = self.storage.stat(task.new_base_path)
+        if info is None or info.size != written.base_size:
+            return None
+        self._check_carried(task, written)
+        return written
+
+    def _check_carried(self, task: MergeTask, result: MergeResult) -> None:
+        if task.carried_path is not None and result.carried_size is not None:
+            _check_size(self.storage, task.carried_path, result.carried_size)
+
+
+def link_left_overs(storage: Storage, task: MergeTask) -> None:
+    """Gives each left-over that needs one its name in the new slice, the last one first."""
+    for source, size, target in reversed(task.left_overs):
+        if target is None:
+            continue
+        match LinkMode(task.link_mode):
+            case LinkMode.COPY:
+                storage.copy_if_absent(source, target)
+            case LinkMode.HARDLINK:
+                storage.link_if_absent(source, target, is_symbolic=False)
+            case LinkMode.SYMLINK:
+                storage.link_if_absent(source, target, is_symbolic=True)
+            case LinkMode.PREFIX:
+                raise PlanMismatchError(
+                    f"the plan at {task.instant} links {source} to {target} in mode prefix, which needs no links"
+                )
+        _check_size(storage, target, size)
+
+
+def _check_size(storage: Storage, path: str, size: int) -> None:
+    info = storage.stat(path)
+    if info is None:
+        raise MissingFileError(f"{path}, which the plan names, is not there: roll the plan back and plan again")
+    if info.size != size:
+        raise PlanMismatchError(
+            f"{path} has {info.size} bytes, but {size} by the plan: roll the plan back and plan again"
+        )
+
+
+def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
+    """What tells the base file of this task from another's: its instant, the logs it merges, and those it merges early."""
+    early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.early.items()}
+    return task.instant, [path.rpartition("/")[2] for path, _ in task.merged], early
+
+
+def _encode_result(task: MergeTask, result: MergeResult) -> str:
+    counts = {k: v for k, v in asdict(result).items() if k not in ("new_base_path", "base_size")}
+    instant, merged, early = _identity(task)
+    return json.dumps({"instant": instant, "merged": merged, "early": early, "result": counts}, sort_keys=True)
+
+
+def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | None:
+    """The result in a footer; None where it is another task's, or nobody's."""
+    try:
+        written: dict[str, Any] = json.loads(text)
+        if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
+            return None
+        counts: dict[str, Any] = written["result"]
+        counts |= {"new_base_path": task.new_base_path, "base_size": base_size}
+        return MergeResult(**counts)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

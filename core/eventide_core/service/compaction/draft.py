@@ -1,0 +1,315 @@
+"""Draft a compaction: what the table as it is needs by the configured strategy and trigger. Writes nothing."""
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from eventide_core import config as keys
+from eventide_core.action.compaction_planner import (
+    PlanTerms,
+    plan_compaction,
+    plan_whole_slices,
+)
+from eventide_core.action.compaction_request import CompactionRequest
+from eventide_core.action.compaction_strategy import EventTimeBasedCompactionStrategy
+from eventide_core.action.compaction_trigger import (
+    Due,
+    Trigger,
+    due,
+    trigger_rule,
+)
+from eventide_core.action.freshness import freshness, publishable_cut
+from eventide_core.action.link_choice import choose_link
+from eventide_core.action.offending_logs import offending_logs
+from eventide_core.action.quiet_moment import (
+    BackdatingFacts,
+    QuietMoment,
+    before_open_writes,
+    gap_now,
+    no_quiet_moment,
+    quiet_moment,
+)
+from eventide_core.action.slice_selection import (
+    ExactCut,
+    LogFacts,
+    Selection,
+    SliceFacts,
+    select,
+)
+from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
+from eventide_core.config import Options
+from eventide_core.errors import counted, format_timestamp
+from eventide_core.ports import Clock, RowChange
+from eventide_core.service.compaction.draft_plan import DraftPlan
+from eventide_core.service.compaction.planned_slices import is_in_new_slice
+from eventide_core.service.compaction.slice_facts import SliceFactsReader
+from eventide_core.service.compaction.split_judge import SplitJudge
+from eventide_core.service.facts.event_time_field import event_time_field_of
+from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.facts.planning import (
+    backdated_compactions,
+    backdating_facts,
+    link_choice_facts,
+    unused_instant,
+)
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.file_system_view import FileGroup
+from eventide_core.table.plans import CutMode
+from eventide_core.table.record_shape import RecordShape
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionDrafter:
+    files: TableFiles
+    splits: SplitJudge
+    facts: SliceFactsReader
+    freshness: FreshnessReader
+    metadata: MetadataTableUpkeep
+    clock: Clock
+    options: Options
+
+    def draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
+        """The plan that the table needs now. Raises what the options, the metadata table and the request refuse."""
+        # A bad value is said before anything is written.
+        self.options.get(keys.PARQUET_CODEC)
+        notes = self.metadata.check(state.config, RowChange.NONE)
+        strategy = chosen_strategy(self.options, self._today())
+        now = unused_instant(state, self.clock)
+        back = backdating_facts(state, self.options, now)
+        moment = _Moment(now, back, self._quiet_moment(state, back, is_gap_needed=is_gap_needed))
+        is_due = None if request.is_for_t else self._due(state, strategy, now)
+        if strategy.is_by_event_time:
+            return self._by_event_time(state, request, strategy, moment, is_due, notes)
+        request.check_strategy(str(strategy))
+        return self._whole_slices(state, strategy, moment, is_due, notes)
+
+    def _by_event_time(
+        self,
+        state: TableState,
+        request: CompactionRequest,
+        strategy: ChosenStrategy,
+        moment: "_Moment",
+        is_due: Due | None,
+        notes: tuple[str, ...],
+    ) -> DraftPlan:
+        """The draft of a strategy that cuts by event time, at the T of the request."""
+        published_ms = state.cut_ms
+        asked_ms = request.asked_at(self.clock.now_ms())
+        threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
+        event_time_field = event_time_field_of(state, self.options)
+        shape = state.shape(event_time_field)
+        slices = [s for s in state.view.latest_slices() if s.log_files]
+        facts = self.facts.read(state, shape, slices, moment.instant)
+        request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, _latest_ms(facts))
+        is_reached = False
+        if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
+            is_reached = _is_reached(asked_ms, published_ms, facts)
+            if is_reached:
+                facts = []
+            elif asked_ms < published_ms:
+                asked, published = format_timestamp(asked_ms), format_timestamp(published_ms)
+                notes += (f"T {asked} lies before the published cut: late records are compacted up to {published}",)
+        picked = self._pick(state, shape, strategy, facts, threshold_ms, request.cut, moment.instant)
+        cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
+        about_links = link_choice_facts(
+            state, self.files.storage, self.options, request.link_choice, moment.instant, moment.back
+        )
+        terms = PlanTerms(
+            cut_ms,
+            request.cut,
+            event_time_field,
+            state.schema,
+            state.config.version,
+            _partitions_with_logs(slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}),
+        )
+        predicted = freshness(published_ms if cut_ms is None else cut_ms, _left_uncompacted(facts, picked.now), 0)
+        is_exact = request.cut is CutMode.EXACT
+        return DraftPlan(
+            plan_compaction(picked.now, choose_link(picked.now, about_links), terms),
+            str(strategy),
+            is_due,
+            predicted,
+            len(slices) - len(picked.now),
+            notes + picked.notes(str(strategy), moment, cut_ms, published_ms),
+            published_ms,
+            is_reached,
+            offending=offending_logs(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
+            beside=moment.quiet.beside,
+            waits_for=None if is_reached else picked.waits_for(moment),
+        )
+
+    def _pick(
+        self,
+        state: TableState,
+        shape: RecordShape,
+        strategy: ChosenStrategy,
+        facts: Sequence[SliceFacts],
+        threshold_ms: int,
+        cut: CutMode,
+        instant: str,
+    ) -> "_Picked":
+        """Which slices to compact now, up to which log each."""
+        ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
+        by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], cut)
+        exact = self._exact_cut(threshold_ms) if cut is CutMode.EXACT else None
+        found = [
+            s for s in (select(fact, by_event_time, instant, state.timeline, exact) for fact in facts) if s is not None
+        ]
+        by_group = {selection.facts.file_slice.file_group: selection for selection in found}
+        chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
+        rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
+        blocks = state.blocks()
+        judged = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        now = [selection for selection in judged if not selection.has_to_wait]
+        doubtful = [s.facts.file_slice for s in now if any(fact.needs_check for fact in s.facts.logs)]
+        self.facts.logs.check((found.log_files for found in doubtful), blocks)
+        return _Picked(now, [selection for selection in judged if selection.has_to_wait], list(by_group.values()))
+
+    def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
+        if state.config.slices_by_completion_time:
+            return quiet_moment(back)
+        may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE)
+        return before_open_writes(back) if may_freeze else gap_now(back)
+
+    def _whole_slices(
+        self,
+        state: TableState,
+        strategy: ChosenStrategy,
+        moment: "_Moment",
+        is_due: Due | None,
+        notes: tuple[str, ...],
+    ) -> DraftPlan:
+        """The draft of a strategy that knows no event time: no cut is published, the one that is stays true.
+
+        A slice that was written to after the moment waits: nobody judges what of it may be merged without the rest.
+        """
+        slices = [s for s in state.view.latest_slices() if s.log_files]
+        below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
+        chosen = strategy.choose(_partitions(state), below)
+        self.facts.logs.check((found.log_files for found in chosen), state.blocks())
+        with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
+        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
+        plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")
+        return DraftPlan(
+            plan,
+            str(strategy),
+            is_due,
+            self.freshness.after(state, plan),
+            len(slices) - len(chosen),
+            notes,
+            state.cut_ms,
+            beside=moment.quiet.beside,
+            waits_for=moment.waits_for,
+        )
+
+    def _exact_cut(self, threshold_ms: int) -> ExactCut:
+        return ExactCut(threshold_ms, self.options.get(keys.MAX_LEFT_OVERS))
+
+    def _due(self, state: TableState, strategy: ChosenStrategy, now: str) -> Due:
+        default = Trigger.EVENT_TIME if strategy.is_by_event_time else Trigger.NUM_COMMITS
+        return due(trigger_rule(self.options, default), state.timeline, now, backdated_compactions(state))
+
+    def _today(self) -> date:
+        """The day in the local time zone, which Hudi's strategies by day go by."""
+        local_ms = self.clock.now_ms() + self.clock.local_offset_ms()
+        return datetime.fromtimestamp(local_ms // 1000, UTC).date()
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Where the plan is to lie: at a quiet moment, or, where there is none yet, at a guess."""
+
+    now: str
+    back: BackdatingFacts
+    quiet: QuietMoment
+
+    @property
+    def instant(self) -> str:
+        return self.quiet.instant or self.now
+
+    @property
+    def waits_for(self) -> str | None:
+        return None if self.quiet.instant is not None else no_quiet_moment(self.quiet)
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """The slices with logs before T: to compact `now`, those that `wait` for a quiet moment, those a strategy leaves out."""
+
+    now: Sequence[Selection]
+    wait: Sequence[Selection]
+    left_out: Sequence[Selection]
+
+    def left_out_below(self, facts: Sequence[SliceFacts], instant: str) -> list[EventTimeRange]:
+        """The ranges of logs from before the moment that the plan leaves as they are, whatever they hold before T."""
+        not_now = [fact.uncompacted for s in (*self.left_out, *self.wait) for fact in s.facts.below]
+        return [*not_now, *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, instant))]
+
+    def waits_for(self, moment: _Moment) -> str | None:
+        if moment.waits_for is not None or self.now or not self.wait:
+            return moment.waits_for
+        return self._why_some_wait(moment)
+
+    def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, published_ms: int | None) -> tuple[str, ...]:
+        """What keeps the cut below T, for a person."""
+        whys: list[str] = []
+        if self.left_out:
+            whys.append(f"{strategy} leaves out {counted(len(self.left_out), 'slice')}")
+        if self.wait:
+            whys.append(self._why_some_wait(moment))
+        return tuple(_held_back(why, cut_ms, published_ms) for why in whys)
+
+    def _why_some_wait(self, moment: _Moment) -> str:
+        last = moment.quiet.beside[-1].requested_time
+        return f"{counted(len(self.wait), 'slice')} must wait for a quiet moment after {last}"
+
+
+def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
+    """The latest event time in a log."""
+    found = (fact.event_times.max_ms for of_slice in facts for fact in of_slice.logs)
+    return max((latest_ms for latest_ms in found if latest_ms is not None), default=None)
+
+
+def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
+    """Whether everything before the T that was asked for is compacted already."""
+    watermark_ms = freshness(
+        published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.logs], 0
+    ).watermark_ms
+    return watermark_ms is not None and asked_ms <= watermark_ms
+
+
+def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
+    """The logs from before the moment that lie between later ones: on version 6, where writes have overlapped."""
+    return [fact for fact in facts.logs[len(facts.below) :] if max(fact.instants, default="") <= moment]
+
+
+def _left_uncompacted(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
+    """The ranges of what will still be in no base file."""
+    compacted = {fact.log.path for s in selections for fact in s.compacted}
+    until = {fact.log.path: s.exact_ms for s in selections for fact in s.early}
+    found: list[EventTimeRange] = []
+    for fact in (fact for of_slice in facts for fact in of_slice.logs if fact.log.path not in compacted):
+        merged_until = until.get(fact.log.path)
+        found.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
+    return found
+
+
+def _partitions(state: TableState) -> set[str]:
+    return {found.partition for found in state.view.latest_slices()}
+
+
+def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGroup]) -> tuple[str, ...]:
+    """The partitions that have logs when the slices of `emptied` have none any more."""
+    return tuple(sorted({found.partition for found in slices if found.file_group not in emptied}))
+
+
+def _held_back(why: str, cut_ms: int | None, published_ms: int | None) -> str:
+    told = f"{why} with records before T"
+    if cut_ms is not None:
+        return f"{told}: the cut goes no further than {format_timestamp(cut_ms)}"
+    stays = "" if published_ms is None else f", {format_timestamp(published_ms)} stays"
+    return f"{told}: no cut is published{stays}"

@@ -1,0 +1,56 @@
+"""What the planner knows of each slice: the facts of its logs, and which of them lie above the compaction's moment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eventide_core.action.slice_selection import LogFacts, ReaderRules, SliceFacts
+from eventide_core.config import Options
+from eventide_core.service.compaction.planned_slices import is_in_new_slice
+from eventide_core.service.facts.event_time_field import are_stats_proof
+from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.planning import is_base_file_index
+from eventide_core.service.state.table import TableState
+from eventide_core.table.file_slice import FileSlice
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.schema import is_time
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFactsReader:
+    logs: LogFactsReader
+    options: Options
+
+    def read(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice], moment: str) -> list[SliceFacts]:
+        """The facts of each slice that has logs, for a compaction at `moment`."""
+        assert shape.event_time_field is not None
+        facts = self.logs.read(
+            state,
+            shape,
+            [log for s in slices for log in s.log_files],
+            are_stats_proof=are_stats_proof(shape.schema, shape.event_time_field, self.options),
+        )
+        return [
+            SliceFacts(s, logs, above=_above(state, moment, logs))
+            for s in slices
+            if (logs := tuple(facts[log.path] for log in s.log_files))
+        ]
+
+    def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
+        """The rules by which each engine that can read the table merges these slices."""
+        field = shape.event_time_field
+        return ReaderRules(
+            state.config.merge_rule,
+            state.config.reader_rules,
+            is_base_file_index(slices, self.options),
+            orders_by_event_time=field is not None
+            and shape.ordering_fields == (field,)
+            and is_time(shape.schema, field),
+        )
+
+
+def _above(state: TableState, moment: str, logs: Sequence[LogFacts]) -> int:
+    """How many of a slice's last logs were written after the moment. On version 6 the blocks tell, not the name."""
+    if state.config.slices_by_completion_time:
+        return sum(is_in_new_slice(state, moment, fact.log) for fact in logs)
+    first = next((n for n, fact in enumerate(logs) if max(fact.instants, default="") > moment), len(logs))
+    return len(logs) - first

@@ -1,0 +1,75 @@
+"""New tables."""
+
+from eventide_core.config.option import FLAG, NAMES, TEXT, Option, OptionType, one_of
+from eventide_core.table.new_table import CREATED_VERSIONS
+
+
+def _version(text: str) -> int:
+    if text not in _VERSIONS:
+        raise ValueError
+    return int(text)
+
+
+_VERSIONS = tuple(map(str, CREATED_VERSIONS))
+
+TABLE_NAME = Option(
+    "hoodie.table.name",
+    TEXT,
+    None,
+    "The name of the new table.",
+    otherwise="the last part of its path",
+)
+TABLE_VERSION = Option(
+    "hoodie.write.table.version",
+    OptionType(", ".join(_VERSIONS), f"one of {', '.join(_VERSIONS)}", _version, _VERSIONS),
+    9,
+    "The version of the new table.",
+)
+MERGE_MODE = Option(
+    "hoodie.write.record.merge.mode",
+    one_of("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"),
+    None,
+    "Which of two records with one key wins.",
+    otherwise="EVENT_TIME_ORDERING where an ordering or event-time field is given, else COMMIT_TIME_ORDERING",
+)
+RECORD_KEY = Option(
+    "hoodie.datasource.write.recordkey.field",
+    NAMES,
+    None,
+    'The fields of the record key, for a table that a write by format("eventide") creates.',
+    otherwise="none; nothing is created",
+)
+PARTITION_PATH = Option(
+    "hoodie.datasource.write.partitionpath.field",
+    NAMES,
+    None,
+    "The fields of the partition path of that table.",
+    otherwise="none; the table has no partitions",
+)
+ORDERING = Option(
+    "hoodie.datasource.write.precombine.field",
+    TEXT,
+    None,
+    "The ordering field of that table.",
+    otherwise="the event-time field",
+)
+HIVE_STYLE = Option(
+    "hoodie.datasource.write.hive_style_partitioning",
+    FLAG,
+    True,
+    "Whether partition paths have the form `field=value`.",
+)
+URL_ENCODE = Option(
+    "hoodie.datasource.write.partitionpath.urlencode",
+    FLAG,
+    False,
+    "Whether partition paths are URL-encoded.",
+)
+KEY_GENERATOR = Option(
+    "hoodie.datasource.write.keygenerator.class",
+    TEXT,
+    None,
+    "The key generator, by class or type.",
+    otherwise="the one that fits the fields",
+    aliases=("hoodie.datasource.write.keygenerator.type",),
+)

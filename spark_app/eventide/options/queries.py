@@ -1,0 +1,64 @@
+"""Queries by format("eventide") and `eventide read`."""
+
+from enum import StrEnum
+
+from eventide_core.config.option import TEXT, Option, choice
+
+
+class QueryType(StrEnum):
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+QUERY_TYPE = Option(
+    "hoodie.datasource.query.type",
+    choice(QueryType),
+    QueryType.SNAPSHOT,
+    "The kind of query.",
+)
+AS_OF = Option(
+    "as.of.instant",
+    TEXT,
+    None,
+    "A snapshot as of this instant, including it.",
+    otherwise="now",
+)
+AS_OF_WATERMARK = Option(
+    "as.of.watermark",
+    TEXT,
+    None,
+    "A read-optimized query as of a watermark, a T. Hudi has no such key.",
+)
+AS_OF_TAG = Option(
+    "as.of.tag",
+    TEXT,
+    None,
+    "A snapshot or read-optimized query as of the savepoint with this tag. Hudi has no such key.",
+)
+BEGIN = Option(
+    "hoodie.datasource.read.begin.instanttime",
+    TEXT,
+    None,
+    "The begin of an incremental query, excluding it; `earliest` for the first commit.",
+    otherwise="none; an incremental query needs one",
+)
+END = Option(
+    "hoodie.datasource.read.end.instanttime",
+    TEXT,
+    None,
+    "The end of an incremental query, including it.",
+    otherwise="the last commit",
+)
+DELETE_FIELD = Option(
+    "hoodie.payload.delete.field",
+    TEXT,
+    None,
+    "The column by which a record deletes its key, for readers. Needs the marker.",
+)
+DELETE_MARKER = Option(
+    "hoodie.payload.delete.marker",
+    TEXT,
+    None,
+    "The value of that column that deletes.",
+)

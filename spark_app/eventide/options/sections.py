@@ -1,0 +1,56 @@
+"""Every option, in the sections of docs/reference/configuration.md."""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any, Final
+
+from eventide.options import new_tables, queries, streams
+from eventide_adapters.metrics import options as metrics
+from eventide_adapters.storage import hdfs_config, objects, s3_config
+from eventide_core.config import cleaning, compaction, file_sizes, key_generators, lock, strategies, sync, writes
+from eventide_core.config.option import Option, unknown_keys
+
+SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
+    ("Compaction by event time", compaction),
+    ("Strategies and triggers", strategies),
+    ('Queries by format("eventide") and `eventide read`', queries),
+    ("New tables", new_tables),
+    ("Writes", writes),
+    ("Sizes of files and blocks", file_sizes),
+    ('Streams, and writes by format("eventide")', streams),
+    ("Lock, heartbeats, failed writes", lock),
+    ("Cleaning and archiving", cleaning),
+    ("Metrics", metrics),
+    ("Catalog sync", sync),
+    ("Key generators", key_generators),
+    ("Object stores", objects),
+    ("S3", s3_config),
+    ("HDFS", hdfs_config),
+)
+
+
+_CALLER_OF_THE_TABLE: Final = 4  # frames: this function, assemble, Table.open
+
+
+class UnknownOptionWarning(UserWarning):
+    """An option has a key that eventide does not have, and so no effect."""
+
+
+def options_of(module: ModuleType) -> Iterator[Option[Any]]:
+    """The options that a module declares, in their order."""
+    return (value for value in vars(module).values() if isinstance(value, Option))
+
+
+def all_options() -> Iterator[Option[Any]]:
+    return (option for _, module in SECTIONS for option in options_of(module))
+
+
+def unknown_options(keys: Iterable[str]) -> tuple[str, ...]:
+    """A sentence for each key of eventide's or S3's that no option has."""
+    return unknown_keys(keys, all_options())
+
+
+def warn_of_unknown_options(keys: Iterable[str]) -> None:
+    for sentence in unknown_options(keys):
+        warnings.warn(sentence, UnknownOptionWarning, stacklevel=_CALLER_OF_THE_TABLE)

@@ -1,0 +1,60 @@
+"""Streams, and writes by format("eventide")."""
+
+from eventide_core.config.option import FLAG, TEXT, WHOLE_NUMBER, Option, choice
+from eventide_core.table.write_shape import WriteOperation
+
+WRITE_OPERATION = Option(
+    "hoodie.datasource.write.operation",
+    choice(WriteOperation),
+    WriteOperation.UPSERT,
+    'What a stream or a write by format("eventide") does with its rows.',
+)
+COMPACT_INLINE = Option(
+    "hoodie.compact.inline",
+    FLAG,
+    False,
+    "Compacts after each batch where the trigger says that a compaction is due.",
+)
+COMPACT_SCHEDULE_INLINE = Option(
+    "hoodie.compact.schedule.inline",
+    FLAG,
+    False,
+    "Plans such a compaction and does not run it.",
+)
+COMPACT_ASYNC = Option(
+    "hoodie.datasource.compaction.async.enable",
+    FLAG,
+    False,
+    "Plans such a compaction after the batch, and runs it beside the next ones.",
+)
+STREAM_START = Option(
+    "hoodie.datasource.streaming.startOffset",
+    TEXT,
+    "earliest",
+    "Where a stream of the changes of a table begins: earliest, latest, or after an instant.",
+)
+STREAM_IDENTIFIER = Option(
+    "hoodie.datasource.write.streaming.checkpoint.identifier",
+    TEXT,
+    None,
+    "The name of the stream.",
+    otherwise='the id of the query; format("eventide") needs a name',
+)
+STREAM_RETRY_COUNT = Option(
+    "hoodie.datasource.write.streaming.retry.count",
+    WHOLE_NUMBER,
+    3,
+    "How often a batch is retried where another writer was in the way.",
+)
+STREAM_RETRY_INTERVAL_MS = Option(
+    "hoodie.datasource.write.streaming.retry.interval.ms",
+    WHOLE_NUMBER,
+    2000,
+    "The pause before a retry.",
+)
+STREAM_WATERMARK_AS_THRESHOLD = Option(
+    "eventide.stream.watermark.as.threshold",
+    FLAG,
+    False,
+    "Takes the stream's own watermark as T.",
+)

@@ -1,0 +1,80 @@
+"""What a write takes from its options: the values that the reference page names are taken."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eventide_core.action.base_file_sizes import BaseFileSizes
+from eventide_core.config import (
+    COMBINE_BEFORE_INSERT,
+    DROP_INSERT_DUPLICATES,
+    INSERT_DUPLICATES,
+    LOG_BLOCK_EVENT_TIME_BUCKET,
+    LOG_BLOCK_FORMAT,
+    PARQUET_CODEC,
+    InsertDuplicates,
+    Options,
+    ParquetCodec,
+)
+from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_layout
+from eventide_core.table.write_shape import LogBlockFormat, WriteLayout, WriteOperation
+
+
+@pytest.mark.parametrize(
+    ("values", "changed"),
+    [
+        ({LOG_BLOCK_EVENT_TIME_BUCKET: "0"}, {}),
+        ({LOG_BLOCK_EVENT_TIME_BUCKET: "1h"}, {"log_block_span_ms": 3_600_000}),
+        ({LOG_BLOCK_FORMAT: "Parquet"}, {"log_block_format": LogBlockFormat.PARQUET}),
+        ({PARQUET_CODEC: "as-before"}, {}),
+        ({PARQUET_CODEC: "zstd"}, {"codec": ParquetCodec.ZSTD}),
+    ],
+)
+def test_a_layout_is_hudis_default_but_for_what_is_said(values: dict[str, str], changed: dict[str, Any]) -> None:
+    default = WriteLayout(
+        log_block_format=LogBlockFormat.AVRO,
+        log_block_bytes_max=256 * 1024 * 1024,
+        log_file_bytes_max=1024 * 1024 * 1024,
+        log_block_span_ms=0,
+        codec=ParquetCodec.GZIP,
+        bloom_entries=60_000,
+        bloom_false_positives=1e-9,
+        notes_event_times=True,
+        tracks_event_times=True,
+    )
+    assert write_layout(Options(values)) == replace(default, **changed)
+
+
+def test_sizes_of_base_files_are_hudis_defaults() -> None:
+    assert base_file_sizes(WriteOperation.UPSERT, (), Options({})) == BaseFileSizes(
+        bytes_max=120 * 1024 * 1024, small_bytes=100 * 1024 * 1024, small_files_max=1, record_bytes=1024
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "policy"),
+    [
+        ({}, InsertDuplicates.NONE),
+        ({DROP_INSERT_DUPLICATES: "true"}, InsertDuplicates.DROP),
+        ({INSERT_DUPLICATES: "fail"}, InsertDuplicates.FAIL),
+        ({INSERT_DUPLICATES: "none", DROP_INSERT_DUPLICATES: "true"}, InsertDuplicates.NONE),
+    ],
+)
+def test_the_policy_of_duplicates_goes_before_its_older_option(
+    values: dict[str, str], policy: InsertDuplicates
+) -> None:
+    assert insert_duplicates(WriteOperation.INSERT, Options(values)) is policy
+
+
+@pytest.mark.parametrize(
+    ("values", "is_combined"),
+    [
+        ({}, False),
+        ({INSERT_DUPLICATES: "drop"}, True),
+        ({INSERT_DUPLICATES: "drop", COMBINE_BEFORE_INSERT: "false"}, False),
+        ({COMBINE_BEFORE_INSERT: "true"}, True),
+    ],
+)
+def test_an_insert_combines_its_records_where_it_drops_duplicates(values: dict[str, str], is_combined: bool) -> None:
+    assert combines(WriteOperation.INSERT, Options(values)) is is_combined

@@ -1,0 +1,18 @@
+"""Bytes with a few edits anywhere, as a damaged file has them."""
+
+import random
+
+
+def edited(chance: random.Random, whole: bytes, *, longest: int = 20) -> bytes:
+    """One to four edits: a byte replaced, up to `longest` bytes removed, or as many put in."""
+    data = bytearray(whole)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(data))
+        match chance.randrange(3):
+            case 0:
+                data[at] = chance.randrange(256)
+            case 1:
+                del data[at : at + chance.randint(1, longest)]
+            case _:
+                data[at:at] = chance.randbytes(chance.randint(1, longest))
+    return bytes(data)

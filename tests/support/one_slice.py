@@ -1,0 +1,57 @@
+"""One slice that is compacted in part: its files, the task of the plan, and who does it."""
+
+from dataclasses import replace
+from typing import Any
+
+from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+from eventide_core.ports import MergeTask, Storage
+from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.table.record_order import MergeRule
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter
+from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
+
+D0, D1, D2, D3 = (f"2026010100000000{i}" for i in range(4))
+C = "20260101000000009"
+BASE = f"part=a/f-0_0-1-0_{D0}.parquet"
+NEW_BASE = f"part=a/f-0_9-9-9_{C}.parquet"
+LOGS = tuple(f"part=a/.f-0_{D0}.log.{i}_0-1-0" for i in (1, 2, 3))
+COPIES = tuple(f"part=a/.f-0_{C}.log.{i}_0-1-0" for i in (2, 3))
+CARRIED = f"part=a/.f-0_{C}.log.1_0-1-0"
+MARKER = f".hoodie/.temp/{C}/{NEW_BASE}.marker.CREATE"
+
+FILES = {
+    BASE: base_file(
+        [row("a", 10, "base", D0, "old"), row("b", 10, "base", D0, "old"), row("d", 10, "base", D0, "old")]
+    ),
+    # a and d are deleted with ordering values; b is changed; c comes in.
+    LOGS[0]: delete_block(D1, [("a", 30), ("d", 30)])
+    + data_block(D1, [row("b", 20, "first", D1, "f-0"), row("c", 20, "first", D1, "f-0")]),
+    # a comes late: it lost to its tombstone, and must go on losing.
+    LOGS[1]: data_block(D2, [row("a", 20, "late", D2, "f-0"), row("b", 40, "second", D2, "f-0")]),
+    LOGS[2]: data_block(D3, [row("e", 50, "third", D3, "f-0"), row("d", 50, "third", D3, "f-0")]),
+}
+
+
+def task(**changes: Any) -> MergeTask:
+    made = MergeTask(
+        partition="part=a",
+        file_id="f-0",
+        instant=C,
+        base_path=BASE,
+        merged=((LOGS[0], len(FILES[LOGS[0]])),),
+        left_overs=tuple((log, len(FILES[log]), copy) for log, copy in zip(LOGS[1:], COPIES, strict=True)),
+        early={},
+        link_mode="copy",
+        carried_path=CARRIED,
+        new_base_path=NEW_BASE,
+        marker_path=MARKER,
+        shape=RecordShape(SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts"),
+        blocks=BlockFilter(frozenset({D0, D1, D2, D3}), D0),
+        codec="zstd",
+    )
+    return replace(made, **changes)
+
+
+def compactor(storage: Storage) -> SliceCompactor:
+    return SliceCompactor(storage, ArrowSliceMerger(storage))
