@@ -264,6 +264,13 @@ class WriteConflictError(BusyError):
     """
 
 
+class MetadataTableBusyError(BusyError):
+    """Hudi is compacting the metadata table of a table of version 6, to which nobody else may commit meanwhile.
+
+    Try again. If it stays, its writer is dead: Hudi's next write completes the compaction.
+    """
+
+
 class LockError(BusyError):
     """The table lock could not be taken in time, or was lost.
 

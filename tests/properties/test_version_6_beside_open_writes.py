@@ -22,7 +22,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, PENDING_WRITE_WAIT_MS, LinkChoice
-from eventide_core.errors import BusyError
+from eventide_core.errors import BusyError, MetadataTableBusyError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.schedule import GAP_WAIT_MS
 from eventide_core.service.state.table import TableState
@@ -34,6 +34,7 @@ BEFORE_T: Commit = (put("k1", 2, "before T"),)
 AFTER_T: Commit = (put("k0", 8, "after T"),)
 OPEN: Commit = (put("k1", 3, "open"), put("k0", 9, "open"), put("k5", 3, "new"))
 T = 5
+EPOCH_INSTANT = "20260101000000000"
 ORDERS = (Order.EVENT_TIME, Order.COMMIT_TIME)
 
 
@@ -302,3 +303,27 @@ def test_nothing_is_committed_to_a_metadata_table_while_a_writer_without_the_loc
     table.bench.process().runner.execute(instant, AtTheMerge(requested))
     assert storage.stat(f".hoodie/{instant}.commit") is not None
     assert found == ([False] if has_metadata_table and not has_heartbeat else [])
+
+
+def test_a_compaction_waits_while_hudi_compacts_the_metadata_table() -> None:
+    """A writer of Hudi 0.15 does so as it begins; it takes a second."""
+    table = living(Order.EVENT_TIME, has_metadata_table=True)
+    storage = table.bench.storage
+    planned = f".hoodie/metadata/.hoodie/{EPOCH_INSTANT}001.compaction.requested"
+
+    def compacted() -> None:
+        storage.delete(planned)
+
+    storage.put(planned, b"")
+    beside(table, lambda: None, compacted)
+    schedule(table)
+    assert table.account.plan is not None
+
+    storage.put(planned, b"")
+    beside(table, lambda: None, lambda: None, compacted)
+    run(table)
+    check_metadata_listing(table.files, ())
+
+    storage.put(planned, b"")
+    with pytest.raises(MetadataTableBusyError, match=EPOCH_INSTANT):
+        table.bench.process().scheduler.plan(CompactionRequest(EPOCH_MS + T, None, LinkChoice.COPY, cut=table.cut))

@@ -16,6 +16,7 @@ The steps of the protocol, and what a crash after each leaves:
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
@@ -50,7 +51,7 @@ from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CompactionScheduler,
 )
-from eventide_core.service.compaction.waiting import wait_until
+from eventide_core.service.compaction.waiting import once_metadata_table_is_free, wait_until
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -135,7 +136,11 @@ class CompactionRunner:
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
-                    withdrawn = self._run(plan, found, progress)
+                    withdrawn = once_metadata_table_is_free(
+                        partial(self._run, plan, found, progress),
+                        self.clock,
+                        self.options.get(keys.PENDING_WRITE_WAIT_MS),
+                    )
             except LockLostError:
                 # A stock writer that closes removes the lock file, whoever holds it. Every step can be done again.
                 if attempt == PLANS_AT_MOST:

@@ -6,6 +6,7 @@ A crash before it leaves nothing; after it a pending plan, which any engine may 
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
@@ -13,11 +14,11 @@ from eventide_core.action.compaction_trigger import (
     check_trigger,
 )
 from eventide_core.config import LinkChoice, Options
-from eventide_core.errors import BusyError, LockLostError, RefusedError
+from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
 from eventide_core.ports import Capability, Clock, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.service.compaction.waiting import POLL_MS, wait_until
+from eventide_core.service.compaction.waiting import POLL_MS, once_metadata_table_is_free, wait_until
 from eventide_core.service.facts.planning import (
     local_instant_time,
 )
@@ -43,7 +44,9 @@ class CompactionScheduler:
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what that has to wait for. Writes nothing."""
         state = TableState.load(self.files)
-        draft = self.drafter.draft(state, request)
+        draft = once_metadata_table_is_free(
+            lambda: self.drafter.draft(state, request), self.clock, self.options.get(keys.PENDING_WRITE_WAIT_MS)
+        )
         alone = map(single_writer_note, writes_of_single_writers(self.files, state.config, state.timeline))
         draft = replace(draft, notes=(*draft.notes, *alone))
         try:
@@ -71,15 +74,19 @@ class CompactionScheduler:
         while True:
             is_gap_needed = waited_ms < gap_ms
             # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
-            draft = self._attempt(request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
+            draft = once_metadata_table_is_free(
+                partial(self._attempt, request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed),
+                self.clock,
+                limit_ms,
+            )
             if draft.idle is None and draft.waits_for is None:
                 self._let_the_moment_pass(config, draft)
                 try:
                     draft = self._attempt(
                         request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed
                     )
-                except LockLostError as lost:
-                    draft = replace(draft, waits_for=str(lost))
+                except (LockLostError, MetadataTableBusyError) as busy:
+                    draft = replace(draft, waits_for=str(busy))
             if draft.idle is not None or draft.waits_for is None:
                 return draft
             if waited_ms >= limit_ms:
