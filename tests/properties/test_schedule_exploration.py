@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from math import comb
 
 import pytest
 
 from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import Bench, Protocol
+from eventide.testing.scheduled_world import Step, Worlds
 from eventide.testing.schedules import End, Explored, Schedules
 from eventide_core.errors import MissingFileError
 
@@ -145,3 +147,15 @@ def test_drawn_orders_come_to_no_other_ends_than_all_orders() -> None:
     drawn = [schedules.drawn(random.Random(number), number % 5) for number in range(200)]
     assert {(end.moment.visible, str(end.failures)) for end in drawn} <= everything
     assert len({end.moment.visible for end in drawn}) > 2
+
+
+def test_who_looks_at_an_end_does_not_change_the_others() -> None:
+    """Who looks loads what it sees into the same storage; every actor goes on in its own world."""
+    bench = Bench("toys")
+    bench.storage.put(COUNTER, b"0")
+    worlds = Worlds(bench, bench.moment())
+    look = Step("read", COUNTER, act=lambda storage: storage.read(COUNTER))
+    assert worlds.after(0, look, 0) == (0, b"0")
+    bench.load(worlds.moment(0))
+    bench.storage.put(COUNTER, b"77")
+    assert worlds.after(0, replace(look, details="once more"), 0) == (0, b"0")

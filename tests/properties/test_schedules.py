@@ -1,6 +1,6 @@
 """Two processes at work on one table, in every order of their storage operations; three, in random ones.
 
-testing/schedules.py says how. The pairs of the longest protocols are bounded to orders of few switches, which is told: to
+testing/schedules.py says how. The pairs of the longest protocols are bounded to orders of few switches, which is said: to
 one in `./run test`, to two in `./run proof`. A longer campaign (support.campaign) goes through all of them, and through n
 times as many orders of three.
 """
@@ -21,7 +21,7 @@ from eventide.testing.histories import EPOCH_MS, Commit, Layout, put, records
 from eventide.testing.living_table import LivingTable
 from eventide.testing.observation import MARKERS_PREFIX
 from eventide.testing.oracle import Order
-from eventide.testing.schedules import End, Explored, Schedules, told
+from eventide.testing.schedules import End, Explored, Schedules, in_words
 from eventide.writer import arrow_records
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import PENDING_WRITE_WAIT_MS, LinkChoice, Options
@@ -202,8 +202,8 @@ def go_through(here: Scene, pair: Pair, most_switches: int | None) -> Explored:
     judged: set[object] = set()
     for end in Schedules(here.table.bench, start, pair.actors(here)).all(explored, most_switches):
         failures = [failure for failure in end.failures if failure is not None]
-        assert len(failures) < 2, f"neither got anywhere: {failures}, {told(end.order)}"
-        assert all(isinstance(failure, pair.refusals) for failure in failures), f"{failures}, {told(end.order)}"
+        assert len(failures) < 2, f"neither got anywhere: {failures}, {in_words(end.order)}"
+        assert all(isinstance(failure, pair.refusals) for failure in failures), f"{failures}, {in_words(end.order)}"
         if end.moment.visible not in judged:
             judged.add(end.moment.visible)
             judged_in_order(here, account, end)
@@ -214,7 +214,7 @@ def judged_in_order(here: Scene, account: Account, end: End) -> None:
     try:
         here.judge(account, end)
     except BaseException as failure:
-        failure.add_note(told(end.order))
+        failure.add_note(in_words(end.order))
         raise
 
 

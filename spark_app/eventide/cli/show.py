@@ -53,6 +53,7 @@ def show(settings: Settings, table: str, event_time: str | None) -> None:
             (row for slice_ in found.file_slices for row in _rows_of_slice(found, slice_)),
         ),
         _pending(document["pending"]),
+        *(f"note: {note}" for note in found.notes),
     )
 
 

@@ -64,6 +64,8 @@ class Worlds:
         return self._start.time_ms
 
     def moment(self, world: int) -> Moment:
+        """The files of a world. Who asks may load them, or others, into the same storage, before the next step."""
+        self._loaded = None
         return Moment(self._files[world], self.time_ms)
 
     def can(self, world: int, step: Step) -> bool:

@@ -81,7 +81,7 @@ class Schedules:
                 try:
                     situation = self._after(visit.situation, actor)
                 except BaseException as broken:
-                    broken.add_note(told(_order(visits)) + f"\nand then {actor} alone")
+                    broken.add_note(in_words(_order(visits)) + f"\nand then {actor} alone")
                     raise
                 following = self._visit(situation, actor, _switches_left(visit, actor, self._enabled(visit.situation)))
                 known = ways.get(following.key)
@@ -92,7 +92,7 @@ class Schedules:
                 continue
             visits.pop()
             if visit.done is None:
-                assert all(point.step is None for point in visit.situation[1]), told(_order(visits)) + "\nall wait"
+                assert all(point.step is None for point in visit.situation[1]), in_words(_order(visits)) + "\nall wait"
                 visit.ways = 1
                 yield self._end(visit.situation, _order(visits))
             ways[visit.key] = visit.ways
@@ -118,7 +118,7 @@ class Schedules:
                 actor = next(number for number in row if number in enabled)
             done.append((actor, self._step(situation, actor)))
             situation = self._after(situation, actor)
-        assert all(point.step is None for point in situation[1]), told(tuple(done)) + "\nall wait"
+        assert all(point.step is None for point in situation[1]), in_words(tuple(done)) + "\nall wait"
         return self._end(situation, tuple(done))
 
     @property
@@ -165,7 +165,7 @@ class Schedules:
         return End(self._worlds.moment(world), tuple(point.failure for point in points), order)
 
 
-def told(order: _Order) -> str:
+def in_words(order: _Order) -> str:
     """The order of the operations, for people."""
     return "\n".join(f"{actor}: {step}" for actor, step in order)
 

@@ -1,14 +1,12 @@
 """What a compaction plan of another engine becomes when eventide runs it, and how the timeline says that it does.
 
-Hudi's plan names no file that it makes: the names hold a write token, which each attempt chooses. An attempt of eventide has
-a number, the least that no file of the instant bears, and the slice at position n gets the token `n-<attempt>-0`. The number
-stands in the inflight file, which Hudi leaves empty and never reads. So the inflight file says whose attempt counts:
+Hudi's plan names no file that it makes: the names hold a write token, which each attempt chooses. An attempt of eventide
+has a number, the least that no file of the instant bears, and the slice at position n gets the token `n-<attempt>-0`.
+When the files are made, the number goes into the inflight file, which Hudi leaves empty and never reads. So the inflight
+file says whose attempt counts:
 
     empty        another engine's: it is at work, or died at it
-    an attempt   eventide's; who goes on after a crash finds the number, and makes the same names
-
-An engine of Hudi that meets an inflight plan rolls the attempt back: it deletes the files that its markers name and the
-inflight file, and begins anew. Whoever finds another inflight file than the one that it began with has lost the plan.
+    an attempt   eventide's, at its commit; who goes on after a crash finds the number, and makes the same names
 """
 
 import json

@@ -1,26 +1,30 @@
 """Run a compaction plan that another engine of Hudi scheduled, and commit it as that engine would.
 
+Hudi rolls back a compaction that it finds inflight: it reads the markers, deletes the files that they name, deletes the
+inflight file, and begins anew. It does so by the timeline as it was when it looked, which may be before eventide's
+commit. On version 6 that lost the base files of a completed compaction. So the plan stays requested while eventide makes
+its files, and the inflight file appears last, when no marker names them any more: no rollback of Hudi ever names a file
+of eventide's commit.
+
 Order of writes, and what a crash after each leaves:
 
-1. Inside the lock: what an earlier attempt left in the metadata table goes; then the inflight file, put if absent, with the
-   number of this attempt (`foreign_plan`). A crash leaves a pending plan, for eventide to go on with, or for Hudi, which
-   rolls the attempt back and begins anew.
-2. One task a slice: marker, then base file. By the markers Hudi finds the files when it rolls the attempt back.
-3. Inside the lock: the inflight file still names this attempt, its files are all there, no rollback is under way. Then the
-   outcome is claimed, which fixes the completion time; base files of earlier attempts go; the metadata table gets its
-   commit; the completed file is put; the markers go, so that a process of Hudi that still takes the plan for pending finds
-   no file to delete.
+1. Inside the lock: where a run of eventide died in step 3, or a person says that Hudi did, the inflight file goes.
+2. One task a slice: marker, then base file. A crash leaves a plan that is requested. Whoever runs it removes these files:
+   eventide by their names, Hudi by their markers.
+3. Inside the lock: nothing has completed and nobody has begun the plan; the files are all there. Their markers go. Then
+   the inflight file, put if absent: whoever creates it runs the plan. The outcome is claimed, which fixes the completion
+   time; what an earlier attempt left in the metadata table goes, and its base files; the metadata table gets its commit;
+   the completed file is put. After a crash in between eventide goes on with the same names. Hudi begins anew, and leaves
+   these files beside its own: they hold the same rows, and readers go by the commit (`table/file_system_view`).
 
-Another engine that meets the plan meanwhile wins: it has rolled this attempt back, so the inflight file is gone or another.
-Then this one removes what it has made since, and answers with the other's commit, or with BusyError while there is none.
+Where Hudi has begun the plan meanwhile, it wins: eventide removes what it has made, and answers with Hudi's commit, or
+with BusyError while there is none. Where Hudi began it anew because it looked before eventide's commit, its commit fails,
+and its base files stay.
 
 An inflight file of another engine tells neither who works on the plan nor whether it is alive. Such a plan is taken over
-only where a person says that its engine is dead. From version 8 on, the inflight file of a plan that was taken over goes
-before the completed file is put: Hudi completes no instant that has none, and so a process that was alive after all cannot
-complete it again.
-
-An engine that has read the timeline before this one committed may still begin the plan anew. Its commit fails, and its base
-files stay beside those that the commit names. They hold the same rows; `table/file_system_view` goes by the commit.
+only where a person says that its engine is dead. From version 8 on the inflight file of a plan that was taken over goes
+before the completed file is put: Hudi completes no instant that has none, and so a process that was alive after all
+cannot complete it again.
 """
 
 from collections.abc import Sequence
@@ -91,7 +95,7 @@ class ForeignCompactionRunner:
             results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
         except EventideError:
             with self.lock.acquire() as lease:
-                if self._is_ended(plan, attempt, executed, lease):
+                if self._is_ended(plan, executed, lease):
                     return
             raise
         try:
@@ -126,22 +130,14 @@ class ForeignCompactionRunner:
             attempt = self._attempt(state.config, plan.instant)
             if found.state is State.INFLIGHT and attempt is None and not may_take_over:
                 raise BusyError(self._why_not_ours(state.config, plan.instant))
-            is_new = attempt is None
             if attempt is None:
                 attempt = Attempt(next_attempt(state.listing, plan), found.state is State.INFLIGHT)
             executed = as_executed(state, plan, attempt.number)
             _check_slices(state, executed)
-            if is_new:
-                self._put_inflight(state.config, plan.instant, attempt, lease)
+            if found.state is State.INFLIGHT:
+                lease.check()
+                self.files.storage.delete(_inflight_path(state.config, plan.instant))
             return attempt, executed
-
-    def _put_inflight(self, config: TableConfig, instant: str, attempt: Attempt, lease: Lease) -> None:
-        self.metadata.revert(config, lease, instant)
-        lease.check()
-        if attempt.is_taken_over:
-            self.files.storage.delete(_inflight_path(config, instant))
-        if not self.files.storage.put_if_absent(_inflight_path(config, instant), attempt.encode()):
-            raise BusyError(f"another engine has just begun the compaction at {instant}; try again when it has ended")
 
     def _complete(
         self, plan: ForeignPlan, attempt: Attempt, executed: CompactionPlan, results: Sequence[MergeResult]
@@ -149,12 +145,18 @@ class ForeignCompactionRunner:
         """Step 3."""
         storage = self.files.storage
         with self.lock.acquire() as lease:
-            if self._is_ended(plan, attempt, executed, lease):
+            if self._is_ended(plan, executed, lease):
                 return
             state = TableState.load(self.files)
             self._check_neighbours(state, plan)
             _check_slices(state, executed)
+            self._remove_markers(executed, lease)
+            inflight = _inflight_path(state.config, plan.instant)
+            if not storage.put_if_absent(inflight, attempt.encode()):
+                self._remove(made_files(executed), executed, lease)
+                raise BusyError(_is_taken(plan.instant))
             self._check_made(plan, results)
+            self.metadata.revert(state.config, lease, plan.instant)
             changes = FileChanges(RowChange.NONE, added_files(executed, results))
             update = self.metadata.prepare(state.config, plan.instant, changes)
             lease.check()
@@ -169,7 +171,7 @@ class ForeignCompactionRunner:
             by_time = state.config.slices_by_completion_time
             if attempt.is_taken_over and by_time:
                 lease.check()
-                storage.delete(_inflight_path(state.config, plan.instant))
+                storage.delete(inflight)
             completed = Instant(
                 plan.instant, Action.COMMIT, State.COMPLETED, outcome.completion_time if by_time else None
             )
@@ -199,21 +201,18 @@ class ForeignCompactionRunner:
                     f"{plan.instant} back; try again when it has ended"
                 )
 
-    def _is_ended(self, plan: ForeignPlan, attempt: Attempt, executed: CompactionPlan, lease: Lease) -> bool:
+    def _is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
         """Whether the compaction has completed. What this attempt made goes, unless the commit names it.
 
-        Raises BusyError where another engine has taken the plan since.
+        Raises BusyError where another engine has begun the plan since.
         """
         config = self.files.config()
         found = self.files.timeline(config).find(plan.instant)
+        if found is not None and found.state is State.REQUESTED:
+            return False
         if found is None or not found.is_completed:
-            if self._attempt(config, plan.instant) == attempt:
-                return False
             self._remove(made_files(executed), executed, lease)
-            raise BusyError(
-                f"another engine has taken the compaction at {plan.instant} over while eventide ran it; nothing of "
-                "eventide's is left, try again when it has ended"
-            )
+            raise BusyError(_is_taken(plan.instant))
         named = {stat.path for stat in self.files.commit(config, found).stats}
         self._remove([path for path in made_files(executed) if path not in named], executed, lease)
         return True
@@ -228,6 +227,11 @@ class ForeignCompactionRunner:
         for path in paths:
             lease.check()
             self.files.storage.delete(path)
+        self._remove_markers(executed, lease)
+
+    def _remove_markers(self, executed: CompactionPlan, lease: Lease) -> None:
+        """This attempt's alone: another engine's may lie beside them."""
+        lease.check()
         for op in executed.operations:
             self.files.storage.delete(marker_path(executed.instant, op))
 
@@ -262,6 +266,13 @@ class ForeignCompactionRunner:
             raise StorageError(
                 f"the compaction at {instant} is not committed: {failure}; run it again with --execute {instant}"
             ) from failure
+
+
+def _is_taken(instant: str) -> str:
+    return (
+        f"another engine has taken the compaction at {instant} over while eventide ran it; nothing of eventide's is left, "
+        "try again when it has ended"
+    )
 
 
 def _inflight_path(config: TableConfig, instant: str) -> str:
