@@ -136,7 +136,7 @@ class Plan:
         if self.idle is not None:
             lines.append(f"nothing to do: {self.idle}")
         elif self.draft.waits_for is not None:
-            lines.append(f"has to wait, and its instant is not final: {self.draft.waits_for}")
+            lines.append(f"must wait, so its instant is not final: {self.draft.waits_for}")
         lines.append(f"predicted watermark: {format_timestamp(self.predicted_watermark_ms)}")
         return _text(lines)
 

@@ -196,10 +196,6 @@ class Options:
                 + (f", {default}" if default else "")
             ) from None
 
-    def integer(self, option: Option[int], _: int) -> int:
-        """The same, for callers that name a default of their own."""
-        return self.get(option)
-
     def text(self, option: Option[Any]) -> str | None:
         """What the user says, as it is written; None where nothing is said, or a blank."""
         return self._given(self.name(option))

@@ -26,5 +26,5 @@ def clean(settings: Settings, table: str, retain_commits: int | None, dry_run: b
     settings.console.result(
         {"instant": result.instant, "deleted": list(result.deleted), "kept_targets": list(result.kept_targets)},
         *(f"{verb} {path}" for path in result.deleted),
-        *(f"kept {path}: a link leads to it" for path in result.kept_targets),
+        *(f"kept {path}: a link points to it" for path in result.kept_targets),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Said, Unchecked
-from eventide_core.errors import CorruptTimelineError
+from eventide_core.errors import CorruptTimelineError, format_timestamp
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.plans import CompactionPlan, LinkMode, PlannedOperation
 
@@ -108,9 +108,10 @@ def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[
             if times is None or cut_ms is None or times.min_ms is None or times.min_ms >= cut_ms:
                 continue
             if log.path in left or _is_before(facts, log, cut_at):
+                first, cut = format_timestamp(times.min_ms), format_timestamp(cut_ms)
                 problem = (
-                    f"holds a record of {times.min_ms}, before the cut {cut_ms} of {cut_at}, was committed before that "
-                    "compaction, and is in no base file"
+                    f"holds a record of {first}, before the cut {cut} of {cut_at}, was committed before that compaction, "
+                    "and is in no base file"
                 )
                 yield Finding(log.path, problem, "compact the table again before a later T: that puts it into the base")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import RecordFacts, TableFacts
 from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
-from eventide_core.errors import counted
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.file_name import path_in
 
@@ -83,7 +83,8 @@ def look_at_read_optimized(facts: TableFacts) -> Iterator[Said]:
     for audit in found.audits:
         if audit.late_rows is not None:
             place = path_in(audit.partition, audit.file_id)
-            problem = f"{_keys(audit.late_rows)} before the watermark {found.watermark_ms} are not in the base file"
+            watermark = format_timestamp(found.watermark_ms)
+            problem = f"{_keys(audit.late_rows)} before the watermark {watermark} are not in the base file"
             yield Finding(place, problem, "compact the table again before a later T")
 
 
@@ -95,7 +96,8 @@ def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
             if told is None or least is None:
                 continue
             if told.min_ms is None or least < told.min_ms:
-                problem = f"holds a record of {least}, and is said to hold none before {told.min_ms}"
+                first, said = format_timestamp(least), format_timestamp(told.min_ms)
+                problem = f"holds a record of {first}, but its statistics say that the first one is of {said}"
                 cure = "leave hoodie.payload.event.time.field out: then eventide trusts no write stat"
                 yield Finding(path, problem, cure)
 

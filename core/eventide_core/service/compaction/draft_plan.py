@@ -48,5 +48,5 @@ class DraftPlan:
         if not self.plan.operations and self.plan.cut_ms == self.published_ms:
             return f"everything before {format_timestamp(self.published_ms)} is compacted, and the cut is published"
         if not self.plan.operations and self.waits_for is not None and self.published_ms is not None:
-            return f"nothing is to be merged, and a new cut has to wait: {self.waits_for}"
+            return f"nothing to merge, and a new cut must wait: {self.waits_for}"
         return None

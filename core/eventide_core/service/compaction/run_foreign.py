@@ -50,7 +50,6 @@ from eventide_core.service.compaction.commit import added_files, whole_slices_me
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
-from eventide_core.service.compaction.schedule import PENDING_WRITE_WAIT_MS_DEFAULT
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction_files import made_files, marker_path
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
@@ -105,7 +104,7 @@ class ForeignCompactionRunner:
 
     def _wait_for_writes(self, plan: ForeignPlan) -> None:
         """Version 6: waits, as long as configured, for writes that began before the plan, and so may not have seen it."""
-        limit = self.options.integer(keys.PENDING_WRITE_WAIT_MS, PENDING_WRITE_WAIT_MS_DEFAULT)
+        limit = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         config = self.files.config()
         while not config.slices_by_completion_time:
             try:

@@ -27,7 +27,6 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.table_config import TableConfig
 
-PENDING_WRITE_WAIT_MS_DEFAULT = keys.PENDING_WRITE_WAIT_MS.default
 GAP_POLL_MS = 5
 GAP_WAIT_MS = 1_000
 """How long a plan that may be made beside open writes waits for a gap, in which less is left over."""
