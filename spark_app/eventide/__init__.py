@@ -14,9 +14,9 @@ __all__ = ["Table", "UnknownOptionWarning", "register", "stream_sink"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Makes `format("eventide")` known to a session, for reading, writing and streams. See `spark/datasource`.
+    """Registers `format("eventide")` with a session, for reads, writes and streams. See `spark/datasource`.
 
-    Raises ConfigError before Spark 4.1, whose data sources in Python are the first that take streams as Arrow.
+    Raises ConfigError before Spark 4.1, the first version whose Python data sources accept streams as Arrow.
     """
     if tuple(int(part) for part in spark.version.split(".")[:2]) < (4, 1):
         raise ConfigError(

@@ -1,18 +1,18 @@
-"""The table service: round after round, each ending what was begun and doing what is due.
+"""The table service: rounds, each of which completes what is pending and does what is due.
 
-A round, whose every step looks at the table anew:
+A round has these steps. Each step reads the table's state again:
 
-1. rollback   writes whose writers died are rolled back, rollbacks that were begun are ended
-2. resume     a pending compaction that eventide planned is run; one that fits the table no more is rolled back; one
-              that another engine planned and has not begun is run
-3. compact    where the trigger says that it is due, a compaction is planned and run
-4. clean      a clean that was begun is ended, whoever began it; what no slice needs is removed
-5. archive    old instants leave the active timeline
-6. freshness  how fresh the read-optimized table is now; metrics, where they are on
-7. sync       the catalog is told, where that is on
+1. rollback   rolls back writes of dead writers, and completes interrupted rollbacks
+2. resume     runs a pending compaction that eventide planned, or that another engine planned and has not started;
+              rolls back a compaction of eventide that no longer fits the table
+3. compact    plans and runs a compaction if the trigger says that it is due
+4. clean      completes an interrupted clean of any engine, and removes what no slice needs
+5. archive    moves old instants off the active timeline
+6. freshness  measures the freshness of the read-optimized table, and sends metrics if they are on
+7. sync       updates the catalog if sync is on
 
-A step that is busy, refused or fails is told, and tried again in the next round; the others go on without it. Nothing is
-remembered from one round to the next: what a process leaves that dies in one, the next finds on the table.
+A step that is busy, is refused or fails is reported and retried in the next round. The other steps continue. The service
+keeps no state between rounds: if a process dies, the next round finds on the table what it left.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _STATES = {3: "refused", 4: "busy"}  # by exit code; anything else has failed
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A step of a round that came to nothing, and why."""
+    """A step of a round that did not succeed, and why."""
 
     step: str
     error: EventideError
@@ -49,11 +49,11 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What came of one round. Instants as requested times; paths relative to the table's root.
+    """The result of one round. Instants are requested times. Paths are relative to the table's root.
 
-    `resumed` are compactions that had been begun before, `compacted` is this round's own, `rolled_back` has writes and
-    plans. `idle` says why no compaction was due. `freshness` is None where it could not be told, or the round was left;
-    `synced` also where no catalog is to be told.
+    `resumed` are compactions that an earlier run started, and `compacted` is the one of this round. `rolled_back` has
+    writes and plans. `idle` states why no compaction was due. `freshness` is None if it could not be measured, or if the
+    round was interrupted; `synced` is also None if no catalog is configured.
     """
 
     rolled_back: tuple[str, ...] = ()
@@ -68,14 +68,14 @@ class Round:
 
     @property
     def state(self) -> str:
-        """The first trouble's, else `compacted` or `idle`."""
+        """The state of the first trouble, otherwise `compacted` or `idle`."""
         if self.troubles:
             return self.troubles[0].state
         return "compacted" if self.compacted or self.resumed else "idle"
 
     @property
     def exit_code(self) -> int:
-        """0, or the first trouble's."""
+        """0, or the exit code of the first trouble."""
         return self.troubles[0].error.exit_code if self.troubles else 0
 
     def to_json(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ _Step = Callable[[Round, Progress], Round]
 
 @dataclass(frozen=True, slots=True)
 class TableService:
-    """`request` is what each round asks of a compaction; T by latency moves on with the clock."""
+    """Runs rounds on one table. `request` sets the compaction of each round; with a data latency, T follows the clock."""
 
     application: Application
     request: CompactionRequest

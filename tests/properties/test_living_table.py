@@ -322,3 +322,23 @@ def test_what_is_written_after_a_plan_meets_its_base_as_it_meets_that_of_hudi(
     assert table.reach["write, done"] == 4
     table.execute()
     table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("link", [LinkChoice.COPY, LinkChoice.PREFIX])
+def test_the_instant_of_a_write_that_was_rolled_back_is_never_taken_by_a_compaction(link: LinkChoice) -> None:
+    """Its writer slept, and was taken for dead; it wakes up, and would complete the compaction's instant as its own."""
+    table = living(9, link)
+    table.write((put("k1", 5, "merged"),))
+    table.bench.clock.sleep(-9)  # the instant right after the last completion
+    table.begin_write((put("k0", 6, "asleep"),))
+    ((asleep, _),) = table.open_writes
+    table.expire_heartbeats()
+    table.begin_write((put("k1", 9, "open", partition="b"),))
+    table.schedule(7)
+    assert table.account.plan is not None
+    assert table.account.plan.instant != asleep.instant
+    table.end_write()
+    table.execute()
+    table.end_write()
+    assert {row[3] for row in table.account.oracle.snapshot()} == {"base", "merged", "open"}
+    table.inspect(whole=True)

@@ -13,7 +13,8 @@ from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.table.properties import PROPERTIES_PATH
-from support.mutants import BASE, BEFORE_T, MUTANTS, Mutant, living
+from support.mutants import MUTANTS
+from support.mutants.mutant import BASE, BEFORE_T, Mutant, living
 from support.reach import reached
 
 

@@ -12,7 +12,7 @@ sorts after the left-overs, which bear C. So a pending write that was requested 
 2. Else the latest gap between spans: below the request of the oldest pending write, and of every completed write whose
    span reaches across that request, and so on. C is the first time in the gap: a writer that has chosen its instant and
    not yet put its file has most likely chosen a later one.
-3. C is not used by another instant, and lies
+3. C is not used by another instant, nor was by one that a rollback undid (its writer may sleep, and wake up). C lies
    a. after the last completion of a compaction whose left-overs are still there: they bear that compaction's instant and
       count from its completion. Two compactions in one gap would put them into the later slice, on top of a base that has
       merged them. A compaction without left-overs need only have been requested before C;

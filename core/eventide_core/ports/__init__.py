@@ -23,7 +23,6 @@ from eventide_core.ports.records import (
     MergedSlice,
     MergeResult,
     MergeTask,
-    RecordMerger,
     SliceMerger,
     SliceReader,
 )
@@ -70,7 +69,6 @@ __all__ = [
     "NoProgress",
     "OutputFile",
     "Progress",
-    "RecordMerger",
     "RowChange",
     "SliceMerger",
     "SliceReader",

@@ -67,12 +67,6 @@ class MergedSlice:
     carried: bytes
 
 
-class RecordMerger(Protocol):
-    """Compacts one slice. Picklable, re-runnable: a second run returns what the first one wrote."""
-
-    def __call__(self, task: MergeTask, /) -> MergeResult: ...
-
-
 class SliceMerger(Protocol):
     """Merges the records of one slice. Picklable. It writes nothing but the output that it is given."""
 

@@ -209,9 +209,11 @@ def completed_instants(files: Files) -> frozenset[str]:
 
 
 def completed_after(files: Files, time: str) -> frozenset[str]:
-    """The writes and compactions that completed after a time; none in version 6, which does not record it."""
+    """The writes and compactions that completed after a time; on version 6, which records none, that began later."""
     return frozenset(
-        match[1] for _, match in _timeline(files) if match[3] in ("commit", "deltacommit") and (match[2] or "") > time
+        match[1]
+        for _, match in _timeline(files)
+        if match[3] in ("commit", "deltacommit") and (match[2] or match[1]) > time
     )
 
 

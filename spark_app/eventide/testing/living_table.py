@@ -32,6 +32,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
+from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.plans import CutMode
 from eventide_core.table.write_shape import WriteOperation
 
@@ -61,6 +62,7 @@ class LivingTable:
     account: Account = field(init=False)
     open_writes: list[tuple[PendingWrite, Commit]] = field(default_factory=list[tuple[PendingWrite, Commit]])
     _retained_from: str = ""
+    _is_for_eventide_alone: bool = False
     _file_groups: int = 0
     _before: Files = field(default_factory=dict)
     _operations: tuple[Operation, ...] = ()
@@ -126,16 +128,22 @@ class LivingTable:
             assert not met, f"a writer met a conflict with the compaction at {met}: {failure}"
             self.reach["conflicts of writers"] += 1
 
+    def expire_heartbeats(self) -> None:
+        """Time passes in which the writers of open writes were asleep: whoever looks now takes them for dead."""
+        self._pass_the_expiry()
+
     def schedule(self, cut_ms: int, crash_at: int | None = None) -> None:
         """Plans for T; where the link mode is refused, by whichever is possible."""
         links = [self.link, LinkChoice.AUTO] if self.link is LinkChoice.PREFIX else [self.link]
         for link in links:
             request = CompactionRequest(EPOCH_MS + cut_ms, None, link, cut=self.cut)
+            self._is_for_eventide_alone = self.layout.version < 8 and bool(self.open_writes)
             failure = self._step("schedule", partial(_schedule, request), crash_at, (BusyError, RefusedError))
             if not isinstance(failure, RefusedError):
                 break
             assert link is LinkChoice.PREFIX, repr(failure)
         if self.account.plan is not None:
+            self.reach["plans beside open writes"] += bool(self.open_writes)
             self.reach["plans with left-overs"] += any(op.left_overs for op in self.account.plan.operations)
             self.reach["plans with carried deletes"] += any(op.carried_name for op in self.account.plan.operations)
 
@@ -148,11 +156,17 @@ class LivingTable:
                 # Whoever comes upon a rollback that was decided may take away what the plan had made.
                 self._before = {path: file for path, file in self._before.items() if instant not in path}
             self._step("execute", lambda a: _ignored(a.runner.execute(instant, NoProgress())), crash_at, refusals)
+            self.reach["executed beside open writes"] += self.account.plan is None and bool(self.open_writes)
 
     def execute_as_stock(self) -> None:
-        """Another engine executes the plan, unless eventide has begun to."""
+        """Another engine executes the plan, unless eventide has begun to.
+
+        Nor on version 6 where the plan was made beside open writes: the owner has declared that no other engine runs it.
+        """
         plan = self.account.plan
-        if plan is not None and not any(plan.instant in path for path in self.files if "requested" not in path):
+        if plan is None or self._is_for_eventide_alone:
+            return
+        if not any(plan.instant in path for path in self.files if "requested" not in path):
             self._step("execute as stock", lambda a: run_plan_as_stock(a, plan.instant), None, as_stock=True)
 
     def roll_back_plan(self, crash_at: int | None = None) -> None:
@@ -278,7 +292,7 @@ class LivingTable:
         self.inspect()
         if died:
             self.reach["crashes"] += 1
-            self._let_the_dead_expire()
+            self.let_the_dead_expire()
         elif failure is None:
             self.reach[f"{what}, done"] += 1
         return failure
@@ -286,7 +300,7 @@ class LivingTable:
     def _die(self, run: Callable[[Application], None], crash_at: int) -> None:
         died, _ = self._run(run, crash_at)
         self.reach["crashes"] += died
-        self._let_the_dead_expire()
+        self.let_the_dead_expire()
 
     def _run(self, run: Callable[[Application], None], crash_at: int | None) -> tuple[bool, EventideError | None]:
         writes = {} if crash_at is None else {crash_at: Fault.CRASH_BEFORE}
@@ -301,7 +315,15 @@ class LivingTable:
             self._operations = storage.operations
         return False, None
 
-    def _let_the_dead_expire(self) -> None:
+    def let_the_dead_expire(self) -> None:
+        """The lock and the heartbeat of whoever died; the open writes are alive, and go on."""
+        self._pass_the_expiry()
+        for pending, _ in self.open_writes:
+            path = heartbeat_path(pending.instant)
+            if path in self.files:
+                self.bench.storage.put(path, self.bench.storage.read(path))
+
+    def _pass_the_expiry(self) -> None:
         self.bench.load(self.bench.moment().after_the_lock_expired().later(HEARTBEAT_EXPIRY_MS - LOCK_EXPIRY_MS))
 
     def _next_uuid(self) -> str:

@@ -84,6 +84,8 @@ class Observer:
         state = queries.moment
         if state is None or state.config.metadata_partitions:  # a query's listing has no files of pending actions then
             state = application.state()
+        if not state.config.slices_by_completion_time:
+            instants = sorted(instants)  # spans go by the requested time, whichever of two writes completed first
         content = KnownLogContent(application.storage, self._decoded)
         facts = replace(application.freshness.facts, content=content)
         now = replace(application.freshness, content=content, facts=facts).now(state)

@@ -24,6 +24,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.table.plans import CutMode
 
 KEYS = ("k0", "k1", "k2")
+_OPEN_AT_MOST = 2
 _STEP_MS = 2  # by how much event time goes on from write to write
 # Event times as they come: mostly in order, some late, some equal to others.
 LATENESS = st.sampled_from([0, 0, 0, 1, 2, 2, -1, -2, -5])
@@ -37,6 +38,7 @@ class Compacting(Enum):
     PLAN_ALONE = auto()
     AT_ONCE = auto()
     BESIDE_A_WRITE = auto()
+    BESIDE_OPEN_WRITES = auto()
     BELOW_A_DELETE = auto()
     TWICE_AND_CLEAN = auto()
 
@@ -45,6 +47,12 @@ class Ending(Enum):
     EXECUTE = auto()
     ROLL_BACK = auto()
     BY_AN_ENGINE_THAT_KNOWS_NO_LEFT_OVERS = auto()
+
+
+class OpenWrite(Enum):
+    BEGIN = auto()
+    END = auto()
+    OUTLIVE_ITS_HEARTBEAT = auto()
 
 
 class Service(Enum):
@@ -146,13 +154,31 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
                 self.commit(commit)
 
         def commit(self, changes: Commit, death: int | None = None) -> None:
+            self.table.write(self.timed(changes), death)
+
+        def timed(self, changes: Commit) -> Commit:
+            """The changes as of the next moment of event time."""
             self.now_ms += _STEP_MS
-            self.table.write(tuple(c if c.ms is None else replace(c, ms=self.now_ms + c.ms) for c in changes), death)
+            return tuple(c if c.ms is None else replace(c, ms=self.now_ms + c.ms) for c in changes)
 
         @rule(commit=changes, death=DEATHS)
         def write(self, commit: Commit, death: int | None) -> None:
             reach["steps"] += 1
             self.commit(commit, death)
+
+        @rule(
+            how=st.sampled_from([OpenWrite.BEGIN, *OpenWrite]), commit=changes, number=st.integers(0, 1), death=DEATHS
+        )
+        def open_write(self, how: OpenWrite, commit: Commit, number: int, death: int | None) -> None:
+            """Writes that stay pending while others, services and compactions come and go; at most two at a time."""
+            reach["steps"] += 1
+            match how:
+                case OpenWrite.BEGIN if len(self.table.open_writes) < _OPEN_AT_MOST:
+                    self.table.begin_write(self.timed(commit), death)
+                case OpenWrite.OUTLIVE_ITS_HEARTBEAT:
+                    self.table.expire_heartbeats()
+                case _:
+                    self.table.end_write(number, death)
 
         @precondition(lambda self: not self.has_plan)
         @rule(
@@ -174,6 +200,13 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
                     self.table.schedule(self.now_ms - behind_ms)
                     self.commit(commit)
                     self.table.execute(death)
+                case Compacting.BESIDE_OPEN_WRITES:
+                    self.table.begin_write(self.timed(commit))
+                    self.table.schedule(self.now_ms - behind_ms)
+                    self.table.begin_write(self.timed(commit[:1]))
+                    self.table.execute(death)
+                    self.table.end_write()
+                    self.table.end_write(crash_at=death)
                 case Compacting.BELOW_A_DELETE:
                     # The delete is merged for what lies beside it, and what it beats is left over.
                     above = commit[0]
@@ -219,6 +252,8 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
                     self.table.archive(death)
 
         def teardown(self) -> None:
+            while self.table.open_writes:
+                self.table.end_write()
             self.table.inspect(whole=True)
 
     TableMachine.__name__ = f"TableMachine of {configuration}"

@@ -119,7 +119,7 @@ def test_a_scrape_finds_every_metric_that_is_documented(table: Path, tmp_path: P
     found = scraped(port)
     assert standing(found) == standing(by_textfile(table, tmp_path))
     section = DOCUMENTED.read_text().split("## Metrics", 1)[1].split("\n## ", 1)[0]
-    rows = section.split("| name | is |", 1)[1].splitlines()
+    rows = section.split("| name | meaning |", 1)[1].splitlines()
     documented = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1] if "|" in row else "")}
     # Every event time has been compacted, so that none is the least of those in log files.
     absent = {"log_files_min_event_time_timestamp_seconds"}

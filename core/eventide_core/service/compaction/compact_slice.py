@@ -24,7 +24,7 @@ RESULT_FOOTER_KEY: Final = "eventide.merge_result"
 
 @dataclass(frozen=True, slots=True)
 class SliceCompactor:
-    """Implements `ports.RecordMerger`. Picklable, re-runnable: a second run returns what the first one wrote."""
+    """Compacts one slice at each call. Picklable, re-runnable: a second run returns what the first one wrote."""
 
     storage: Storage
     merger: SliceMerger

@@ -18,7 +18,7 @@ from eventide_core.config import Options
 from eventide_core.errors import InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
 from eventide_core.service.compaction.run import CompactionRunner, Ended
-from eventide_core.service.compaction.waiting import wait_until
+from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.instant import Action, Instant

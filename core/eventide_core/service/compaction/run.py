@@ -50,8 +50,9 @@ from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CompactionScheduler,
+    once_metadata_table_is_free,
+    wait_until,
 )
-from eventide_core.service.compaction.waiting import once_metadata_table_is_free, wait_until
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback

@@ -41,15 +41,16 @@ from eventide_core.ports import (
     Lease,
     MergeResult,
     Progress,
-    RecordMerger,
     RowChange,
     TableLock,
     remove_tree,
 )
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
+from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
-from eventide_core.service.compaction.merge_tasks import merge_tasks
+from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
+from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction_files import made_files, marker_path
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
@@ -61,14 +62,12 @@ from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
 
-_POLL_MS = 500
-
 
 @dataclass(frozen=True, slots=True)
 class ForeignCompactionRunner:
     files: TableFiles
     metadata: MetadataTableUpkeep
-    merger: RecordMerger
+    compact_slice: SliceCompactor
     engine: Engine
     lock: TableLock
     clock: Clock
@@ -88,10 +87,8 @@ class ForeignCompactionRunner:
             return
         attempt, executed = begun
         tasks = merge_tasks(self.files, self.options, executed)
-        progress.start("compacting", len(tasks))
         try:
-            sizes = [op.base_size + sum(log.size for log in op.compacted) for op in executed.operations]
-            results = self.engine.map(self.merger, tasks, sizes=sizes, on_done=progress.advance)
+            results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
         except EventideError:
             with self.lock.acquire() as lease:
                 if self._is_ended(plan, executed, lease):
@@ -100,22 +97,21 @@ class ForeignCompactionRunner:
         try:
             self._complete(plan, attempt, executed, results)
         except StorageError as failure:
-            self._resolve_failed_commit(plan.instant, failure)
+            cure = f"run it again with --execute {plan.instant}"
+            self.files.resolve_failed_commit("compaction", plan.instant, failure, cure)
 
     def _wait_for_writes(self, plan: ForeignPlan) -> None:
         """Version 6: waits, as long as configured, for writes that began before the plan, and so may not have seen it."""
-        limit = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         config = self.files.config()
-        while not config.slices_by_completion_time:
-            try:
-                check_pending_writes(self.files.timeline(config), plan.instant)
-            except BusyError:
-                if limit <= 0:
-                    raise
-                self.clock.sleep(_POLL_MS)
-                limit -= _POLL_MS
-            else:
-                return
+        if config.slices_by_completion_time:
+            return
+
+        def have_ended() -> bool:
+            return all(write.requested_time >= plan.instant for write in self.files.timeline(config).pending_writes)
+
+        limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
+        if wait_until(have_ended, self.clock, limit_ms) is not None:
+            check_pending_writes(self.files.timeline(config), plan.instant)
 
     def _begin(self, plan: ForeignPlan, *, may_take_over: bool) -> tuple[Attempt, CompactionPlan] | None:
         """Step 1; None where the plan has completed meanwhile."""
@@ -258,13 +254,6 @@ class ForeignCompactionRunner:
             "when it has ended. If you know that its process is dead, take the plan over: "
             f"compact --execute {instant} --force"
         )
-
-    def _resolve_failed_commit(self, instant: str, failure: StorageError) -> None:
-        found = self.files.timeline(self.files.config()).find(instant)
-        if found is None or not found.is_completed:
-            raise StorageError(
-                f"the compaction at {instant} is not committed: {failure}; run it again with --execute {instant}"
-            ) from failure
 
 
 def _is_taken(instant: str) -> str:

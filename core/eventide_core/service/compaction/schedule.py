@@ -4,9 +4,11 @@ Order of writes, inside the table lock: the plan file `<instant>.compaction.requ
 A crash before it leaves nothing; after it a pending plan, which any engine may run, and which `rollback` undoes.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
@@ -18,7 +20,6 @@ from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyErro
 from eventide_core.ports import Capability, Clock, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
-from eventide_core.service.compaction.waiting import POLL_MS, once_metadata_table_is_free, wait_until
 from eventide_core.service.facts.planning import (
     local_instant_time,
 )
@@ -27,9 +28,12 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.table_config import TableConfig
 
+POLL_MS = 200
 GAP_POLL_MS = 5
 GAP_WAIT_MS = 1_000
 """How long a plan that may be made beside open writes waits for a gap, in which less is left over."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +142,29 @@ class CompactionScheduler:
             if not self.files.storage.put_if_absent(path, data):
                 raise BusyError(f"another plan took the instant {draft.plan.instant}; try again")
             return draft
+
+
+def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll_ms: int = POLL_MS) -> int | None:
+    """Looks again and again, for `limit_ms` at most. None when it is over, else how many milliseconds it has waited."""
+    begin_ms = clock.now_ms()
+    while not is_over():
+        waited_ms = clock.now_ms() - begin_ms
+        if waited_ms >= limit_ms:
+            return waited_ms
+        clock.sleep(poll_ms)
+    return None
+
+
+def once_metadata_table_is_free(act: Callable[[], Result], clock: Clock, limit_ms: int) -> Result:
+    """What `act` returns, which is done again while Hudi compacts the metadata table, for `limit_ms` at most.
+
+    On version 6 a writer of Hudi does so as it begins. Raises MetadataTableBusyError after the limit.
+    """
+    begin_ms = clock.now_ms()
+    while True:
+        try:
+            return act()
+        except MetadataTableBusyError:
+            if clock.now_ms() - begin_ms >= limit_ms:
+                raise
+            clock.sleep(POLL_MS)

@@ -17,8 +17,8 @@ from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 
-def backdating_facts(state: TableState, options: Options, now: str) -> BackdatingFacts:
-    """What bounds the instant of a compaction; `now` is an unused instant."""
+def backdating_facts(state: TableState, options: Options, now: str, rolled_back: Iterable[str]) -> BackdatingFacts:
+    """What bounds the instant of a compaction; `now` is an unused instant, `rolled_back` are those that rollbacks undid."""
     retained = options.get(keys.COMMITS_RETAINED)
     writes = state.timeline.writes
     known = (*state.timeline.instants, *state.timeline.archived)
@@ -26,7 +26,7 @@ def backdating_facts(state: TableState, options: Options, now: str) -> Backdatin
     return BackdatingFacts(
         timeline=state.timeline,
         now=now,
-        used_times=frozenset(used | state.compactions),
+        used_times=frozenset(used | state.compactions | {*rolled_back}),
         earliest_retained=writes[-retained].requested_time if 0 < retained < len(writes) else None,
         schema_since=schema_since(state),
         logged=frozenset(file.parsed.instant for file in state.listing if isinstance(file.parsed, LogFileName)),

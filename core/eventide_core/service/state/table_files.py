@@ -73,6 +73,7 @@ class TableFiles:
     clock: Clock
     delete_marker: DeleteMarker | None = None
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
+    _rollbacks: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
     _listed: dict[str, DataFile] = field(default_factory=dict[str, DataFile])
     _timeline: tuple[tuple[str, ...], Timeline] | None = None
@@ -168,6 +169,17 @@ class TableFiles:
         """The plan of a restore that was begun."""
         path = f"{config.timeline_path}/{Instant(instant, Action.RESTORE, State.REQUESTED).file_name}"
         return self.codec.decode_restore_plan(self.storage.read(path), path, instant)
+
+    def rolled_back(self, config: TableConfig, timeline: Timeline) -> frozenset[str]:
+        """The instants that the completed rollbacks of the active timeline have undone; each is read once."""
+        done = (i for i in timeline.completed if i.action is Action.ROLLBACK)
+        paths = [f"{config.timeline_path}/{instant.file_name}" for instant in done]
+        unread = [path for path in paths if path not in self._rollbacks]
+        for path, data in zip(unread, self._each(self.storage.read, unread), strict=True):
+            found = self._decoded(path, data, self.codec.decode_rollback)
+            self._rollbacks[path] = frozenset(target.instant for target in found.targets)
+        self._rollbacks = {path: self._rollbacks[path] for path in paths}
+        return frozenset[str]().union(*self._rollbacks.values())
 
     def savepoint(self, config: TableConfig, instant: Instant) -> SavepointMetadata:
         """What a completed savepoint keeps."""

@@ -92,7 +92,7 @@ class WriteInstants:
                 config, timeline = self._now()
             self.rollback.check_not_undone(config, timeline, pending.instant)
             found = timeline.find(pending.instant)
-            if found is None:
+            if found is None or found.action is not Action.DELTA_COMMIT:
                 raise RefusedError(
                     f"the write at {pending.instant} was rolled back while it ran; nothing of it was committed: write again"
                 )

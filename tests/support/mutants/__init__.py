@@ -1,0 +1,18 @@
+"""The known ways to be wrong, each switched on by a patch of the code under test, and the steps in which it shows.
+
+The numbers are those of docs/verification.md. `is_wrong` patches; `happens` lives through a short history with a kit that
+checks every promise at each step. Without the patch nothing is found, with it something is.
+"""
+
+from __future__ import annotations
+
+from support.mutants import left_overs, merging, open_writes, queries, quiet_moments
+from support.mutants.mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    *merging.MUTANTS,
+    *left_overs.MUTANTS,
+    *queries.MUTANTS,
+    *open_writes.MUTANTS,
+    *quiet_moments.MUTANTS,
+)

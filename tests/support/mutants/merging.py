@@ -1,0 +1,105 @@
+"""What is merged and what is not: the cut, the split of a slice, the rules of readers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eventide.testing.histories import delete, put
+from eventide.testing.oracle import Order
+from eventide_core.action.slice_selection import ReaderRules, Selection, SliceFacts
+from eventide_core.action.slice_split import SplitVerdict
+from eventide_core.service.compaction import draft, slice_facts, split_judge
+from eventide_core.table.event_time import EventTimeRange
+from eventide_core.table.record_order import MergeRule
+from support.mutants.mutant import AFTER_T, BASE, BEFORE_T, PLAIN, Mutant, compacts, history, living, writes
+
+
+def _no_carry(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(split_judge, "judge_split", lambda *_, **__: SplitVerdict(None, None, 0))
+
+
+def _open_selection(patch: pytest.MonkeyPatch) -> None:
+    real: Any = vars(draft)["select"]
+
+    def select(facts: SliceFacts, strategy: Any, *rest: Any) -> Selection | None:
+        chosen: Selection | None = real(facts, strategy, *rest)
+        if chosen is None:
+            return None
+        early = [fact for fact in facts.logs if fact.event_times.starts_before(strategy.threshold_ms)]
+        late = [fact for fact in facts.logs if fact not in early]
+        return replace(chosen, facts=replace(facts, logs=(*early, *late)), count=len(early))
+
+    patch.setattr(draft, "select", select)
+
+
+def _nulls_are_fresh(patch: pytest.MonkeyPatch) -> None:
+    def starts_before(times: EventTimeRange, threshold_ms: int) -> bool:
+        return times.min_ms is not None and times.min_ms < threshold_ms
+
+    patch.setattr(EventTimeRange, "starts_before", starts_before)
+
+
+def _one_too_early(patch: pytest.MonkeyPatch) -> None:
+    real = EventTimeRange.starts_before
+    patch.setattr(EventTimeRange, "starts_before", lambda times, threshold_ms: real(times, threshold_ms - 1))
+
+
+def _other_readers_unheeded(patch: pytest.MonkeyPatch) -> None:
+    def rules(rule: MergeRule, _: object, is_base_file_index: bool, **rest: bool) -> ReaderRules:
+        return ReaderRules(rule, (rule,), is_base_file_index, **rest)
+
+    patch.setattr(slice_facts, "ReaderRules", rules)
+
+
+MUTANTS = (
+    Mutant(
+        "1",
+        "no tombstone is carried",
+        _no_carry,
+        history(
+            writes(BASE, (put("k0", 1, "early"), delete("k1", 3)), (put("k1", 2, "loses to it"),)),
+            compacts(2),
+            of=lambda: living(9),
+        ),
+    ),
+    Mutant(
+        "2",
+        "any logs are merged, not those up to one (commit time)",
+        _open_selection,
+        history(
+            writes(BASE, (put("k0", 6, "first"),), (put("k0", 2, "second"),)),
+            compacts(3),
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "2b",
+        "any logs are merged, not those up to one (event time, a tie)",
+        _open_selection,
+        history(
+            writes(BASE, (put("k0", 6, "first"),), (put("k1", 2, "early"), put("k0", 6, "second"))),
+            compacts(3),
+            of=lambda: living(9),
+        ),
+    ),
+    Mutant(
+        "10",
+        "an unknown event time counts as fresh",
+        _nulls_are_fresh,
+        history(writes(BASE, (delete("k0"),), AFTER_T), compacts(3), of=lambda: living(9, Order.COMMIT_TIME)),
+    ),
+    Mutant("12", "what lies right before T is left over", _one_too_early, history(*PLAIN, of=lambda: living(9))),
+    Mutant(
+        "readers",
+        "a slice is split as the table's own order allows it, not Hudi 0.x's (version 6)",
+        _other_readers_unheeded,
+        history(
+            writes(BASE, (put("k0", 9, "merged"), *BEFORE_T), (delete("k0", 8),)),
+            compacts(3),
+            of=lambda: living(6),
+        ),
+    ),
+)

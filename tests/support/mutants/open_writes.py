@@ -1,0 +1,249 @@
+"""Compactions beside writes that are open, and beside other plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eventide.testing.crash_enumeration import Moment, StandingStill, execute, writes_of
+from eventide.testing.histories import Commit, delete, put
+from eventide.testing.living_table import LivingTable
+from eventide.testing.oracle import Order
+from eventide_core.action import quiet_moment
+from eventide_core.action.quiet_moment import QuietMoment
+from eventide_core.action.slice_selection import SliceFacts
+from eventide_core.service.compaction import draft, planned_slices, replan, slice_facts
+from eventide_core.service.compaction import run as run_compaction
+from eventide_core.service.compaction import schedule as schedule_compaction
+from eventide_core.service.compaction.run import CompactionRunner
+from eventide_core.table.plans import CompactionPlan
+from support.mutants.mutant import (
+    AFTER_T,
+    BASE,
+    BEFORE_T,
+    Mutant,
+    begin,
+    history,
+    living,
+    plans,
+    writer_unchecked,
+    writes,
+)
+
+
+def _compacts_while_a_write_is_pending(table: LivingTable) -> None:
+    """The write was requested first, and completes last."""
+    changes: Commit = (put("k0", 9, "slow"),)
+    table.bench.clock.sleep(10)
+    slow = begin(table.bench.process(), changes)
+    table.schedule(3)
+    table.execute()
+    table.bench.process().append.complete(slow)
+    table.take_note(changes)
+    table.inspect()
+
+
+def _compacts_beside_one_who_becomes_visible_late(*, while_it_runs: bool) -> Callable[[LivingTable], None]:
+    """A writer's instant is earlier than the plan's, and its file comes later: after the plan, or while that runs."""
+
+    def step(table: LivingTable) -> None:
+        changes: Commit = (put("k0", 7, "visible late"),)
+        before = table.bench.moment()
+        table.bench.load(before.later(2 * quiet_moment.AWAY_FROM_WRITERS_MS))
+        table.schedule(3)
+        planned = table.bench.moment()
+        table.bench.load(before.later(5))
+        late = begin(table.bench.process(), changes)
+        new = {path: file for path, file in table.files.items() if path not in before.files}
+        table.bench.load(planned)
+
+        def becomes_visible() -> None:
+            for path, file in new.items():
+                table.bench.storage.put(path, file.data)
+
+        if while_it_runs:
+            assert table.account.plan is not None
+            run = execute(table.account.plan.instant)
+            steps = writes_of(table.bench, planned, run)
+            base = next(number for number, step in enumerate(steps) if step.path.endswith(".parquet"))
+            table.bench.load(planned)
+            run(table.bench.process(StandingStill(table.bench.storage, base, becomes_visible)))
+            table.take_note(())
+        else:
+            becomes_visible()
+            table.take_note(())
+            table.execute()
+        table.bench.process().append.complete(late)
+        table.take_note(changes)
+        table.inspect()
+
+    return step
+
+
+def _overlaps(table: LivingTable) -> None:
+    """Two writers, one after the other in one partition, beside a third that is open all the while."""
+    table.begin_write((put("k0", 9, "open", partition="b"),))
+    table.write((put("k1", 2, "loses to the delete"),))
+    table.schedule(3)
+    table.execute()
+    table.inspect(whole=True)
+    table.end_write()
+
+
+def _compacts_twice_in_one_gap(table: LivingTable) -> None:
+    table.begin_write((put("k0", 7, "open", partition="b"),))
+    table.schedule(3)
+    table.execute()
+    table.schedule(12)
+    table.execute()
+    table.inspect(whole=True)
+
+
+def _is_written_by_one_who_has_not_seen_the_plan(table: LivingTable) -> None:
+    """He looked before it was made; on version 6 he appends to the slice that it takes."""
+    changes: Commit = (put("k1", 9, "unaware"),)
+    before = table.bench.moment().later(25)  # an instant of his own
+    table.schedule(3)
+    planned = table.bench.moment().later(1000)
+    table.bench.load(before)
+    application = table.bench.process()
+    application.append.complete(begin(application, changes))
+    table.bench.load(Moment({**table.files, **planned.files}, planned.time_ms))
+    table.take_note(changes)
+    table.execute()
+
+
+def _two_plans(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(schedule_compaction, "check_trigger", lambda _: None)
+
+
+def _pending_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
+    """Neither by who plans and executes, nor by the writer when it completes."""
+    for name in ("quiet_moment", "gap_now"):
+        patch.setattr(draft, name, lambda facts: QuietMoment(facts.now, is_now=True))
+    _late_writes_unheeded(patch)
+    patch.setattr(CompactionRunner, "_wait_for_unaware_writes", lambda *_: None)
+
+
+def _late_writes_unheeded(patch: pytest.MonkeyPatch) -> None:
+    """Writes with an earlier instant than the plan's that became visible after it was made."""
+    patch.setattr(run_compaction, "open_at", lambda *_: ())
+    writer_unchecked(patch)
+
+
+def _late_writes_unheeded_at_the_commit(patch: pytest.MonkeyPatch) -> None:
+    real: Any = vars(run_compaction)["_overtaken"]
+    looks: list[str] = []
+
+    def overtaken(state: Any, plan: CompactionPlan) -> str | None:
+        looks.append(plan.instant)
+        found: str | None = real(state, plan) if looks.count(plan.instant) == 1 else None
+        return found
+
+    patch.setattr(run_compaction, "_overtaken", overtaken)
+    writer_unchecked(patch)
+
+
+def _two_compactions_in_one_gap(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(quiet_moment, "why_not_at", lambda *_: "")
+    patch.setattr(draft, "_covered", lambda *_: [])
+
+
+def _logs_above_are_merged(patch: pytest.MonkeyPatch) -> None:
+    """What completed after the plan's instant counts as of the old slice, also where the plan is held to it."""
+    for module in (draft, replan, slice_facts, planned_slices):
+        patch.setattr(module, "is_in_new_slice", lambda *_: False)
+
+
+def _logs_above_are_not_judged(patch: pytest.MonkeyPatch) -> None:
+    real: Any = vars(slice_facts)["SliceFacts"]
+
+    def facts(file_slice: Any, logs: Any, above: int) -> SliceFacts:
+        made: SliceFacts = real(file_slice, logs[: len(logs) - above])
+        return made
+
+    patch.setattr(slice_facts, "SliceFacts", facts)
+
+
+def _logs_unsealed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_compaction, "is_as_planned", lambda *_: True)
+
+
+MUTANTS = (
+    Mutant(
+        "6",
+        "two plans at a time",
+        _two_plans,
+        history(writes(BASE, BEFORE_T, AFTER_T), plans(3), plans(4), of=lambda: living(9)),
+    ),
+    Mutant(
+        "11",
+        "blocks of pending writes are planned over (version 6)",
+        _pending_writes_unheeded,
+        history(writes(BASE, BEFORE_T, AFTER_T), _compacts_while_a_write_is_pending, of=lambda: living(6)),
+    ),
+    Mutant(
+        "14",
+        "logs are not looked at again after planning (version 6)",
+        _logs_unsealed,
+        history(writes(BASE, BEFORE_T, AFTER_T), _is_written_by_one_who_has_not_seen_the_plan, of=lambda: living(6)),
+    ),
+    Mutant(
+        "v8",
+        "a compaction is planned across a pending write, whose log then sorts before older left-overs (version 9)",
+        _pending_writes_unheeded,
+        history(
+            writes(BASE, BEFORE_T, AFTER_T),
+            _compacts_while_a_write_is_pending,
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "late",
+        "a write that becomes visible after the plan, with an earlier instant, is not looked for (version 9)",
+        _late_writes_unheeded,
+        history(
+            writes(BASE, BEFORE_T, AFTER_T),
+            _compacts_beside_one_who_becomes_visible_late(while_it_runs=False),
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "late-commit",
+        "the same while the plan runs: the commit does not look again (version 9)",
+        _late_writes_unheeded_at_the_commit,
+        history(
+            writes(BASE, BEFORE_T, AFTER_T),
+            _compacts_beside_one_who_becomes_visible_late(while_it_runs=True),
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "gap",
+        "two compactions with left-overs lie in one gap: those of the first are in the slice of the second (version 9)",
+        _two_compactions_in_one_gap,
+        history(
+            writes(BASE, BEFORE_T, AFTER_T, (put("k0", 20, "later"),)),
+            _compacts_twice_in_one_gap,
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "above",
+        "a log that completed after the plan's instant is merged (version 9)",
+        _logs_above_are_merged,
+        history(
+            writes(BASE, BEFORE_T, AFTER_T),
+            _overlaps,
+            of=lambda: living(9, Order.COMMIT_TIME),
+        ),
+    ),
+    Mutant(
+        "above-delete",
+        "a delete is not carried below a log that completed after the plan's instant (version 9)",
+        _logs_above_are_not_judged,
+        history(writes(BASE, (delete("k1", 3), put("k0", 1, "early"))), _overlaps, of=lambda: living(9)),
+    ),
+)
