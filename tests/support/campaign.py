@@ -7,6 +7,9 @@
 
 A test that belongs to a campaign is marked with `campaign`: `./run proof` runs those alone. One that only a campaign affords
 is marked with `proof`, too: it is left out where EVENTIDE_CAMPAIGN is 0.
+
+A test that tries one more combination of versions and settings beside those of `./run test` is marked with `broad`.
+`./run test broad`, which continuous integration runs, selects these alone; `./run proof` runs them, too.
 """
 
 from __future__ import annotations
@@ -29,13 +32,15 @@ def tries(test: int, proof: int) -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "campaign: tries more in ./run proof, which runs these alone")
+    config.addinivalue_line("markers", "broad: one more combination: part of ./run test broad and of ./run proof")
     config.addinivalue_line("markers", "proof: too long for ./run test, part of ./run proof")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if IS_PROOF:
         return
-    left_out = [item for item in items if item.get_closest_marker("proof") is not None]
+    names = {"proof"} if "broad" in config.getoption("markexpr") else {"proof", "broad"}
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in names)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker("proof") is None]
+        items[:] = [item for item in items if not any(item.get_closest_marker(name) for name in names)]

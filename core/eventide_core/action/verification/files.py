@@ -15,12 +15,33 @@ def look_at_file_slices(facts: TableFacts) -> Iterator[Said]:
     """Base and log files make up file slices, in folders that are marked as partitions."""
     if facts.view_problem is not None:
         yield Finding("", facts.view_problem, "mend what it names; until then nothing more can be said of the slices")
+    for path, named in sorted(_rivals(facts).items()):
+        yield Finding(
+            path,
+            f"lies beside {named}, which the commit names: Hudi reads the one that it lists last",
+            "remove it when no engine runs that commit anymore",
+        )
     for path in sorted(facts.unmarked):
         yield Finding(
             path,
             "lies in a folder without .hoodie_partition_metadata: readers pass over it",
             "restore that file from another partition, or remove this one if no commit names it",
         )
+
+
+def _rivals(facts: TableFacts) -> dict[str, str]:
+    """Base files beside the one of the same file group and instant that a commit names, and that one."""
+    named: dict[tuple[str, str, str], str] = {}
+    strays: dict[str, tuple[str, str, str]] = {}
+    for file in facts.data_files:
+        name = BaseFileName.parse(file.name)
+        if name is not None:
+            place = (file.partition, name.file_id, name.instant)
+            if file.path in facts.committed:
+                named[place] = file.path
+            else:
+                strays[file.path] = place
+    return {path: named[place] for path, place in strays.items() if place in named}
 
 
 def look_at_committed_files(facts: TableFacts) -> Iterator[Said]:
@@ -61,7 +82,7 @@ def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
         yield Unchecked("not all that is on the timeline could be read")
         return
     saved = {path for paths in facts.saved.values() for path in paths}
-    known = facts.committed.keys() | facts.archived | facts.going | saved | _planned(facts)
+    known = facts.committed.keys() | facts.archived | facts.going | saved | _planned(facts) | _rivals(facts).keys()
     for file in facts.data_files:
         if file.path in known:
             continue
