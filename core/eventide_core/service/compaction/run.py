@@ -20,7 +20,7 @@ from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.action.compaction_trigger import check_undoing, cure_of
 from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.action.quiet_moment import open_at
 from eventide_core.config import LinkChoice, Options
@@ -172,10 +172,7 @@ class CompactionRunner:
             return None
         other = timeline.find(instant)
         if other is not None and other.is_pending_plan and other.action is not Action.COMPACTION:
-            raise BusyError(
-                f"a {other.action} is pending at {instant}, which eventide does not run: the engine that planned it has to; "
-                "try again when it has ended"
-            )
+            raise BusyError(f"a {other.action} is pending at {instant}; {cure_of(other)}")
         if found is None or found.action is not Action.COMPACTION:
             raise InstantNotFoundError(
                 f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
@@ -300,7 +297,7 @@ class CompactionRunner:
             if other.requested_time != plan.instant:
                 raise BusyError(
                     f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
-                    "run it or roll it back first"
+                    f"{cure_of(other)}"
                 )
         if state.config.slices_by_completion_time and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
