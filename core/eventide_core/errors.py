@@ -193,6 +193,16 @@ class MissingFileError(EventideError, FileNotFoundError):
     exit_code = 2
 
 
+class CleanedWhileReadingError(MissingFileError):
+    """A cleaner removed a file after the query was planned, and part of the rows had been read by then.
+
+    Run the query again. Where queries take longer than cleaning leaves them, retain more (`hoodie.clean.commits.retained`),
+    or read a tag.
+    """
+
+    exit_code = 4
+
+
 class PlanMismatchError(EventideError, ValueError):
     """A plan names files that the timeline or the listing does not have.
 
@@ -254,11 +264,26 @@ class WriteConflictError(BusyError):
     """
 
 
+class MetadataTableBusyError(BusyError):
+    """Hudi is compacting the metadata table of a table of version 6, to which nobody else may commit meanwhile.
+
+    Try again. If it stays, its writer is dead: Hudi's next write completes the compaction.
+    """
+
+
 class LockError(BusyError):
     """The table lock could not be taken in time, or was lost.
 
     Try again. Where nobody is at work, remove the lock file that the message names; with
     `hoodie.write.lock.filesystem.expire` set, it expires by itself.
+    """
+
+
+class LockLostError(LockError):
+    """The table lock was taken away from its holder.
+
+    Run the command again, which goes on. Hudi's `FileSystemBasedLockProvider` removes another's lock when its writer closes:
+    where this happens often, give all writers another provider.
     """
 
 

@@ -1,7 +1,13 @@
-"""The rows of a query: as Arrow in this process, or as a Spark DataFrame that executors read."""
+"""The rows of a query: as Arrow in this process, or as a Spark DataFrame that executors read.
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+A cleaner may remove a file between a query's plan and its reading. As long as no row has been handed over the query is
+planned again, on the table as it is then. Later that would mix two states of the table: CleanedWhileReadingError. Where the
+new plan still names every file of the old one, the file is missing indeed: MissingFileError. Spark's executors don't plan
+again, as Hudi's don't: their job fails, and the query has to be run again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -12,7 +18,8 @@ from eventide.spark.engine import ship_packages, task_count
 from eventide.spark.parquet import divided, parquet_frame
 from eventide_adapters.format.avro.schema import query_schema
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_core.errors import InvalidFilterError
+from eventide_core.config import COMMITS_RETAINED
+from eventide_core.errors import CleanedWhileReadingError, InvalidFilterError, MissingFileError
 from eventide_core.ports import Engine
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import QueryPlan, SliceRead
@@ -21,13 +28,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+PLANS_AT_MOST = 5  # of one query, each because files of the last one are gone
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them."""
+    """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them.
+
+    `plan_again` answers with the plan of the same query as the table is then; without it none is made.
+    """
 
     plan: QueryPlan
     reader: ArrowSliceReader
     engine: Engine
+    plan_again: Callable[[], QueryPlan] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -44,16 +58,33 @@ class Rows:
     def to_batches(
         self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, slice by slice, in batches of bounded size. Raises InvalidFilterError."""
-        read = self._reader(columns, filter)
-        for slice_read in self.plan.slices:
-            yield from read(slice_read)
+        """The rows, slice by slice, in batches of bounded size. Raises InvalidFilterError, CleanedWhileReadingError."""
+        rows, plans = self, 1
+        is_begun = False
+        while True:
+            read = rows._reader(columns, filter)
+            try:
+                for slice_read in rows.plan.slices:
+                    for batch in read(slice_read):
+                        is_begun = True
+                        yield batch
+                return
+            except MissingFileError as missing:
+                rows = rows._after(missing, may_go_on=not is_begun and plans < PLANS_AT_MOST)
+                plans += 1
 
     def to_arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
-        """All rows in one table. Slices are read in parallel. Raises InvalidFilterError."""
-        read = self._reader(columns, filter)
-        parts = self.engine.map(read.whole, self.plan.slices)
-        return pa.Table.from_batches([b for part in parts for b in part], schema=read.schema)
+        """All rows in one table, its slices read side by side. Raises InvalidFilterError, CleanedWhileReadingError."""
+        rows, plans = self, 1
+        while True:
+            read = rows._reader(columns, filter)
+            try:
+                parts = self.engine.map(read.whole, rows.plan.slices)
+            except MissingFileError as missing:
+                rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
+                plans += 1
+            else:
+                return pa.Table.from_batches([b for part in parts for b in part], schema=read.schema)
 
     def to_spark(
         self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: pc.Expression | None = None
@@ -86,6 +117,18 @@ class Rows:
     def reading(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> "SliceReading":
         """The picklable read of one of the plan's slices, for callers with an engine of their own."""
         return self._reader(columns, filter)
+
+    def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
+        """The rows of the same query as the table is now. Raises the error where the table still has the file."""
+        newer = self.plan if self.plan_again is None else self.plan_again()
+        if self.plan.paths <= newer.paths:
+            raise missing
+        if not may_go_on or newer.shape != self.plan.shape:
+            raise CleanedWhileReadingError(
+                f"{missing}: a cleaner has removed it since the query was planned; run the query again, and where that "
+                f"happens often retain more ({COMMITS_RETAINED}) or read a tag"
+            ) from missing
+        return replace(self, plan=newer)
 
     def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "SliceReading":
         kept = self.schema_of(columns)

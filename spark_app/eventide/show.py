@@ -9,6 +9,7 @@ from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import ConfigError
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant
@@ -21,6 +22,7 @@ class TableDescription:
 
     `event_time_field` is None where neither the table nor an option says it. `facts` are those of the logs of the latest
     slices, by path; `problems` says why a log has none. `plans` are those of the pending compactions, by instant.
+    `single_writers` are open writes whose writers expect to be the only one.
     """
 
     uri: str
@@ -29,11 +31,17 @@ class TableDescription:
     facts: Mapping[str, LogFacts]
     problems: Mapping[str, str]
     plans: Mapping[str, CompactionPlan | ForeignPlan]
+    single_writers: tuple[Instant, ...] = ()
 
     @property
     def file_slices(self) -> tuple[FileSlice, ...]:
         """The slices that a query reads now."""
         return self.state.view.latest_slices()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the table's writers."""
+        return tuple(map(single_writer_note, self.single_writers))
 
     def to_json(self) -> dict[str, Any]:
         """The description as plain values. Event times in epoch milliseconds, sizes in bytes."""
@@ -55,6 +63,8 @@ class TableDescription:
             "timeline": [_instant(instant) for instant in self.state.timeline.instants],
             "file_slices": [self._slice(found) for found in self.file_slices],
             "pending": [self._pending(instant) for instant in self.state.timeline.pending],
+            "single_writers": [write.requested_time for write in self.single_writers],
+            "notes": list(self.notes),
         }
 
     def _slice(self, found: FileSlice) -> dict[str, Any]:
@@ -114,7 +124,8 @@ def describe(application: Application) -> TableDescription:
         for instant in state.timeline.pending
         if instant.action is Action.COMPACTION
     }
-    return TableDescription(files.storage.root, state, field, facts, problems, plans)
+    alone = writes_of_single_writers(files, state.config, state.timeline)
+    return TableDescription(files.storage.root, state, field, facts, problems, plans, alone)
 
 
 def _instant(instant: Instant) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """The four queries of a table: now, or as of an instant, a watermark or a tag."""
 
+from collections.abc import Callable
+from functools import partial
+
 from eventide.bootstrap import Application
 from eventide.reader import Rows
 from eventide_core.action.watermark_view import PublishedView
@@ -19,7 +22,7 @@ class TableQueries:
     def snapshot(self, *, tag: str | None = None) -> Rows:
         """Every current row, or every row as of the tagged commit."""
         queries = self._application.queries
-        return self._rows(queries.snapshot() if tag is None else queries.tagged(tag))
+        return self._rows(queries.snapshot if tag is None else partial(queries.tagged, tag))
 
     def read_optimized(self, *, as_of_watermark: str | int | None = None, tag: str | None = None) -> Rows:
         """The rows of base files only: fast, and as fresh as `freshness()` states.
@@ -34,8 +37,8 @@ class TableQueries:
         if as_of_watermark is not None and tag is not None:
             raise ConfigError("give either a watermark or a tag, not both")
         if as_of_watermark is not None:
-            return self._rows(queries.as_of_watermark(parse_threshold(str(as_of_watermark))))
-        return self._rows(queries.read_optimized() if tag is None else queries.tagged_read_optimized(tag))
+            return self._rows(partial(queries.as_of_watermark, parse_threshold(str(as_of_watermark))))
+        return self._rows(queries.read_optimized if tag is None else partial(queries.tagged_read_optimized, tag))
 
     def watermarks(self) -> tuple[PublishedView, ...]:
         """The compactions whose read-optimized view can still be read, earliest first."""
@@ -43,14 +46,14 @@ class TableQueries:
 
     def as_of(self, instant: str) -> Rows:
         """Every row as of an instant, inclusive."""
-        return self._rows(self._application.queries.as_of(instant))
+        return self._rows(partial(self._application.queries.as_of, instant))
 
     def incremental(self, begin: str, end: str | None = None) -> Rows:
         """The latest state of the rows that commits in (begin, end] changed.
 
         As in Hudi, times are completion times on table version 8 and later, and instants on version 6.
         """
-        return self._rows(self._application.queries.incremental(begin, end))
+        return self._rows(partial(self._application.queries.incremental, begin, end))
 
     def settled_until(self) -> str:
         """The latest `end` for which the answer of `incremental` is final. Use it to read changes repeatedly.
@@ -59,5 +62,5 @@ class TableQueries:
         """
         return self._application.queries.settled_until()
 
-    def _rows(self, plan: QueryPlan) -> Rows:
-        return Rows(plan, self._application.reader, self._application.engine)
+    def _rows(self, plan: Callable[[], QueryPlan]) -> Rows:
+        return Rows(plan(), self._application.reader, self._application.engine, plan)

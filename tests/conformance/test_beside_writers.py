@@ -15,9 +15,9 @@ import pytest
 
 from support.judge import HudiJudge
 from support.reach import reached
-from support.writers.beside import check_all_readers, compact_beside
+from support.writers.beside import check_all_readers, compact_beside, stock_rollbacks
 from support.writers.java_writer import JavaWriter
-from support.writers.spark_writers import OverlappingWriters, StreamWriter
+from support.writers.spark_writers import OCC, OverlappingWriters, StreamWriter
 
 CALLS = 20
 HOLD_SECONDS = 2.0
@@ -51,25 +51,38 @@ def test_compact_does_its_work_beside(
     path = tmp_path / "table"
     metadata = {"hoodie.metadata.enable": str(has_metadata_table).lower()}
     with _writer(kind, judge, path, tmp_path, metadata) as writer:
-        calls = compact_beside(path, writer, CALLS)
+        calls = compact_beside(path, writer, CALLS, _options(kind, hudi))
         truth = writer.stop()
-    compared = check_all_readers(path, [judge], truth, metadata)
 
     words = f"beside {kind} of Hudi {hudi}, metadata table {'on' if has_metadata_table else 'off'}"
-    reached(f"{words}: calls of compact that did their work", calls.worked)
+    conflicts = stock_rollbacks(path)
+    reached(f"{words}: calls of compact that did their work, of {CALLS}", calls.worked)
+    reached(f"{words}: conflicts of writers", conflicts)
     reached(f"{words}: commits that one waited for, at most", max(calls.waited, default=0))
     reached(f"{words}: commits that the watermark was behind T, at most", max(calls.behind, default=0))
     reached(f"{words}: commits while one went on, at most", max(calls.lasted))
     reached(f"{words}: commits of the writer", len(truth))
-    reached(f"{words}: rows compared with the truth", compared)
+    check_all_readers(path, [judge], truth, metadata, words)
+    assert not conflicts
     assert not calls.refused, calls
-    assert calls.worked == CALLS, calls
-    if kind == "overlapping writers":  # of whom one is nearly always at work: the last quiet moment may be older
-        assert max(calls.waited) <= 2 * 2, calls
+    if kind == "overlapping writers":
+        # After the commit of one, while the other is open, the latest quiet moment may be the one of the last call.
+        reached(f"{words}: calls of compact that found nothing new, of {CALLS}", calls.idle)
+        assert calls.worked + calls.idle == CALLS, calls
+        assert calls.worked >= CALLS // 2, calls
+        assert max(calls.waited) <= 2 * 2, calls  # two commits of each
+        assert max(calls.behind) <= 3, calls  # one may commit again and again while the other is at one write
     else:
+        assert calls.worked == CALLS, calls
+        assert max(calls.behind) <= 1, calls
         # On version 6 a plan waits for a gap, and where it misses one on a busy machine for the next.
         assert max(calls.waited) <= (3 if hudi == "0.15.0" else 2), calls
-        assert max(calls.behind) <= 1, calls
+
+
+def _options(kind: str, hudi: str) -> dict[str, str]:
+    """Of `compact`: on version 6 writers that overlap leave no gap, and a plan lies before the open ones."""
+    is_without_gaps = kind == "overlapping writers" and VERSIONS[hudi] == 6
+    return {"eventide.table.exclusive": "true"} if is_without_gaps else {}
 
 
 @contextmanager
@@ -77,6 +90,9 @@ def _writer(
     kind: str, judge: HudiJudge, path: Path, scratch: Path, options: dict[str, str]
 ) -> Iterator[StreamWriter | OverlappingWriters | JavaWriter]:
     version = VERSIONS[judge.version]
+    if options["hoodie.metadata.enable"] == "true":
+        # Hudi asks for it: beside others who commit to the metadata table a writer shares the lock.
+        options = {**OCC, **options}
     match kind:
         case "a stream":
             with StreamWriter(judge, version, path, scratch, options=options) as writer:

@@ -6,6 +6,7 @@ knows the table says what is in it; eventide must say the same, and after its co
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +18,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
+from eventide_core.table.plans import FallbackReason
+from eventide_core.table.record_order import MergeRule, Version, latest
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -126,6 +129,61 @@ def test_several_ordering_fields(version: int, tmp_path: Path, judge_111: HudiJu
         ("w", 300, "n"),
         ("x", 400, "m"),
     ]
+
+
+FLINKS = OPTIONS | table_version(8) | {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.EventTimeAvroPayload"}
+
+
+def test_merge_mode_custom_with_the_payload_of_flink(
+    tmp_path: Path, judge_102: HudiJudge, judge_111: HudiJudge, judge_120: HudiJudge
+) -> None:
+    """All small histories of a key: Hudi 1.0 merges them as eventide does, and later versions by a rule that is known.
+
+    Those with deletes lie in a slice that is compacted in full, the others in one that is split.
+    """
+    path = tmp_path / "flink"
+    merged, left_over = ("", "U1", "U3", "D1", "D3", "D5"), ("", "U3", "D3", "U5")
+    histories = [
+        (base, *logs) for base in ("", "U2", "U4") for logs in itertools.product(merged, merged, left_over) if any(logs)
+    ]
+    commits: list[list[dict[str, Any]]] = [[] for _ in range(4)]
+    for number, history in enumerate(histories):
+        part = "a" if any(word.startswith("D") for word in history) else "b"
+        for commit, word in zip(commits, history, strict=True):
+            if word:
+                ms = 100 * int(word[1])
+                commit.append({**row(f"k{number}", ms, is_deleted=word[0] == "D"), "part": part})
+    write(judge_102, path, commits, FLINKS)
+    text = (path / ".hoodie" / "hoodie.properties").read_text()
+    assert "hoodie.record.merge.mode=CUSTOM" in text
+
+    def by_rule(rule: MergeRule) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number, (base, *logs) in enumerate(histories):
+            versions = [Version(100 * int(word[1]), word[0] == "D") for word in logs if word]
+            winner = latest(rule, Version(100 * int(base[1]), is_delete=False) if base else None, versions)
+            if winner is not None:
+                found[f"k{number}"] = winner.ordering
+        return found
+
+    def by_key(found: pa.Table) -> dict[str, int]:
+        return {key: ms for key, ms, *_ in seen(found)}
+
+    table = Table.open(str(path))
+    expected, later = by_rule(MergeRule.EVENT_TIME_ORDERING), by_rule(MergeRule.HUDI_1_1_CUSTOM_PAYLOAD)
+    assert expected != later
+    assert by_key(judge_102.read(path)) == by_key(table.snapshot().to_arrow()) == expected
+    for judge in (judge_111, judge_120):
+        assert by_key(judge.read(path)) == later
+
+    plan = table.plan_compaction(T + 250, link_mode="copy")
+    fallbacks = {op.partition: op.fallback for op in plan.operations}
+    assert fallbacks == {"part=a": FallbackReason.DELETE_REORDERED, "part=b": None}
+    assert [len(op.left_overs) for op in plan.operations if op.partition == "part=b"] == [1]
+    table.compact(plan)
+    assert by_key(judge_102.read(path)) == by_key(table.snapshot().to_arrow()) == expected
+    for judge in (judge_111, judge_120):
+        assert by_key(judge.read(path)) == expected
 
 
 MARKER = {"hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}

@@ -51,10 +51,7 @@ def test_a_stock_writer_that_died_goes_on_after_a_compaction(
     for path, steps in dying.items():
         if hudi == "0.15.0":
             _check(_compact(path), steps)
-        reached(
-            f"after a writer of Hudi {hudi} that died: rows compared with the truth",
-            check_all_readers(path, [judge], [*BATCHES, *again], options),
-        )
+        check_all_readers(path, [judge], [*BATCHES, *again], options, f"after a writer of Hudi {hudi} that died")
     reached(f"after a writer of Hudi {hudi} that died: phases in which it did", len(dying))
 
 

@@ -11,8 +11,9 @@ from eventide.testing.observation import check_verified
 from eventide.testing.oracle import Change, Order
 from eventide.writer import arrow_records
 from eventide_core.config import LinkChoice
-from eventide_core.errors import CleanedHistoryError, RefusedError
+from eventide_core.errors import BusyError, CleanedHistoryError, RefusedError
 from eventide_core.ports import NoProgress
+from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CutMode
 from eventide_core.table.stream_batch import StreamBatch
 from eventide_core.table.write_shape import WriteOperation
@@ -342,3 +343,19 @@ def test_the_instant_of_a_write_that_was_rolled_back_is_never_taken_by_a_compact
     table.end_write()
     assert {row[3] for row in table.account.oracle.snapshot()} == {"base", "merged", "open"}
     table.inspect(whole=True)
+
+
+@pytest.mark.parametrize("action", [Action.LOG_COMPACTION, Action.CLUSTERING])
+def test_a_run_beside_what_eventide_does_not_run_says_so_by_instant_and_never_to_run_it(action: Action) -> None:
+    table = living(9)
+    table.write((put("k0", 5, "merged"),))
+    table.schedule(7)
+    assert table.account.plan is not None
+    process = table.bench.process()
+    other = Instant("20270101000000000", action, State.REQUESTED)
+    table.bench.storage.put(f"{process.state().config.timeline_path}/{other.file_name}", b"")
+    for instant in (table.account.plan.instant, other.requested_time):
+        with pytest.raises(
+            BusyError, match=rf"{action} is pending at {other.requested_time}.*the engine that planned it"
+        ):
+            process.runner.execute(instant, NoProgress())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,9 +15,11 @@ from eventide.bootstrap import Application
 from eventide.testing.checks import check_single_completion, merged_counts
 from eventide.testing.compaction_case import MEANWHILE, Case
 from eventide.testing.crash_enumeration import (
+    LOCK_EXPIRY_MS,
     Bench,
     Moment,
     Protocol,
+    StandingStill,
     crash_states,
     execute,
     faults,
@@ -25,14 +29,18 @@ from eventide.testing.crash_enumeration import (
     writes_of,
 )
 from eventide.testing.histories import History, Layout, Story, delete, layouts, put, write_history
+from eventide.testing.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
 from eventide.testing.schedules import Explored, Schedules, in_words
 from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, LockError, MissingFileError, StorageError
+from eventide_core.errors import BusyError, EventideError, LockError, MissingFileError, StorageError
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction import run_foreign
 from eventide_core.service.compaction.foreign_plan import as_executed
+from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import ForeignPlan
@@ -214,13 +222,27 @@ def test_whatever_order_two_engines_act_in_the_plan_is_completed_once(case: Case
         assert case.check(without_strays(case, end.moment)) == "completed", where
 
 
-def test_two_processes_of_eventide_make_one_compaction_of_it(case: Case) -> None:
+@pytest.mark.parametrize("waits", [0, LOCK_EXPIRY_MS], ids=["at once", "when the lock has expired"])
+def test_two_processes_of_eventide_make_one_compaction_of_it(case: Case, waits: int) -> None:
+    def other(_: Application) -> None:
+        case.bench.clock.sleep(waits)
+        execute(case.instant)(case.bench.process())
+
     for operation, left, failure, others_failure in interludes(
-        case.bench, case.scheduled, execute(case.instant), execute(case.instant)
+        case.bench, case.scheduled, execute(case.instant), other
     ):
         TALLY.add("interludes")
         assert failure is None or others_failure is None, f"{operation}: {failure!r} and {others_failure!r}"
+        check_single_completion(left.files, case.instant)
         assert case.check(left) == "completed"
+
+
+def test_an_attempt_of_another_engine_that_died_leaves_no_second_base(case: Case) -> None:
+    for number, left in crash_states(case.bench, case.scheduled, as_other(case.instant)):
+        TALLY.add("crash states")
+        done, status, failure = case.attempt(left.after_the_lock_expired(), take_over(case.instant))
+        assert (status, failure) == ("completed", None), f"write {number}"
+        check_single_bases(case, done)
 
 
 def test_a_plan_that_another_engine_has_begun_is_run_only_by_name(case: Case) -> None:
@@ -299,6 +321,36 @@ def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run
         assert case.check(without_strays(case, done)) == "completed", f"write {number}"
 
 
+def test_a_rollback_of_another_engines_attempt_that_takes_eventides_files_along_ends_in_one_commit(case: Case) -> None:
+    """One engine has begun the plan beside eventide and died; the next one rolls that back by all markers, and dies, too."""
+    steps = writes_of(case.bench, case.scheduled, execute(case.instant))
+    locked = max(n for n, step in enumerate(steps) if (step.kind, step.path) == ("put_if_absent", LOCK_PREFIX))
+    for death in range(16):
+
+        def rolls_back(death: int = death) -> None:
+            storage = case.bench.storage
+            config = case.bench.process().files.config()
+            inflight = Instant(case.instant, Action.COMPACTION, State.INFLIGHT)
+            storage.put_if_absent(f"{config.timeline_path}/{inflight.file_name}", b"")
+            with suppress(SimulatedCrash):
+                dying = FaultyStorage(storage, FaultPlan(writes={death: Fault.CRASH_BEFORE}))
+                as_other(case.instant)(case.bench.process(dying))
+
+        case.bench.load(case.scheduled)
+        failure: EventideError | None = None
+        try:
+            execute(case.instant)(case.bench.process(StandingStill(case.bench.storage, locked, rolls_back)))
+        except EventideError as error:
+            failure = error
+        assert failure is None or isinstance(failure, BusyError), f"{death}: {failure!r}"
+        done, failure = case.bench.attempt(case.bench.moment().later(3_600_000), end_pending)
+        if isinstance(failure, BusyError) or status_of(case, done) == "pending":
+            done, failure = case.bench.attempt(done, take_over(case.instant))
+        assert failure is None, f"{death}: {failure!r}"
+        assert case.check(without_strays(case, done)) == "completed", f"write {death}"
+        TALLY.add("rollbacks that took files along")
+
+
 def end_pending(application: Application) -> None:
     application.pending.end(NoProgress())
 
@@ -346,6 +398,71 @@ def check_single_bases(case: Case, moment: Moment) -> None:
     """One base file a slice: readers of Hudi do not agree on which of two counts."""
     bases = bases_of(case, moment)
     assert len(bases) == len(case.plan.operations), bases
+
+
+def _earlier_bases_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_foreign, "other_bases", lambda *_: ())
+
+
+def _the_base_files_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ForeignCompactionRunner, "_check_made", lambda *_: None)
+
+
+def _the_markers_stay_at_the_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ForeignCompactionRunner, "_remove_markers", lambda *_: None)
+
+
+def _what_another_engine_has_begun_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """Whether the plan has completed is."""
+
+    def is_ended(runner: ForeignCompactionRunner, plan: ForeignPlan, *_: object) -> bool:
+        found = runner.files.timeline(runner.files.config()).find(plan.instant)
+        return found is not None and found.is_completed
+
+    patch.setattr(ForeignCompactionRunner, "_is_ended", is_ended)
+
+
+def _the_outcome_is_not_claimed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(run_foreign, "claim_outcome", lambda _, wanted: wanted)
+
+
+BROKEN: tuple[tuple[Callable[[pytest.MonkeyPatch], None], int, Callable[[Case], None]], ...] = (
+    (_earlier_bases_stay, 9, test_an_attempt_of_another_engine_that_died_leaves_no_second_base),
+    (
+        _the_base_files_are_not_looked_at,
+        6,
+        test_a_rollback_of_another_engines_attempt_that_takes_eventides_files_along_ends_in_one_commit,
+    ),
+    (
+        _the_markers_stay_at_the_commit,
+        6,
+        partial(test_whatever_order_two_engines_act_in_the_plan_is_completed_once, takes_lock=False),
+    ),
+    (
+        _what_another_engine_has_begun_is_not_looked_at,
+        6,
+        test_a_race_without_the_lock_has_one_winner_up_to_the_inflight_file,
+    ),
+    (
+        _the_outcome_is_not_claimed,
+        9,
+        partial(test_two_processes_of_eventide_make_one_compaction_of_it, waits=LOCK_EXPIRY_MS),
+    ),
+)
+
+
+@pytest.mark.parametrize(("is_wrong", "version", "finds_it"), BROKEN)
+def test_each_rule_for_a_plan_of_another_engine_is_needed(
+    is_wrong: Callable[[pytest.MonkeyPatch], None],
+    version: int,
+    finds_it: Callable[[Case], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = foreign_case(Layout(version, Order.EVENT_TIME))
+    with monkeypatch.context() as patch:
+        is_wrong(patch)
+        with pytest.raises((AssertionError, EventideError)):
+            finds_it(case)
 
 
 def test_the_enumeration_reached_what_it_is_for() -> None:

@@ -15,14 +15,16 @@ from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, execute
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, delete, put, records
 from eventide.testing.living_table import LivingTable
+from eventide.testing.metadata_listing import begin_metadata_table, check_metadata_listing
 from eventide.testing.oracle import Order
 from eventide.writer import arrow_records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.pending_write import PendingWrite
-from eventide_core.config import EXCLUSIVE, LinkChoice
-from eventide_core.errors import BusyError
+from eventide_core.config import EXCLUSIVE, PENDING_WRITE_WAIT_MS, LinkChoice
+from eventide_core.errors import BusyError, MetadataTableBusyError
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction.schedule import GAP_WAIT_MS
 from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, CutMode, require_ours
 from eventide_core.table.write_shape import WriteOperation
@@ -32,6 +34,7 @@ BEFORE_T: Commit = (put("k1", 2, "before T"),)
 AFTER_T: Commit = (put("k0", 8, "after T"),)
 OPEN: Commit = (put("k1", 3, "open"), put("k0", 9, "open"), put("k5", 3, "new"))
 T = 5
+EPOCH_INSTANT = "20260101000000000"
 ORDERS = (Order.EVENT_TIME, Order.COMMIT_TIME)
 
 
@@ -48,9 +51,16 @@ class ClockOfAll(ManualClock):
 
 
 def living(
-    order: Order, cut: CutMode = CutMode.FILE, *, is_exclusive: bool = False, deletes: bool = False
+    order: Order,
+    cut: CutMode = CutMode.FILE,
+    *,
+    is_exclusive: bool = False,
+    deletes: bool = False,
+    has_metadata_table: bool = False,
 ) -> LivingTable:
     table = LivingTable(Layout(6, order), LinkChoice.COPY, "version-6-open-writes", cut)
+    if has_metadata_table:
+        begin_metadata_table(table.bench.storage, 6)
     table.bench.options = {**table.bench.options, EXCLUSIVE: str(is_exclusive).lower()}
     table.write(BASE)
     table.write((*BEFORE_T, delete("k2", 2)) if deletes else BEFORE_T)
@@ -220,18 +230,24 @@ def test_without_a_gap_it_is_busy_and_names_the_writes(order: Order) -> None:
     run(table)
 
 
+@pytest.mark.parametrize("has_metadata_table", [False, True])
 @pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("order", ORDERS)
 def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave_no_gap(
-    order: Order, cut: CutMode
+    order: Order, cut: CutMode, has_metadata_table: bool
 ) -> None:
-    table = living(order, cut, is_exclusive=True)
+    table = living(order, cut, is_exclusive=True, has_metadata_table=has_metadata_table)
     open_write = begin(table, OPEN)
+    table.bench.options = {**table.bench.options, PENDING_WRITE_WAIT_MS: "60000"}
+    begun_ms = table.bench.clock.time_ms
     schedule(table)
+    assert table.bench.clock.time_ms - begun_ms <= 2 * GAP_WAIT_MS, "a gap is waited for as long as without the option"
     assert table.account.plan is not None
     assert table.account.plan.instant < open_write.instant
     beside(table, lambda: None, lambda: None, end(table, open_write, OPEN))
     run(table)
+    if has_metadata_table:
+        check_metadata_listing(table.files, ())
 
 
 def test_a_plan_stays_where_a_writer_takes_too_long_and_the_next_run_goes_on_with_it() -> None:
@@ -248,3 +264,66 @@ def test_a_plan_stays_where_a_writer_takes_too_long_and_the_next_run_goes_on_wit
     end(table, pending, OPEN)()
     table.bench.clock.sleep(LOCK_EXPIRY_MS)
     run(table)
+
+
+@dataclass(slots=True)
+class AtTheMerge(NoProgress):
+    """Lets something happen when a compaction begins to merge."""
+
+    do: Callable[[], None]
+
+    def start(self, what: str, total: int) -> None:
+        assert (what, total) == ("compacting", 1)
+        self.do()
+
+
+@pytest.mark.parametrize(("has_metadata_table", "has_heartbeat"), [(False, False), (True, False), (True, True)])
+def test_nothing_is_committed_to_a_metadata_table_while_a_writer_without_the_lock_is_beginning(
+    has_metadata_table: bool, has_heartbeat: bool
+) -> None:
+    """A writer of Hudi 0.15 fails where the metadata table gets a later commit before it puts its inflight file."""
+    table = living(Order.EVENT_TIME, has_metadata_table=has_metadata_table)
+    schedule(table)
+    assert table.account.plan is not None
+    instant = table.account.plan.instant
+    storage = table.bench.storage
+    found: list[bool] = []
+    begun = f"{instant[:-3]}999"
+
+    def requested() -> None:
+        if has_heartbeat:
+            storage.put(f".hoodie/.heartbeat/{begun}", b"")
+        storage.put(f".hoodie/{begun}.deltacommit.requested", b"")
+
+    def inflight() -> None:
+        found.append(storage.stat(f".hoodie/{instant}.commit") is not None)
+        storage.put(f".hoodie/{begun}.deltacommit.inflight", b"")
+
+    beside(table, lambda: None, inflight)
+    table.bench.process().runner.execute(instant, AtTheMerge(requested))
+    assert storage.stat(f".hoodie/{instant}.commit") is not None
+    assert found == ([False] if has_metadata_table and not has_heartbeat else [])
+
+
+def test_a_compaction_waits_while_hudi_compacts_the_metadata_table() -> None:
+    """A writer of Hudi 0.15 does so as it begins; it takes a second."""
+    table = living(Order.EVENT_TIME, has_metadata_table=True)
+    storage = table.bench.storage
+    planned = f".hoodie/metadata/.hoodie/{EPOCH_INSTANT}001.compaction.requested"
+
+    def compacted() -> None:
+        storage.delete(planned)
+
+    storage.put(planned, b"")
+    beside(table, lambda: None, compacted)
+    schedule(table)
+    assert table.account.plan is not None
+
+    storage.put(planned, b"")
+    beside(table, lambda: None, lambda: None, compacted)
+    run(table)
+    check_metadata_listing(table.files, ())
+
+    storage.put(planned, b"")
+    with pytest.raises(MetadataTableBusyError, match=EPOCH_INSTANT):
+        table.bench.process().scheduler.plan(CompactionRequest(EPOCH_MS + T, None, LinkChoice.COPY, cut=table.cut))

@@ -33,7 +33,7 @@ from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
-from eventide_core.errors import ConfigError, LockError, MissingFileError, StorageError, format_timestamp
+from eventide_core.errors import ConfigError, LockError, LockLostError, MissingFileError, StorageError, format_timestamp
 from eventide_core.ports import Capability, Clock, Storage
 
 DEFAULT_DIRECTORY = ".hoodie"
@@ -99,7 +99,7 @@ class FileSystemBasedLock:
         found = self._look()
         if found is None or found.content != content:
             now = "is gone" if found is None else f"is held by {_owner_in(found.content)} now"
-            raise LockError(f"the table lock {self._place} was lost: it {now}; nothing was written after that")
+            raise LockLostError(f"the table lock {self._place} was lost: it {now}; nothing was written after that")
         if self._is_expired(found):
             raise LockError(
                 f"the table lock {self._place} has expired under its holder: set {LOCK_EXPIRE_MINUTES} to more "

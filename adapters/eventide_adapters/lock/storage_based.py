@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
-from eventide_core.errors import ConfigError, LockError, RefusedError, StorageError, format_timestamp
+from eventide_core.errors import ConfigError, LockError, LockLostError, RefusedError, StorageError, format_timestamp
 from eventide_core.ports import Clock, Storage, VersionedFiles
 
 PATH: Final = ".hoodie/.locks/table_lock.json"
@@ -89,7 +89,7 @@ class StorageBasedLock:
         found = self.look()
         if found is None or found.owner != owner:
             now = "is gone" if found is None else f"is held by {found.owner!r} now"
-            raise LockError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
+            raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
         if self._clock.now_ms() > found.valid_until_ms:
             raise LockError(
                 f"the table lock {self.place} was not renewed in time, and is over since {found.until}: "

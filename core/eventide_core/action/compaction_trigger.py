@@ -59,15 +59,17 @@ class Due:
 def check_trigger(timeline: Timeline) -> None:
     """Raises BusyError while something pending excludes any new plan."""
     for instant in timeline.pending_plans:
-        cure = (
-            f"run it (--execute {instant.requested_time}), roll it back, or try again when it has ended"
-            if instant.action is Action.COMPACTION
-            else "eventide does not run it, the engine that planned it has to; try again when it has ended"
-        )
         raise BusyError(
-            f"a {instant.action} is pending at {instant.requested_time}: no second plan may be made; {cure}"
+            f"a {instant.action} is pending at {instant.requested_time}: no second plan may be made; {cure_of(instant)}"
         )
     check_undoing(timeline)
+
+
+def cure_of(pending: Instant) -> str:
+    """What a user does about a pending plan that is in the way: eventide runs compactions, and nothing else."""
+    if pending.action is Action.COMPACTION:
+        return f"run it (--execute {pending.requested_time}), roll it back, or try again when it has ended"
+    return "eventide does not run it, the engine that planned it has to; try again when it has ended"
 
 
 def check_undoing(timeline: Timeline) -> None:

@@ -8,7 +8,7 @@ class Lease(Protocol):
     """A held table lock, given up at the end of the `with` block."""
 
     def check(self) -> None:
-        """Raises LockError when the lease has been lost. Called before every write of a step."""
+        """Raises LockLostError when the lock was taken away, LockError when it has expired. Called before every write."""
         ...
 
     def __enter__(self) -> Self: ...

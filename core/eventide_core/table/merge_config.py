@@ -4,7 +4,10 @@
    the ordering field: by event time where there is one, else by commit.
 2. Of Hudi 1's properties for a merge only the delete marker is followed. A partial update mode, and a payload, a strategy
    or a mode that isn't one of ordering alone, make a version out of several: those are refused.
-3. Version 9 has made marker and ordering fields out of the payloads that are no more than these (AWSDmsAvroPayload,
+3. Merge mode CUSTOM is followed for one payload, which is an order of versions: EventTimeAvroPayload, as Flink and the
+   Java client of Hudi 1.0 declare it. Hudi 1.0 on Spark merges it by event time. Other engines and versions differ where
+   deletes are among the versions, so they count as readers with rules of their own (record_order).
+4. Version 9 has made marker and ordering fields out of the payloads that are no more than these (AWSDmsAvroPayload,
    MySqlDebeziumAvroPayload); below it the same payloads run code of their own, and are refused.
 """
 
@@ -39,10 +42,14 @@ _REFUSED_PAYLOADS = {
     "MySqlDebeziumAvroPayload": "orders by places in MySQL's log by code of its own",
 }
 _SIMPLE_FROM_VERSION_9 = ("AWSDmsAvroPayload", "MySqlDebeziumAvroPayload")
+_CUSTOM = "CUSTOM"
+_CUSTOM_BY_EVENT_TIME = "EventTimeAvroPayload"
+_STRATEGY = "hoodie.record.merge.strategy.id"
+_BY_THE_PAYLOAD = "00000000-0000-0000-0000-000000000000"
 _STRATEGIES = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": "by event time",
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": "by commit time",
-    "00000000-0000-0000-0000-000000000000": "by the payload",
+    _BY_THE_PAYLOAD: "by the payload",
 }
 
 
@@ -70,7 +77,7 @@ class MergeConfig:
         rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
         return cls(
             rule=rule,
-            reader_rules=_reader_rules(rule, is_0x=is_0x),
+            reader_rules=_reader_rules(rule, is_0x=is_0x, is_custom=properties.get(_MODE) == _CUSTOM),
             payload_class=_payload(properties),
             ordering_fields=ordering,
             delete_marker=_delete_marker(properties, root),
@@ -84,7 +91,9 @@ def _payload(properties: Mapping[str, str]) -> str | None:
     return None
 
 
-def _reader_rules(rule: MergeRule, *, is_0x: bool) -> tuple[MergeRule, ...]:
+def _reader_rules(rule: MergeRule, *, is_0x: bool, is_custom: bool) -> tuple[MergeRule, ...]:
+    if is_custom:
+        return (rule, MergeRule.HUDI_0X_DEFAULT, MergeRule.HUDI_1_1_CUSTOM_PAYLOAD)
     if is_0x and rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
         return (rule, MergeRule.COMMIT_TIME_ORDERING)
     if is_0x and rule is MergeRule.EVENT_TIME_ORDERING:
@@ -107,7 +116,7 @@ def _merge_rule(
             f"{root}: payload {payload} {why}, and eventide merges by ordering alone; {cure}{_USE_HUDI}"
         )
     _refuse_strategy(properties, root)
-    if mode is not None:
+    if mode is not None and not _is_custom_by_event_time(properties, name):
         raise UnsupportedTableError(
             f"{root}: {_MODE}={mode}: records are merged by code that only its owner's engine has; {_USE_HUDI}"
         )
@@ -120,8 +129,13 @@ def _merge_rule(
     return rule
 
 
+def _is_custom_by_event_time(properties: Mapping[str, str], payload: str) -> bool:
+    strategy = properties.get(_STRATEGY) or _BY_THE_PAYLOAD
+    return properties[_MODE] == _CUSTOM and payload == _CUSTOM_BY_EVENT_TIME and strategy == _BY_THE_PAYLOAD
+
+
 def _refuse_strategy(properties: Mapping[str, str], root: str) -> None:
-    for key in ("hoodie.record.merge.strategy.id", "hoodie.compaction.record.merger.strategy"):
+    for key in (_STRATEGY, "hoodie.compaction.record.merger.strategy"):
         strategy = properties.get(key)
         if strategy and strategy not in _STRATEGIES:
             raise UnsupportedTableError(

@@ -16,6 +16,10 @@ other is here only because a compaction must not change what such a reader sees:
 HUDI_0X_OVERWRITE_WITH_LATEST: among logs the greater ordering value wins, but any insert beats an earlier delete; a log
 always beats the base.
 HUDI_0X_DEFAULT: the same among logs; an insert with a smaller ordering value loses to the base, a delete never does.
+
+HUDI_1_1_CUSTOM_PAYLOAD, like HUDI_0X_DEFAULT never the rule of a compaction: Hudi 1.1 and later, where merge mode CUSTOM
+names EventTimeAvroPayload. Any insert beats an earlier delete among logs, and of two deletes the first stays; the rest is
+as by event time.
 """
 
 from collections.abc import Iterable
@@ -32,6 +36,7 @@ class MergeRule(StrEnum):
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
     HUDI_0X_OVERWRITE_WITH_LATEST = "HUDI_0X_OVERWRITE_WITH_LATEST"
     HUDI_0X_DEFAULT = "HUDI_0X_DEFAULT"
+    HUDI_1_1_CUSTOM_PAYLOAD = "HUDI_1_1_CUSTOM_PAYLOAD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +54,16 @@ class Version:
 
 def merge_into_buffer(rule: MergeRule, buffered: Version | None, newer: Version) -> Version:
     """The version that stays after `newer` follows `buffered` in the logs."""
-    if buffered is None or newer.is_natural_delete or buffered.is_natural_delete:
+    if buffered is None:
+        return newer
+    if rule is MergeRule.HUDI_1_1_CUSTOM_PAYLOAD and buffered.is_delete:
+        return buffered if newer.is_delete else newer
+    if newer.is_natural_delete or buffered.is_natural_delete:
         return newer
     match rule:
         case MergeRule.COMMIT_TIME_ORDERING:
             return newer
-        case MergeRule.EVENT_TIME_ORDERING:
+        case MergeRule.EVENT_TIME_ORDERING | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
             return newer if newer.ordering >= buffered.ordering else buffered
         case MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST | MergeRule.HUDI_0X_DEFAULT:
             if buffered.is_delete and not newer.is_delete:
@@ -72,7 +81,7 @@ def merge_into_base(rule: MergeRule, base: Version | None, buffered: Version | N
         match rule:
             case MergeRule.COMMIT_TIME_ORDERING | MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
                 pass
-            case MergeRule.EVENT_TIME_ORDERING:
+            case MergeRule.EVENT_TIME_ORDERING | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
                 if buffered.ordering < base.ordering:
                     return base
             case MergeRule.HUDI_0X_DEFAULT:

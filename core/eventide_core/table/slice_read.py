@@ -46,3 +46,9 @@ class QueryPlan:
 
     slices: tuple[SliceRead, ...]
     shape: RecordShape
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that are read."""
+        logs = (path for found in self.slices for path, _ in found.log_paths)
+        return frozenset((*logs, *(found.base_path for found in self.slices if found.base_path is not None)))

@@ -17,7 +17,8 @@ from eventide_core.table.file_slice import FileSlice
 def show(settings: Settings, table: str, event_time: str | None) -> None:
     """Show what a table is.
 
-    Shows its versions, merge mode, timeline, file slices, the event times of each log file, and what is pending.
+    Shows its versions, merge mode, timeline, file slices, the event times of each log file, and what is pending. Names
+    open writes whose writers expect to be the only one.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = opened.describe()
@@ -52,6 +53,7 @@ def show(settings: Settings, table: str, event_time: str | None) -> None:
             (row for slice_ in found.file_slices for row in _rows_of_slice(found, slice_)),
         ),
         _pending(document["pending"]),
+        *(f"note: {note}" for note in found.notes),
     )
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from eventide_core.action.compaction_trigger import Trigger, TriggerRule, due, trigger_rule
+from eventide_core.action.compaction_trigger import Trigger, TriggerRule, check_trigger, cure_of, due, trigger_rule
 from eventide_core.config import Options
-from eventide_core.errors import ConfigError
+from eventide_core.errors import BusyError, ConfigError
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.timeline import Timeline
 
@@ -102,3 +102,15 @@ def test_a_trigger_comes_with_hudis_defaults_and_an_unknown_one_is_refused() -> 
     assert trigger_rule(Options(named), Trigger.EVENT_TIME) == TriggerRule(Trigger.NUM_OR_TIME, 2, 90)
     with pytest.raises(ConfigError, match="NUM_AND_TIME"):
         trigger_rule(Options({"hoodie.compact.inline.trigger.strategy": "NEVER"}), Trigger.EVENT_TIME)
+
+
+@pytest.mark.parametrize("action", [Action.LOG_COMPACTION, Action.CLUSTERING])
+def test_what_eventide_does_not_run_is_named_with_its_instant_and_never_said_to_be_run_or_rolled_back(
+    action: Action,
+) -> None:
+    pending = Instant("20261122000000000", action, State.REQUESTED)
+    with pytest.raises(BusyError, match=f"{action} is pending at {pending.requested_time}") as busy:
+        check_trigger(Timeline.of([pending]))
+    assert str(busy.value).endswith(cure_of(pending))
+    assert "the engine that planned it has to" in cure_of(pending)
+    assert "roll it back" not in cure_of(pending)

@@ -11,6 +11,7 @@ from eventide_core.table.record_order import MergeRule, Version, latest
 
 EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
 OVERWRITE_0X, DEFAULT_0X = MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST, MergeRule.HUDI_0X_DEFAULT
+CUSTOM = MergeRule.HUDI_1_1_CUSTOM_PAYLOAD
 
 
 def history(base: str, merged: str, left_overs: str) -> KeyHistory:
@@ -65,6 +66,12 @@ def test_a_split_that_only_time_travel_to_a_left_over_would_notice_is_reported()
 
 def test_hudi_0x_overwrite_with_latest_sees_late_data_win_after_a_split() -> None:
     assert judge(history("U1", "U3", "U2"), COMMIT, OVERWRITE_0X) is FallbackReason.LATE_RECORD_REORDERED
+
+
+def test_a_reader_that_forgets_a_delete_under_an_older_record_sees_its_base_again_unless_all_is_merged() -> None:
+    assert judge(history("U3", "D4", "U2"), EVENT) is None
+    assert judge(history("U3", "D4", "U2"), EVENT, CUSTOM) is FallbackReason.DELETE_REORDERED
+    assert judge(history("U1", "U3", "U2"), EVENT, CUSTOM, DEFAULT_0X) is None
 
 
 def test_a_key_that_leaves_the_base_while_a_left_over_holds_it_is_refused_to_indexes_over_base_files() -> None:

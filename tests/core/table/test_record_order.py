@@ -10,6 +10,7 @@ from eventide_core.table.record_order import MergeRule, Version, fold, latest, m
 
 COMMIT, EVENT = MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING
 OVERWRITE, DEFAULT = MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST, MergeRule.HUDI_0X_DEFAULT
+CUSTOM = MergeRule.HUDI_1_1_CUSTOM_PAYLOAD
 
 records = st.builds(Version, st.integers(0, 3), st.just(False))
 ordered_deletes = st.builds(Version, st.integers(0, 3), st.just(True))
@@ -52,6 +53,16 @@ def _delete(ordering: int | None) -> Version:
         (OVERWRITE, 100, [_put(200), _put(150)], 200),
         (DEFAULT, 100, [_put(50)], 100),
         (DEFAULT, 100, [_delete(50)], None),
+        # Hudi 1.1 of a payload under CUSTOM: any insert beats a delete before it, and the first of two deletes stays.
+        (CUSTOM, None, [_delete(200), _put(150)], 150),
+        (CUSTOM, 100, [_delete(200), _put(50)], 100),
+        (CUSTOM, 100, [_delete(50), _delete(200)], 100),
+        (CUSTOM, 100, [_delete(50), _delete(None)], 100),
+        (CUSTOM, 100, [_delete(None), _delete(50)], None),
+        (CUSTOM, 100, [_put(150), _delete(200)], None),
+        (CUSTOM, 100, [_put(150), _delete(120)], 150),
+        (CUSTOM, 100, [_delete(50)], 100),
+        (CUSTOM, 100, [_delete(None), _put(50)], 100),
     ],
 )
 def test_a_reader_sees_the_version_that_its_rule_lets_win(
@@ -61,7 +72,7 @@ def test_a_reader_sees_the_version_that_its_rule_lets_win(
     assert (None if found is None else found.ordering) == seen
 
 
-@given(st.sampled_from([EVENT, DEFAULT, OVERWRITE]))
+@given(st.sampled_from([EVENT, DEFAULT, OVERWRITE, CUSTOM]))
 def test_on_a_tie_the_later_version_wins(rule: MergeRule) -> None:
     first, second = Version(5, False, position=1), Version(5, False, position=2)
     assert fold(rule, [first, second]) == second

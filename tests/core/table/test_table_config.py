@@ -158,6 +158,38 @@ def test_a_merger_of_ones_own_is_refused() -> None:
         _config(V9 | strategy | {"hoodie.record.merge.mode": "CUSTOM"})
 
 
+FLINKS = {
+    "hoodie.table.version": "8",
+    "hoodie.record.merge.mode": "CUSTOM",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.EventTimeAvroPayload",
+    "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+}
+
+
+def test_merge_mode_custom_with_the_payload_of_flink_is_by_event_time() -> None:
+    config = _config(V9 | FLINKS)
+    assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
+    assert set(config.reader_rules) == {
+        MergeRule.EVENT_TIME_ORDERING,
+        MergeRule.HUDI_0X_DEFAULT,
+        MergeRule.HUDI_1_1_CUSTOM_PAYLOAD,
+    }
+    assert _config(V9 | FLINKS, hoodie__record__merge__strategy__id="-").merge_rule is MergeRule.EVENT_TIME_ORDERING
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"},
+        {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"},
+        {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"},
+    ],
+)
+def test_any_other_merge_mode_custom_is_refused(other: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedTableError, match="by code that only its owner's engine has"):
+        _config(V9 | FLINKS | other)
+
+
 def test_version_9_tells_a_payload_as_ordering_fields_and_a_delete_marker() -> None:
     config = _config(
         V9

@@ -42,7 +42,7 @@ def _snapshot(table: Path) -> list[list[Any]]:
 def test_show_tells_the_timeline_the_slices_and_each_logs_event_times(table: Path) -> None:
     told = golden.expected(table.name)
     document = run_json("show", table)
-    assert set(document) == {"table", "timeline", "file_slices", "pending"}
+    assert set(document) == {"table", "timeline", "file_slices", "pending", "single_writers", "notes"}
     about = document["table"]
     assert (about["version"], about["merge_mode"]) == (int(table.name[1]), "EVENT_TIME_ORDERING")
     assert (about["record_key_fields"], about["event_time_field"], about["cut_ms"]) == (["id"], "event_ts", None)
@@ -222,6 +222,21 @@ def test_a_pending_write_is_in_no_plans_way(tmp_path: Path) -> None:
     assert planned["instant"] < planned["beside"][0]
     assert "keeps no heartbeat" in planned["notes"][-1]
     assert content_of(tmp_path) == before
+
+
+def test_show_names_open_writes_whose_writers_expect_to_be_the_only_one(tmp_path: Path) -> None:
+    inflight = golden.unpack("v9_inflight", tmp_path)
+    shown = run_json("show", inflight)
+    (write,) = (entry["requested_time"] for entry in shown["pending"])
+    assert shown["single_writers"] == [write]
+    (note,) = shown["notes"]
+    assert run("show", inflight).stdout.rstrip().endswith(f"note: {note}")
+    heartbeat = inflight / ".hoodie" / ".heartbeat" / write
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.touch()
+    shown = run_json("show", inflight)
+    assert (shown["single_writers"], shown["notes"]) == ([], [])
+    assert "note:" not in run("show", inflight).stdout
 
 
 def test_a_storage_that_fails_ends_with_5(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pyarrow as pa
 from eventide import Table
 from support.command_line import run
 from support.judge import HudiJudge, hudi_rs
+from support.reach import reached
 from support.writers.batches import Batch, Row, merged
 
 PATIENCE_SECONDS = 300
@@ -30,6 +33,8 @@ class Calls:
     """What came of the calls of `compact`, counted in commits of the writer."""
 
     worked: int = 0
+    idle: int = 0
+    """Calls that found nothing new before the latest quiet moment: the last call had compacted up to there."""
     waited: list[int] = field(default_factory=list[int])
     """Commits that completed between the beginning of a call and its plan."""
     lasted: list[int] = field(default_factory=list[int])
@@ -39,15 +44,18 @@ class Calls:
     """Commits of a writer that the watermark is behind T."""
 
 
-def compact_beside(path: Path, writer: StockWriter, times: int) -> Calls:
+def compact_beside(
+    path: Path, writer: StockWriter, times: int, options: Mapping[str, str] = MappingProxyType({})
+) -> Calls:
     """Calls `compact` with a T that takes in everything committed, after each new commit of the writer."""
+    given = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
     calls = Calls()
     known: set[Batch] = set()
     for _ in range(times):
         known = wait_for(writer, len(known) + 1)
         threshold_ms = max(batch.end_ms for batch in known)
         before = _deltacommits(path)
-        answer = run("compact", path, "--before", threshold_ms, "--engine", "local", "--output", "json")
+        answer = run("compact", path, "--before", threshold_ms, "--engine", "local", "--output", "json", *given)
         after = _deltacommits(path)
         calls.lasted.append(len(after.keys() - before.keys()))
         if answer.exit_code != 0:
@@ -58,6 +66,8 @@ def compact_beside(path: Path, writer: StockWriter, times: int) -> Calls:
             calls.worked += 1
             planned = _planned_at(path, told["instant"])
             calls.waited.append(sum(at <= planned for name, at in after.items() if name not in before))
+        else:
+            calls.idle += 1
         calls.behind.append(_behind(known, threshold_ms, told["watermark_ms"]))
         table = Table.open(str(path))
         _check_covered(_rows(table.read_optimized().to_arrow()), known, told["watermark_ms"])
@@ -65,10 +75,11 @@ def compact_beside(path: Path, writer: StockWriter, times: int) -> Calls:
     return calls
 
 
-def check_all_readers(path: Path, judges: list[HudiJudge], truth: list[Batch], options: dict[str, str]) -> int:
-    """Holds every reader to the truth, before and after a compaction of all of it; how many rows were compared."""
+def check_all_readers(
+    path: Path, judges: list[HudiJudge], truth: list[Batch], options: dict[str, str], words: str
+) -> None:
+    """Holds every reader to the truth, before and after a compaction of all of it; `words` tell the summary beside what."""
     expected = merged(row for batch in truth for row in batch.rows)
-    compared = 0
     for is_compacted in (False, True):
         if is_compacted:
             answer = run(
@@ -91,15 +102,24 @@ def check_all_readers(path: Path, judges: list[HudiJudge], truth: list[Batch], o
                 judge.read(path, options=options),
                 judge.read(path, "read_optimized", options=options),
             )
-        found["hudi-rs"] = (hudi_rs.read(path), hudi_rs.read(path, "read_optimized"))
+        by_rust = _options_of_hudi_rs(path)
+        found["hudi-rs"] = (
+            hudi_rs.read(path, options=by_rust),
+            hudi_rs.read(path, "read_optimized", options=by_rust),
+        )
         for reader, (snapshot, read_optimized) in found.items():
             assert _rows(snapshot) == expected, f"{reader}'s snapshot"
             _check_covered(_rows(read_optimized), set(truth), watermark_ms, reader)
             assert not is_compacted or _rows(read_optimized) == expected, f"{reader}'s read-optimized query"
-            compared += snapshot.num_rows + read_optimized.num_rows
+            name = reader if reader[0].isalpha() else f"Hudi {reader}"
+            reached(f"{words}: rows of {name} compared with the truth", snapshot.num_rows + read_optimized.num_rows)
     answer = run("verify", path, "--deep")
     assert answer.exit_code == 0, answer.stdout + answer.stderr
-    return compared
+
+
+def stock_rollbacks(path: Path) -> int:
+    """The rollbacks on the timeline: of writes that failed, and were perhaps tried again."""
+    return sum(1 for folder in (".hoodie", ".hoodie/timeline") for _ in path.glob(f"{folder}/*.rollback"))
 
 
 def wait_for(writer: StockWriter, count: int) -> set[Batch]:
@@ -109,6 +129,12 @@ def wait_for(writer: StockWriter, count: int) -> set[Batch]:
         assert time.monotonic() < deadline, f"{len(found)} commits of the writer within {PATIENCE_SECONDS} s"
         time.sleep(0.02)
     return found
+
+
+def _options_of_hudi_rs(path: Path) -> dict[str, str]:
+    """Its second reader refuses merge mode CUSTOM, its first one merges by the ordering field."""
+    is_custom = "hoodie.record.merge.mode=CUSTOM" in (path / ".hoodie" / "hoodie.properties").read_text()
+    return {"hoodie.read.file.group.reader.version": "1"} if is_custom else {}
 
 
 def _deltacommits(path: Path) -> dict[str, int]:
@@ -153,7 +179,8 @@ def _check_between(found: dict[str, Row], known: set[Batch]) -> None:
     }
     assert not older, f"lost: {older}"
     latest = max(batch.number for batch in known)
-    writers = {batch.writer for batch in known}
+    # Of several writers one may not have been acknowledged yet, and be seen.
+    writers = {None} if any(batch.writer is None for batch in known) else {0, 1}
     written = {row for number in range(-1, latest + 50) for writer in writers for row in Batch(number, writer).rows}
     assert set(found.values()) <= written
 

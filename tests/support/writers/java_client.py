@@ -12,10 +12,9 @@ Usage: `python java_client.py CONFIG`, a JSON file with
     whole             how many batches a table with `steps` gets before
     hold, gap         seconds between the last log of a batch and its commit, and between that and the next instant
 
-Slices are log-only, file groups bear bucket ids, and the payload is Flink's `EventTimeAvroPayload`, but on
-version 8, where Hudi 1.0 takes it for a custom merger, `DefaultHoodieRecordPayload`. A table without `steps` is
-written to until standard input ends: the batch that is open then is the last. One with them gets whole batches, and then
-one that is taken as far as they say, for a writer that dies there:
+Slices are log-only, file groups bear bucket ids, and the payload is Flink's `EventTimeAvroPayload`, which Hudi 1.0 declares
+as merge mode CUSTOM. A table without `steps` is written to until standard input ends: the batch that is open then is the
+last. One with them gets whole batches, and then one that is taken as far as they say, for a writer that dies there:
 
     requested   the instant is requested
     inflight    and inflight
@@ -38,7 +37,7 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 BUCKETS = 2
-PAYLOADS = {6: "EventTimeAvroPayload", 8: "DefaultHoodieRecordPayload", 9: "EventTimeAvroPayload"}
+PAYLOAD = "EventTimeAvroPayload"
 FIELDS = {"id": "string", "part": "string", "event_ts": "long", "word": "string"}
 SCHEMA = json.dumps(
     {"type": "record", "name": "trip", "fields": [{"name": name, "type": kind} for name, kind in FIELDS.items()]}
@@ -73,8 +72,8 @@ class Writer:
         self._hudi: Any = self._jvm.org.apache.hudi
         self._path = path
         self._conf = self._hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self._jvm.org.apache.hadoop.conf.Configuration())
-        self._payload: Any = getattr(self._hudi.common.model, PAYLOADS[version])
-        payload_class = f"org.apache.hudi.common.model.{PAYLOADS[version]}"
+        self._payload: Any = getattr(self._hudi.common.model, PAYLOAD)
+        payload_class = f"org.apache.hudi.common.model.{PAYLOAD}"
         if not (path / ".hoodie").exists():
             self._make_table(version, payload_class)
         options = self._jvm.java.util.Properties()

@@ -32,6 +32,12 @@ OCC = {
     # A conflict must not hide behind a second try.
     "hoodie.write.num.retries.on.conflict.failures": "0",
 }
+STREAMING = {
+    # A micro-batch that fails must not hide behind a second try.
+    "hoodie.datasource.write.streaming.retry.count": "1",
+    # Without it a stream that shares the lock does not start.
+    "hoodie.datasource.write.streaming.checkpoint.identifier": "beside",
+}
 EVENT_TIME_MERGE = {
     6: {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"},
     8: {"hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING"},
@@ -62,7 +68,7 @@ class StreamWriter:
         self._fed = 0
         self._feed()
         self._is_over = threading.Event()
-        chosen = write_options(judge, version, options)
+        chosen = write_options(judge, version, {**STREAMING, **options})
         judge.begin_stream(path, self._source, scratch / "checkpoint", options=chosen)
         self._feeder = threading.Thread(target=self._go_on_feeding, daemon=True)
         self._feeder.start()

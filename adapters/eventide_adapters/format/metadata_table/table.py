@@ -37,7 +37,7 @@ from eventide_adapters.format.metadata_table.records import (
     partition_of,
 )
 from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
-from eventide_core.errors import BusyError, RecordDecodeError, UnsupportedTableError
+from eventide_core.errors import BusyError, MetadataTableBusyError, RecordDecodeError, UnsupportedTableError
 from eventide_core.ports import FileChanges, MetadataFiles, MetadataUpdate, RowChange, Storage
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
@@ -122,7 +122,7 @@ class HudiMetadataTable:
             )
         for plan in reader.timeline.pending_plans:
             if not reader.slices_by_completion_time:
-                raise BusyError(
+                raise MetadataTableBusyError(
                     f"{self.storage.root}: a {plan.action} of the metadata table is pending at {plan.requested_time}; "
                     "the next write of Hudi ends it"
                 )

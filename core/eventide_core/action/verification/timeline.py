@@ -9,17 +9,21 @@ from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.plans import CompactionPlan
 
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
+_TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+"""The name under which Hudi writes a timeline file before it renames it. A writer that dies in between leaves it behind."""
 
 
 def look_at_timeline(facts: TableFacts) -> Iterator[Said]:
-    """1. Each file that looks like an instant is one. 2. An instant is of one action and completes once, after it was
-    requested. 3. An inflight compaction has its plan. 4. What completed says what it did.
+    """1. Each file that looks like an instant is one, or is about to be renamed to one. 2. An instant is of one action and
+    completes once, after it was requested. 3. An inflight compaction has its plan. 4. What completed says what it did.
     """
     by_time: dict[tuple[str, bool], list[Instant]] = {}
     for name in facts.timeline_names:
         instant = Instant.parse(name)
         if instant is not None:
             by_time.setdefault((instant.requested_time, instant.action is Action.SAVEPOINT), []).append(instant)
+        elif (temporary := _TEMPORARY.fullmatch(name)) is not None and Instant.parse(temporary[1]) is not None:
+            continue  # nobody reads it
         elif _LIKE_AN_INSTANT.match(name):
             yield Finding(
                 f"{facts.timeline_path}/{name}", "is no instant that Hudi knows", "remove it if nobody knows it"

@@ -172,7 +172,7 @@ class CompactionDrafter:
     def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
         if state.config.slices_by_completion_time:
             return quiet_moment(back)
-        may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE) and not state.config.metadata_partitions
+        may_freeze = not is_gap_needed and self.options.get(keys.EXCLUSIVE)
         return before_open_writes(back) if may_freeze else gap_now(back)
 
     def _whole_slices(

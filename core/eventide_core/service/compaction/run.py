@@ -13,16 +13,25 @@ The steps of the protocol, and what a crash after each leaves:
 8. Markers removed. A crash before that leaves an empty folder under `.hoodie/.temp`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.compaction_trigger import check_undoing
+from eventide_core.action.compaction_trigger import check_undoing, cure_of
 from eventide_core.action.freshness import NO_CUT, Freshness
 from eventide_core.action.quiet_moment import open_at
 from eventide_core.config import LinkChoice, Options
-from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, PlanMismatchError, StorageError
+from eventide_core.errors import (
+    BusyError,
+    EventideError,
+    InstantNotFoundError,
+    LockLostError,
+    PlanMismatchError,
+    StorageError,
+)
 from eventide_core.ports import (
     Clock,
     Engine,
@@ -41,6 +50,7 @@ from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.compaction.schedule import (
     CompactionScheduler,
+    once_metadata_table_is_free,
     wait_until,
 )
 from eventide_core.service.facts.freshness import FreshnessReader
@@ -57,10 +67,15 @@ from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
+from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
+BEGINNING_WRITE_POLL_MS = 20
+BEGINNING_WRITE_WAIT_MS = 10_000
+"""Longer than a write takes from its requested to its inflight file; one that stays there belongs to a dead writer."""
 PLANS_AT_MOST = 5  # that one run makes, each in place of one that was withdrawn
 
 
@@ -111,17 +126,27 @@ class CompactionRunner:
         One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
         PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.
         """
-        for _ in range(PLANS_AT_MOST):
+        for attempt in range(1, PLANS_AT_MOST + 1):
             config = self.files.config()
             found = self._pending(self.files.timeline(config), instant)
             if found is None:
                 break
             plan = self.files.plan(config, instant)
-            with self.ownership.held(found):
-                if isinstance(plan, ForeignPlan):
-                    self.foreign.run(plan, progress, may_take_over=may_take_over)
-                    break
-                withdrawn = self._run(plan, found, progress)
+            try:
+                with self.ownership.held(found):
+                    if isinstance(plan, ForeignPlan):
+                        self.foreign.run(plan, progress, may_take_over=may_take_over)
+                        break
+                    withdrawn = once_metadata_table_is_free(
+                        partial(self._run, plan, found, progress),
+                        self.clock,
+                        self.options.get(keys.PENDING_WRITE_WAIT_MS),
+                    )
+            except LockLostError:
+                # A stock writer that closes removes the lock file, whoever holds it. Every step can be done again.
+                if attempt == PLANS_AT_MOST:
+                    raise
+                continue
             if withdrawn is None:
                 break
             instant = self._plan_again(withdrawn)
@@ -147,10 +172,7 @@ class CompactionRunner:
             return None
         other = timeline.find(instant)
         if other is not None and other.is_pending_plan and other.action is not Action.COMPACTION:
-            raise BusyError(
-                f"a {other.action} is pending at {instant}, which eventide does not run: the engine that planned it has to; "
-                "try again when it has ended"
-            )
+            raise BusyError(f"a {other.action} is pending at {instant}; {cure_of(other)}")
         if found is None or found.action is not Action.COMPACTION:
             raise InstantNotFoundError(
                 f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
@@ -275,7 +297,7 @@ class CompactionRunner:
             if other.requested_time != plan.instant:
                 raise BusyError(
                     f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
-                    "run it or roll it back first"
+                    f"{cure_of(other)}"
                 )
         if state.config.slices_by_completion_time and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
@@ -286,9 +308,9 @@ class CompactionRunner:
     def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_Withdrawn | None":
         """Steps 6 to 8. None where the compaction has completed."""
         storage = self.files.storage
-        self.freshness.after(TableState.load(self.files), plan)  # warms the facts before the lock is held
-        with self.lock.acquire() as lease:
-            state = TableState.load(self.files)
+        state = TableState.load(self.files)
+        self.freshness.after(state, plan)  # warms the facts before the lock is held
+        with self._locked_for_commit(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(storage, plan)  # this process's own: another one was faster
                 return None
@@ -324,6 +346,32 @@ class CompactionRunner:
             metadata.check_after_commit(lease)
         remove_markers(storage, plan)
         return None
+
+    @contextmanager
+    def _locked_for_commit(self, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
+        """The lock, and the table as it is then. With a metadata table no writer without the lock is beginning then.
+
+        Between its requested and its inflight file a writer of Hudi lists the metadata table, and plans a compaction of it
+        by that. Beside a commit that came after the listing, the write of Hudi 0.x fails; from 1.0 on the compaction passes
+        over the commit. A writer that keeps no heartbeat expects to be the only one, and takes no lock for it.
+        """
+        is_in_its_way = bool(config.metadata_partitions)
+        until_ms = self.clock.now_ms() + BEGINNING_WRITE_WAIT_MS
+        while True:
+            while is_in_its_way and self._is_write_beginning(self.files.timeline(config), until_ms):
+                self.clock.sleep(BEGINNING_WRITE_POLL_MS)
+            with self.lock.acquire() as lease:
+                state = TableState.load(self.files)
+                if is_in_its_way and self._is_write_beginning(state.timeline, until_ms):
+                    continue
+                yield lease, state
+                return
+
+    def _is_write_beginning(self, timeline: Timeline, until_ms: int) -> bool:
+        return self.clock.now_ms() < until_ms and any(
+            write.state is State.REQUESTED and self.files.storage.stat(heartbeat_path(write.requested_time)) is None
+            for write in timeline.pending_writes
+        )
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)

@@ -7,6 +7,8 @@ A crash before it leaves nothing; after it a pending plan, which any engine may 
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
@@ -14,20 +16,24 @@ from eventide_core.action.compaction_trigger import (
     check_trigger,
 )
 from eventide_core.config import LinkChoice, Options
-from eventide_core.errors import BusyError, RefusedError
+from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
 from eventide_core.ports import Capability, Clock, TableLock
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.draft_plan import DraftPlan
 from eventide_core.service.facts.planning import (
     local_instant_time,
 )
+from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.table_config import TableConfig
 
 POLL_MS = 200
 GAP_POLL_MS = 5
+GAP_WAIT_MS = 1_000
+"""How long a plan that may be made beside open writes waits for a gap, in which less is left over."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +47,10 @@ class CompactionScheduler:
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what that has to wait for. Writes nothing."""
         state = TableState.load(self.files)
-        draft = self.drafter.draft(state, request)
-        alone = tuple(
-            f"the open write at {write.requested_time} keeps no heartbeat: its writer expects to be the only one; it shares "
-            "the table with hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and "
-            "hoodie.cleaner.policy.failed.writes=LAZY"
-            for write in state.timeline.pending_writes
-            if self.files.storage.stat(heartbeat_path(write.requested_time)) is None
+        draft = once_metadata_table_is_free(
+            lambda: self.drafter.draft(state, request), self.clock, self.options.get(keys.PENDING_WRITE_WAIT_MS)
         )
+        alone = map(single_writer_note, writes_of_single_writers(self.files, state.config, state.timeline))
         draft = replace(draft, notes=(*draft.notes, *alone))
         try:
             check_trigger(state.timeline)
@@ -69,25 +71,36 @@ class CompactionScheduler:
             )
         config = self.files.config()
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
+        gap_ms = min(limit_ms, GAP_WAIT_MS) if self.options.get(keys.EXCLUSIVE) else limit_ms
         begin_ms = self.clock.now_ms()
-        is_gap_needed = True
+        waited_ms = 0
         while True:
+            is_gap_needed = waited_ms < gap_ms
             # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
-            draft = self._attempt(request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
+            draft = once_metadata_table_is_free(
+                partial(self._attempt, request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed),
+                self.clock,
+                limit_ms,
+            )
             if draft.idle is None and draft.waits_for is None:
                 self._let_the_moment_pass(config, draft)
-                draft = self._attempt(request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed)
+                try:
+                    draft = self._attempt(
+                        request, has_lock=True, is_for_later=is_for_later, is_gap_needed=is_gap_needed
+                    )
+                except (LockLostError, MetadataTableBusyError) as busy:
+                    draft = replace(draft, waits_for=str(busy))
             if draft.idle is not None or draft.waits_for is None:
                 return draft
-            waited_ms = self.clock.now_ms() - begin_ms
-            if waited_ms < limit_ms:
-                self._wait(config, limit_ms - waited_ms)
-            elif is_gap_needed:
-                is_gap_needed = False
-            else:
+            if waited_ms >= limit_ms:
                 raise BusyError(
                     f"{draft.waits_for}; gave up after {waited_ms} ms: try again, or roll back a write whose writer is dead"
                 )
+            waited_ms = self.clock.now_ms() - begin_ms
+            until_ms = gap_ms if waited_ms < gap_ms else min(limit_ms, waited_ms + POLL_MS)
+            if waited_ms < until_ms:
+                self._wait(config, until_ms - waited_ms)
+                waited_ms = self.clock.now_ms() - begin_ms
 
     def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant lies further back than the clock skew.
@@ -140,3 +153,18 @@ def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll
             return waited_ms
         clock.sleep(poll_ms)
     return None
+
+
+def once_metadata_table_is_free(act: Callable[[], Result], clock: Clock, limit_ms: int) -> Result:
+    """What `act` returns, which is done again while Hudi compacts the metadata table, for `limit_ms` at most.
+
+    On version 6 a writer of Hudi does so as it begins. Raises MetadataTableBusyError after the limit.
+    """
+    begin_ms = clock.now_ms()
+    while True:
+        try:
+            return act()
+        except MetadataTableBusyError:
+            if clock.now_ms() - begin_ms >= limit_ms:
+                raise
+            clock.sleep(POLL_MS)

@@ -100,6 +100,17 @@ def test_a_person_is_reported_what_is_damaged_how_to_mend_it_and_what_was_not_ch
     assert "1 failed" in answer.stdout
 
 
+@pytest.mark.parametrize(("name", "folder"), [("v9_no_deletes", "timeline/"), ("v6_no_deletes", "")])
+def test_a_timeline_file_that_hudi_is_about_to_rename_is_no_damage(name: str, folder: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    completed = max((path / ".hoodie" / folder).glob("*.deltacommit"))
+    temporary = completed.with_name(f"{completed.name}.fd51b752-5ba2-42d9-9393-0c0688120a7f")
+    temporary.write_bytes(b"")
+    assert run("verify", path).exit_code == 0
+    temporary.rename(completed.with_name(f"{completed.name}.bak"))
+    assert "is no instant that Hudi knows" in run("verify", path).stdout
+
+
 def test_json_says_of_each_check_what_it_stands_for(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     document = run_json("verify", path)

@@ -1,0 +1,30 @@
+"""Verbs that read, again and again beside services of whatever engine; each has to end as it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from support.command_line import run
+from support.reach import reached
+
+RIGHT = {
+    ("show",): {0},
+    ("freshness",): {0},
+    # A query that has begun can't be planned again; a verification where files go each time ends as busy.
+    ("read", "--columns", "id"): {0, 4},
+    ("verify",): {0, 4},
+}
+
+
+def read_beside(path: Path, rounds: Callable[[], int], times: int, beside: str) -> None:
+    """Runs the verbs in turn until the services have made so many more rounds, and counts how they ended."""
+    enough = rounds() + times
+    while rounds() < enough:
+        for words, right in RIGHT.items():
+            answer = run(words[0], path, *words[1:], "--output", "json")
+            assert answer.exit_code in right, (
+                f"{words[0]} ended with {answer.exit_code}: {answer.stdout}{answer.stderr}"
+            )
+            reached(f"beside {beside}: {words[0]} ended with exit code {answer.exit_code}")
+    reached(f"beside {beside}: rounds of the services", times)
