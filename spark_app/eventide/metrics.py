@@ -17,8 +17,8 @@ _LOG = logging.getLogger(__name__)
 def publish_metrics(application: Application) -> None:
     """The table's metrics as they are now; nothing where they are off.
 
-    What fails here is logged and fails nothing else: what was measured has happened. Why nobody is told, where metrics are
-    on, is logged once in a process.
+    What fails here is logged and fails nothing else: what was measured has happened. Why nothing is reported, where metrics
+    are on, is logged once in a process.
     """
     match application.metrics:
         case None:

@@ -149,8 +149,8 @@ class Plan:
         return _text([f"compacting {what}{before}", *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        told = [line for found in self.offending for line in _told(found)]
-        return [*told, *(f"note: {note}" for note in self.draft.notes)]
+        offending = [line for found in self.offending for line in _offending(found)]
+        return [*offending, *(f"note: {note}" for note in self.draft.notes)]
 
     def __str__(self) -> str:
         return self.explain()
@@ -186,7 +186,7 @@ def offending_json(found: OffendingRecords) -> dict[str, Any]:
     }
 
 
-def _told(found: OffendingRecords) -> list[str]:
+def _offending(found: OffendingRecords) -> list[str]:
     above = counted(found.log.held_back, "log file")
     held_back = f", which holds back {above} above it" if found.log.held_back else ""
     lines = [f"from the future: {found.log.log.path} reaches {format_timestamp(found.log.latest_ms)}{held_back}"]

@@ -102,7 +102,7 @@ class TableDescription:
 
 
 def describe(application: Application) -> TableDescription:
-    """The table as it is now. A log that cannot be read is a problem to be told, not an error."""
+    """The table as it is now. A log that cannot be read is a problem to report, not an error."""
     files = application.files
     state = TableState.load(files)
     logs = [log for found in state.view.latest_slices() for log in found.log_files]

@@ -128,12 +128,12 @@ class TableService:
         return _run(steps, progress, is_leaving)
 
     def compact(self, progress: Progress) -> Round:
-        """The second and third step alone; the catalog is told of what they did."""
+        """The second and third step alone; the catalog gets what they did."""
         steps = {"resume": self._resume, "compact": self._compact, "sync": self._sync_what_was_compacted}
         return _run(steps, progress)
 
     def resume(self, progress: Progress) -> Round:
-        """The second step alone; the catalog is told of what it did."""
+        """The second step alone; the catalog gets what it did."""
         return _run({"resume": self._resume, "sync": self._sync_what_was_compacted}, progress)
 
     def schedule(self) -> Round:

@@ -101,7 +101,7 @@ def incoming_records(application: Application, operation: WriteOperation, record
 
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
     index = (options.get(INDEX_TYPE) or IndexType.BUCKET).upper()
-    index_type(index)  # of which one is known must be told before the table is there
+    index_type(index)  # an unknown one is refused before the table is there
     said: dict[str, str] = {INDEX_TYPE: index}
     if index == IndexType.BUCKET:
         said[BUCKETS] = str(options.get(BUCKETS))

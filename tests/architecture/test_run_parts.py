@@ -54,7 +54,7 @@ def test_all_who_ask_get_the_part_that_was_started_once(ended: Path) -> None:
     assert not any(Path(folder).exists() for folder in found)
 
 
-def test_what_stops_a_part_is_told_to_each_who_asks() -> None:
+def test_what_stops_a_part_is_reported_to_each_who_asks() -> None:
     kept = KeptParts()
     asking = AskedParts(kept.address, kept.key)
     for parts in (kept, asking, asking):

@@ -170,6 +170,6 @@ def test_a_name_node_that_stays_away_is_an_error_and_leaves_no_name(
     assert storage.stat("p/new") is None
 
 
-def test_what_hdfs_answers_is_told_by_its_kind(hdfs: HdfsServer) -> None:
+def test_what_hdfs_answers_is_reported_by_its_kind(hdfs: HdfsServer) -> None:
     with pytest.raises(RemoteError, match="FileNotFoundException"):
         hdfs.client().call("GET", "GETFILESTATUS", "/none")

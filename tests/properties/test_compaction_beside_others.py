@@ -66,7 +66,7 @@ def test_a_writer_who_commits_beside_a_running_compaction_loses_nothing(case: Ca
 
     for _, left, failure, others_failure in interludes(case.bench, case.scheduled, execute(case.instant), write):
         TALLY.add("interludes")
-        status = case.told(*told.pop()).check(left)
+        status = case.having(*told.pop()).check(left)
         assert (status, failure, others_failure) == ("completed", None, None)
 
 
@@ -78,7 +78,7 @@ def test_a_writer_who_had_not_seen_the_plan_loses_nothing(case: Case) -> None:
         TALLY.add("crash states")
         done, failure = case.bench.attempt(left.after_the_lock_expired(), execute(case.instant))
         assert failure is None
-        assert as_planned_now(case).told(before, case.start, written).check(done) == "completed"
+        assert as_planned_now(case).having(before, case.start, written).check(done) == "completed"
 
 
 def test_a_writer_who_has_not_seen_the_plan_and_comes_while_it_runs_loses_nothing(case: Case) -> None:
@@ -97,7 +97,7 @@ def test_a_writer_who_has_not_seen_the_plan_and_comes_while_it_runs_loses_nothin
             break
         TALLY.add("interludes")
         case.bench.load(left)
-        told = as_planned_now(case).told(before, case.start, written)
+        told = as_planned_now(case).having(before, case.start, written)
         status = told.check(left)
         assert (status == "completed") == (failure is None), f"{operation}: {failure!r}"
         if status == "pending":

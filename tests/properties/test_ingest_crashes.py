@@ -158,7 +158,7 @@ def test_a_write_whose_storage_fails_or_loses_a_reply_is_whole_or_not_there(case
 
 
 @pytest.mark.parametrize(("other", "may_go_together"), [(RIVAL, False), (ELSEWHERE, True)])
-def test_of_two_writers_at_once_both_are_seen_or_the_slower_is_told(
+def test_of_two_writers_at_once_both_are_seen_or_the_slower_is_reported(
     case: Case, other: Commit, may_go_together: bool
 ) -> None:
     for operation, left, failure, others_failure in interludes(case.bench, case.start, ingest(WRITTEN), ingest(other)):

@@ -362,7 +362,7 @@ def test_a_writer_who_commits_beside_it_loses_nothing(case: Case) -> None:
         alone = case.bench.moment()
         before = case.before.copy()
         Story(case.layout, case.bench.storage, case.bench.clock, before, 9).commit(MEANWHILE)
-        told.append(case.told(before, alone, case.bench.moment()))
+        told.append(case.having(before, alone, case.bench.moment()))
 
     for operation, left, failure, others_failure in interludes(
         case.bench, case.scheduled, execute(case.instant), write

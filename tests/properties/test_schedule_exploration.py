@@ -112,7 +112,7 @@ def test_each_actor_sees_the_errors_of_its_own_operations() -> None:
     assert {type(end.failures[0]) for end in found} == {MissingFileError, type(None)}
 
 
-def test_actors_of_whom_one_never_gives_the_lock_back_are_told() -> None:
+def test_actors_of_whom_one_never_gives_the_lock_back_are_reported() -> None:
     def keeps(application: Application) -> None:
         application.rollback.lock.acquire()
 
@@ -120,7 +120,7 @@ def test_actors_of_whom_one_never_gives_the_lock_back_are_told() -> None:
         ends([keeps, adds_one_alone], Explored())
 
 
-def test_an_actor_that_does_another_thing_after_the_same_answers_is_told() -> None:
+def test_an_actor_that_does_another_thing_after_the_same_answers_is_reported() -> None:
     chance = iter(range(100))
 
     def is_moody(application: Application) -> None:

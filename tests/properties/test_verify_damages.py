@@ -410,7 +410,7 @@ def test_a_file_that_the_metadata_table_does_not_list_is_found(version: int) -> 
     assert {check.name for check in found.failed} == {"metadata-table"}, told(found)
 
 
-def test_what_dead_writers_left_is_told_and_is_no_damage() -> None:
+def test_what_dead_writers_left_is_reported_and_is_no_damage() -> None:
     bench = Bench("verify-damages", OPTIONS)
     story = Story.begin(LAYOUTS[9], bench.storage, bench.clock)
     story.commit((put("k0", 1, "base"),))

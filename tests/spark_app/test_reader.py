@@ -49,7 +49,7 @@ def test_a_filter_reads_the_columns_that_it_needs_and_no_others(table: Table) ->
     assert set(read.read_names) == {"id", "amount"}
 
 
-def test_an_unknown_column_or_a_filter_that_does_not_fit_is_told(table: Table) -> None:
+def test_an_unknown_column_or_a_filter_that_does_not_fit_is_reported(table: Table) -> None:
     with pytest.raises(InvalidFilterError, match="nothing"):
         table.snapshot().to_arrow(["nothing"])
     with pytest.raises(InvalidFilterError):

@@ -1,4 +1,4 @@
-"""Which process wrote a file, and whether it is dead: told for this machine alone, and never wrongly.
+"""Which process wrote a file, and whether it is dead: known for this machine alone, and never wrongly.
 
 A process is known by the machine's boot, the namespace that its number counts in, the number, and when it started: a host
 name may be another container's, and a number is given again. Where the machine does not tell these, nobody is dead.

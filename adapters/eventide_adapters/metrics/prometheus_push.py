@@ -1,7 +1,7 @@
 """Prometheus' push gateway: each time the values of a table take the place of those of the time before.
 
-They stay there when the process ends, so that a compaction by a scheduler is still told at the next scrape. Hudi removes
-them and gives each run a job name of its own unless told otherwise; here that is done where the options say so.
+They stay there when the process ends, so that a compaction by a scheduler is still there at the next scrape. Hudi removes
+them and gives each run a job name of its own unless an option says otherwise; here that is done where the options say so.
 """
 
 import atexit

@@ -37,11 +37,11 @@ class PrometheusTextfile:
 
     def _text(self, table: str, metrics: Sequence[Metric]) -> str:
         lines: list[str] = []
-        told: set[str] = set()
+        declared: set[str] = set()
         for metric in metrics:
             name = metric.sample_name(self.prefix)
-            if name not in told:
-                told.add(name)
+            if name not in declared:
+                declared.add(name)
                 lines += [f"# HELP {name} {metric.about}", f"# TYPE {name} gauge"]
             reason = "" if metric.reason is None else f',reason="{_label(metric.reason)}"'
             lines.append(f'{name}{{table="{_label(table)}"{reason}}} {metric.value!r}')

@@ -1,4 +1,4 @@
-"""A storage that fails when it is told to, for tests of what survives.
+"""A storage that fails on demand, for tests of what survives.
 
 Every operation is numbered from 0, writes apart from reads, and a fault is planned for a number. A write is an
 operation that may change a name: an open_output counts when it is committed.

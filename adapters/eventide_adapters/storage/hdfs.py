@@ -1,6 +1,6 @@
 """Tables on HDFS, links included.
 
-How a name appears, whole and for one writer only, is told in hdfs_publishing.py.
+How a name appears, whole and for one writer only, is in hdfs_publishing.py.
 
 Symbolic links have absolute targets without an authority, which outlive a fail-over of the NameNode. They are resolved here,
 by asking the NameNode; nobody who reads bytes meets one. A delete takes the name alone, and never goes by the trash.

@@ -11,7 +11,7 @@ A new file, whole or not at all, and for one writer only:
 TEMPORARY, which a later writer removes after a day.
 
 Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a folder
-is. How that holds while somebody puts links in the way is told in local_folders.py.
+is. How that holds while somebody puts links in the way is in local_folders.py.
 """
 
 import errno

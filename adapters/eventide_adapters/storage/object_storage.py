@@ -8,7 +8,7 @@ created twice, once by either kind of request, and the second create must fail. 
 `eventide.storage.unsafe.writes` promises that nobody else writes; then a look precedes each create.
 
 Not found by that: a store that looks for the key before it writes it, without holding others off. SeaweedFS 4 does so for
-CompleteMultipartUpload, not for PutObject. There two who create one large file at the same time may both be told that they
+CompleteMultipartUpload, not for PutObject. There two who create one large file at the same time may both learn that they
 did; it is whole all the same. What eventide creates in parts are data files whose names belong to one task of one plan.
 """
 

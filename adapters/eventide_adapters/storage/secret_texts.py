@@ -44,8 +44,8 @@ def refuse_user_info(address: str | None, option: str) -> None:
 
 def harmless(failure: BaseException, settings: Iterable[tuple[str, str]]) -> BaseException | None:
     """The failure, to be the cause of another; None where a traceback of it, and of all behind it, would show a secret."""
-    told = "".join(traceback.format_exception(failure))
-    return failure if without_secrets(told, settings) == told else None
+    shown = "".join(traceback.format_exception(failure))
+    return failure if without_secrets(shown, settings) == shown else None
 
 
 def without_secrets(text: str, settings: Iterable[tuple[str, str]]) -> str:

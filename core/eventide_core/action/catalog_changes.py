@@ -3,7 +3,7 @@
 1. A table of that name that is something else is never touched: RefusedError.
 2. What the catalog or others wrote beside our properties stays; of ours, those that no longer hold go.
 3. What means the same stays as it is: another spelling of the folder, Spark's schema in another layout.
-4. Partitions need no look where the table says that it follows the last commit: it is told that last.
+4. Partitions need no look where the table says that it follows the last commit: that is updated last.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 1. What the user says counts; else what the table says; else its file ids: those of buckets tell the bucket index, and a
    record index in the metadata table tells that one. What says nothing is written with Hudi's default for Spark, a join.
-2. The number of buckets must be said, by the user or the table: it cannot be told from the files.
+2. The number of buckets must be said, by the user or the table: the files do not say it.
 """
 
 from collections.abc import Iterable
@@ -109,8 +109,10 @@ def _buckets(config: TableConfig, options: Options, found: Iterable[int | None])
         raise ConfigError(f"option {keys.BUCKETS}={said!r} is no number of buckets")
     beyond = [bucket for bucket in found if bucket is None or bucket >= int(said)]
     if beyond:
-        told = "a file group of no bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
-        raise ConfigError(f"option {keys.BUCKETS}={said}: the table has {told}; give what its other writers have")
+        found_group = "a file group of no bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
+        raise ConfigError(
+            f"option {keys.BUCKETS}={said}: the table has {found_group}; give what its other writers have"
+        )
     return int(said)
 
 

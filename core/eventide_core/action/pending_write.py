@@ -1,4 +1,4 @@
-"""A write whose files are there, and what is told of it once it has completed."""
+"""A write whose files are there, and what its commit says once it has completed."""
 
 from dataclasses import dataclass
 

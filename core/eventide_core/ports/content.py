@@ -101,7 +101,7 @@ class BaseContent(Protocol):
 
 
 class ContentAudit(Protocol):
-    """Looks into data files to verify them. Picklable. What a file's own fault is comes as an answer where it can be told
+    """Looks into data files to verify them. Picklable. What a file's own fault is comes as an answer where it can be found
     beside others, else as the error that reading it raises.
     """
 

@@ -17,6 +17,6 @@ class MetricsSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unreported:
-    """Stands for a sink where metrics are on and nobody can be told: `why`, and what to do."""
+    """Stands for a sink where metrics are on and go nowhere: `why`, and what to do."""
 
     why: str

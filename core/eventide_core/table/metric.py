@@ -1,4 +1,4 @@
-"""A number that is told to whoever watches a table."""
+"""A number that is reported to whoever watches a table."""
 
 import re
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ def compact(
                 return
             console.say(made.summary())
             result = replace(_run(console, opened, made.instant, force=False), ended=ended)
-    console.result(_completed(result), *_told(result))
+    console.result(_completed(result), *_summary(result))
     if result.sync_error is not None:
         # No second document: the first one says it, too.
         click.echo(f"error: the compaction is complete, but the catalog was not updated: {result.sync_error}", err=True)
@@ -178,7 +178,7 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
     }
 
 
-def _told(result: CompactionResult) -> tuple[str, str]:
+def _summary(result: CompactionResult) -> tuple[str, str]:
     fresh, metrics = result.freshness, result.metrics
     done = (
         f"compacted at {result.instant}: {counted(metrics['operations'], 'slice')}, "

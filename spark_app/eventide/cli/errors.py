@@ -70,5 +70,5 @@ def _show_stack(words: Sequence[str], redaction: Redaction) -> None:
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Whether the command line asks for JSON, told without parsing it: it may be what cannot be parsed."""
+    """Whether the command line asks for JSON, found without parsing it: it may be what cannot be parsed."""
     return "--output=json" in words or ("--output", "json") in pairwise(words)

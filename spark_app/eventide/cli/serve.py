@@ -67,7 +67,7 @@ def serve(
             at = format_timestamp(int(time.time()) * 1000)
             with settings.console.progress() as progress:
                 done = service.round(progress, is_leaving=ending.is_set)
-            settings.console.result({"round": number, "at": at, **done.to_json()}, f"{at} {_told(done)}")
+            settings.console.result({"round": number, "at": at, **done.to_json()}, f"{at} {_line(done)}")
             exit_code = done.exit_code
             if number != rounds:
                 ending.wait(max(0.0, due - time.monotonic()))
@@ -97,7 +97,7 @@ def _changed(done: Round) -> list[str]:
     return [] if done.synced is None else [one.name for one in done.synced.tables if one.is_changed]
 
 
-def _told(done: Round) -> str:
+def _line(done: Round) -> str:
     fresh = done.freshness
     parts = [
         *(f"rolled back {instant}" for instant in done.rolled_back),

@@ -144,7 +144,7 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
                 else "no records"
             )
         else:
-            said = f"event times not known: {file.problem or 'not told'}"
+            said = f"event times not known: {file.problem or 'not said'}"
         title = f"{file.name}: {said}"
         return (
             f'<rect class="unknown" x="{axis.left}" y="{top}" width="{axis.right - axis.left:.1f}" height="{_ROW - 3}">'

@@ -52,7 +52,7 @@ def _lead(report: Report) -> str:
     fresh = report.freshness
     if fresh is None:
         count = len(report.table.problems)
-        text = f"How fresh the table is cannot be told: the event times of {counted(count, 'log')} are not known."
+        text = f"How fresh the table is is not known: the event times of {counted(count, 'log')} are not known."
         return f'<p class="lead late">{text}</p>'
     if fresh.watermark_ms is None:
         text = "There has been no compaction by event time yet, so no time can be named before which the table is complete."
@@ -70,23 +70,23 @@ def _lead(report: Report) -> str:
 
 def _tiles(report: Report) -> str:
     fresh, logs = report.freshness, report.backlog
-    told: list[tuple[str, str, bool]] = []
+    facts: list[tuple[str, str, bool]] = []
     if fresh is not None:
-        told = [
+        facts = [
             ("watermark", format_timestamp(fresh.watermark_ms), False),
             ("cut", format_timestamp(fresh.cut_ms), False),
             ("lag behind the clock", duration(report.lag_ms), False),
             ("late records", f"{fresh.late_records:,}", fresh.late_records > 0),
             ("records without event time", f"{fresh.unknown_event_time_records:,}", False),
         ]
-    told += [
+    facts += [
         ("slices with logs", f"{logs.file_slices:,}", False),
         ("log files", f"{logs.log_files:,}", False),
         ("bytes in log files", size(logs.bytes), False),
         ("earliest event time in logs", format_timestamp(logs.min_event_time_ms), False),
         ("bytes pinned by left-over files", size(report.pinned_bytes), False),
     ]
-    cells = (f"<div><dt>{name}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in told)
+    cells = (f"<div><dt>{name}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in facts)
     return f'<dl class="tiles">{"".join(cells)}</dl>'
 
 

@@ -56,7 +56,7 @@ a { color: inherit; }
 
 
 def page(title: str, body: str) -> str:
-    """A whole page around a body. It asks nothing of the network, and is told not to."""
+    """A whole page around a body. It asks nothing of the network, and forbids the browser to."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -131,12 +131,12 @@ class _Tasks:
 @contextmanager
 def _progress(spark: SparkSession, on_done: Callable[[], None] | None, total: int, tasks: int) -> Iterator[None]:
     """Calls `on_done` once an item as tasks end, while the driver waits for all of them."""
-    told = 0
+    reported = 0
 
     def tell(completed: int) -> None:
-        nonlocal told
-        while on_done is not None and told < min(completed, tasks) * total // tasks:
-            told += 1
+        nonlocal reported
+        while on_done is not None and reported < min(completed, tasks) * total // tasks:
+            reported += 1
             on_done()
 
     with _connect_progress(spark, tell) if is_connect(spark) else _classic_progress(spark, tell, on_done is not None):

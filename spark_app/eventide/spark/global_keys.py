@@ -56,11 +56,11 @@ def placed_by_key(
     from pyspark.sql.types import StringType, StructType
 
     schema, fields = placed_schema(shape), list(shape.records.ordering_fields)
-    told = StructType([schema[name] for name in (RECORD_KEY, *fields)])
-    told = told.add(_HOME_PARTITION, StringType()).add(_HOME_FILE, StringType())
+    wanted = StructType([schema[name] for name in (RECORD_KEY, *fields)])
+    wanted = wanted.add(_HOME_PARTITION, StringType()).add(_HOME_FILE, StringType())
     positions = keyed.sparkSession.range(0, len(slices), 1, max(len(slices), 1))
-    home = functions.struct(*(f"`{name}`" for name in told.names[1:])).alias(_HOMES)
-    homes = positions.mapInArrow(_Living(tuple(slices), shape, storage), told).select(RECORD_KEY, home)
+    home = functions.struct(*(f"`{name}`" for name in wanted.names[1:])).alias(_HOMES)
+    homes = positions.mapInArrow(_Living(tuple(slices), shape, storage), wanted).select(RECORD_KEY, home)
     by_key = homes.groupBy(RECORD_KEY).agg(functions.collect_list(_HOMES).alias(_HOMES))
     joined = keyed.join(by_key, RECORD_KEY, "left")
     ordered = joined.select(*(f"`{name}`" for name in (*keyed_schema(shape).names, _HOMES)))

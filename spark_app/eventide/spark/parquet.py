@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# Spark speaks these without being told how; a store of objects it reaches by settings that are not the table's.
+# Spark speaks these without any setting; a store of objects it reaches by settings that are not the table's.
 _SCHEMES: Final = ("file://", "hdfs://")
 _PATTERN: Final = re.compile(r"[*?\[\]{}\\]")  # Spark takes a path with one of these for a pattern
 # As the numbers stand in the file; by Spark 3 else times of centuries past are an error.

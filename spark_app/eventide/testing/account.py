@@ -1,4 +1,4 @@
-"""What has become of a table, by the names on its timeline: the list of what completed, and the oracle that is told it.
+"""What has become of a table, by the names on its timeline: the list of what completed, and the oracle that learns it.
 
 Nothing is asked of eventide but the content of a pending plan, which the oracle holds to the logs that it knows.
 """

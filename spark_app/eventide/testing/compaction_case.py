@@ -66,9 +66,9 @@ class Case:
         story = Story(self.layout, self.bench.storage, self.bench.clock, before, 7)
         story.commit(MEANWHILE)
         written = self.bench.moment()
-        return self.told(before, moment, written), written
+        return self.having(before, moment, written), written
 
-    def told(self, before: Oracle, moment: Moment, written: Moment) -> Case:
+    def having(self, before: Oracle, moment: Moment, written: Moment) -> Case:
         """The case once the oracle knows of what was written since a moment."""
         grown = {path: file for path, file in written.files.items() if path not in moment.files}
         start = Moment({**self.start.files, **grown}, self.start.time_ms)

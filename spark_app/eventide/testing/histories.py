@@ -152,7 +152,7 @@ class Layout:
 
     @property
     def write_options(self) -> dict[str, str]:
-        """Small files. Event times are told nowhere, as by Hudi on version 6, or in the headers of the blocks; of tables
+        """Small files. Event times stand nowhere, as by Hudi on version 6, or in the headers of the blocks; of tables
         that merge by them in write stats, too.
         """
         return {
@@ -178,7 +178,7 @@ def layouts(*, has_block_event_times: bool = False, buckets: int = 1) -> tuple[L
 
 
 class NoLock:
-    """ports.TableLock of a writer who shares none, as Hudi's do that are told to be alone."""
+    """ports.TableLock of a writer who shares none, as Hudi's do that are set to be alone."""
 
     def acquire(self) -> NoLock:
         return self
@@ -195,7 +195,7 @@ class NoLock:
 
 @dataclass(slots=True)
 class Story:
-    """A table that is being written, and the oracle that is told the same. Its writer takes no lock."""
+    """A table that is being written, and the oracle that gets the same. Its writer takes no lock."""
 
     layout: Layout
     storage: Storage

@@ -1,8 +1,8 @@
 """What a merge-on-read table promises under partial compaction: I1 to I14, each a check and what it stands against.
 
 `check_invariants` holds one moment of a table to all of them; the state machine, the crash enumeration and the schedules
-call it, and tell it what they know of that moment. A check that needs something that was not told says nothing. Each
-raises AssertionError under its number. The oracle has been told what was committed and compacted; it never asks eventide.
+call it, and tell it what they know of that moment. A check that needs something that was not given says nothing. Each
+raises AssertionError under its number. The oracle knows what was committed and compacted; it never asks eventide.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def _roll_back(application: Application, state: Any, instant: str, *, takes_lock
 def _metadata_update(
     application: Application, state: Any, instant: str, stats: Mapping[str, tuple[WriteStat, ...]]
 ) -> Any:
-    """What the metadata table is told, in place of what an attempt before had told it."""
+    """What the metadata table gets, in place of what an attempt before gave it."""
     application.metadata.revert(state.config, NoLock(), instant)
     added = tuple(
         AddedFile(stat.partition, stat.path.rpartition("/")[2], stat.file_size_bytes)

@@ -132,7 +132,9 @@ class TestRenewal:
             assert renewed.seen.wait(60), "nobody renewed the lock"
             assert _content(storage)["validUntil"] == clock.now_ms() + 10_000
 
-    def test_a_holder_that_stood_still_for_too_long_is_told(self, storage: MemoryStorage, clock: ManualClock) -> None:
+    def test_a_holder_that_stood_still_for_too_long_is_reported(
+        self, storage: MemoryStorage, clock: ManualClock
+    ) -> None:
         with _lock(storage, clock).acquire() as lease:
             clock.time_ms += VALIDITY_MS + 1
             with pytest.raises(LockError, match="not renewed in time"):

@@ -48,6 +48,6 @@ def test_the_documented_test_holds_ones_own_storage_to_the_contract(tmp_path: Pa
     assert re.search(r"^\d+ passed", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_a_storage_that_is_not_held_to_the_contract_of_its_links_is_told() -> None:
+def test_a_storage_that_is_not_held_to_the_contract_of_its_links_is_reported() -> None:
     with pytest.raises(AssertionError):
         StorageContract().test_the_storage_is_held_to_all_that_it_says_it_can_do(MemoryStorage("with links"))

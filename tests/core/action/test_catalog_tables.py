@@ -66,7 +66,7 @@ def test_each_table_says_by_its_formats_what_it_shows() -> None:
     assert "day" not in [one.name for one in read_optimized.columns]
 
 
-def test_a_long_schema_is_told_in_parts() -> None:
+def test_a_long_schema_is_reported_in_parts() -> None:
     told = only(facts(), schema_string_length_thresh="100").properties
 
     count = int(told["spark.sql.sources.schema.numParts"])
@@ -117,7 +117,7 @@ def test_tables_that_are_not_for_spark_say_nothing_to_it() -> None:
     assert not table_change(wanted, wanted).is_due
 
 
-def test_a_commit_alone_is_told_as_a_change_of_time() -> None:
+def test_a_commit_alone_is_reported_as_a_change_of_time() -> None:
     change = table_change(only(facts(last="3")), only(facts(last="2")))
 
     assert (change.is_due, change.is_more_than_time, change.follows) == (True, False, False)

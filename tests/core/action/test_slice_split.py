@@ -56,7 +56,7 @@ def test_a_natural_delete_in_the_left_overs_that_is_forgotten_again_needs_a_full
     assert judge(history("U1", "U3", "D0 U2"), EVENT) is FallbackReason.DELETE_REORDERED
 
 
-def test_a_split_that_only_time_travel_to_a_left_over_would_notice_is_told() -> None:
+def test_a_split_that_only_time_travel_to_a_left_over_would_notice_is_reported() -> None:
     """As of `U1` the base `U2` was back; a base that lies below `U1` and has lost the key would show `U1`."""
     verdict = judge_split([history("U2", "D0", "U1 U3")], EVENT, (EVENT,), is_base_file_index=False)
     assert (verdict.fallback, verdict.is_alike_in_time) == (None, False)

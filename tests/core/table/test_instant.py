@@ -100,7 +100,7 @@ def test_an_old_instant_time_of_seconds_is_a_moment_too() -> None:
 
 
 @pytest.mark.parametrize("time", ["20261399000000000", "99999999999999999", "00000000000000", "20261121250000"])
-def test_digits_that_are_no_date_are_told_as_damage_of_the_timeline(time: str) -> None:
+def test_digits_that_are_no_date_are_reported_as_damage_of_the_timeline(time: str) -> None:
     """They may stand in the name of any file of the timeline, and then in every question about it."""
     for ask in (instant_epoch_ms, next_instant_time):
         with pytest.raises(CorruptTimelineError, match=time):

@@ -16,6 +16,6 @@ def test_what_hudis_sink_said_is_understood() -> None:
 
 
 @pytest.mark.parametrize("text", ["12", "{", '{"s": "x"}', '{"s": null}', "[]"])
-def test_what_names_no_batch_is_told(text: str) -> None:
+def test_what_names_no_batch_is_reported(text: str) -> None:
     with pytest.raises(CorruptTimelineError, match="names no batches"):
         batches_of({BATCH_KEY: text})

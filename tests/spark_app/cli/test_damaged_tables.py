@@ -118,7 +118,7 @@ def test_a_table_without_meta_fields_has_no_increments(tmp_path: Path) -> None:
     assert "hoodie.populate.meta.fields=true" in answer.stderr
 
 
-def test_a_torn_base_file_is_told_and_nothing_is_committed(tmp_path: Path) -> None:
+def test_a_torn_base_file_is_reported_and_nothing_is_committed(tmp_path: Path) -> None:
     """Base files are first opened by the tasks: the plan stays pending, and can be rolled back."""
     table = golden.unpack("v9_no_deletes", tmp_path)
     torn_base(table)

@@ -124,7 +124,7 @@ def test_where_t_stands_still_no_empty_commits_are_made(tmp_path: Path) -> None:
     assert content_of(tmp_path / "t") == before
 
 
-def test_a_service_that_is_told_to_end_begins_no_further_step(tmp_path: Path) -> None:
+def test_a_service_that_is_reported_to_end_begins_no_further_step(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
     table.upsert(rows(("k0", -9, "base")))
     before = content_of(tmp_path / "t")

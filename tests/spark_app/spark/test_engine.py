@@ -112,7 +112,7 @@ def test_any_other_failure_of_a_task_is_the_engines(spark: SparkSession) -> None
         SparkEngine(spark).map(fail, [0, 1])
 
 
-def test_each_task_is_told_as_it_ends(spark: SparkSession) -> None:
+def test_each_task_is_reported_as_it_ends(spark: SparkSession) -> None:
     ended: list[int] = []
     assert SparkEngine(spark).map(abs, [-1, -2, -3], on_done=lambda: ended.append(1)) == [1, 2, 3]
     assert len(ended) == 3

@@ -125,7 +125,7 @@ def test_the_launcher_is_made_once_and_repaired_when_it_was_changed(
     assert [file.name for file in launcher.parent.iterdir()] == ["java"]
 
 
-def test_a_machine_without_any_java_is_told_what_to_install(
+def test_a_machine_without_any_java_is_reported_what_to_install(
     monkeypatch: pytest.MonkeyPatch, bare_machine: dict[str, str]
 ) -> None:
     monkeypatch.setattr("eventide.spark.java_home.find_spec", lambda _: None)

@@ -70,8 +70,8 @@ def _live_records(
     reader = BlockReader(storage, shape, merge_columns(shape))
     logs = [(path, size) for path, size, _ in task.left_overs]
     for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
-        told = event_times_in_header(placed.block, shape.event_time_field)
-        if last_ms is not None and told is not None and not told.starts_before(last_ms + 1):
+        times = event_times_in_header(placed.block, shape.event_time_field)
+        if last_ms is not None and times is not None and not times.starts_before(last_ms + 1):
             continue  # every record of it is later: its header is enough
         for block in reader.read(placed):
             if isinstance(block, DataBlock):

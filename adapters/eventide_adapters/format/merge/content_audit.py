@@ -229,10 +229,10 @@ def _repeated(versions: pa.Table) -> tuple[RepeatedKey, ...]:
         by_key.setdefault(row[RECORD_KEY], []).append(row)
     found: dict[tuple[tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
     for key, rows in by_key.items():
-        told = [(row[_COMMIT_TIME], row[_COMMIT_SEQNO]) for row in rows if row[_COMMIT_SEQNO]]
+        stamps = [(row[_COMMIT_TIME], row[_COMMIT_SEQNO]) for row in rows if row[_COMMIT_SEQNO]]
         places = tuple(sorted({row[_PLACE] for row in rows}))
         times = tuple(sorted({row[_COMMIT_TIME] for row in rows if row[_COMMIT_TIME]}))
-        found.setdefault((places, times, len(set(told)) < len(told)), []).append(key)
+        found.setdefault((places, times, len(set(stamps)) < len(stamps)), []).append(key)
     return tuple(RepeatedKey(len(keys), min(keys), *kind) for kind, keys in found.items())
 
 

@@ -38,9 +38,9 @@ class EarlyRecords:
             self.uncompacted_from_ms[path] = None
             before_ms = task.early[path]
             for placed in counting_blocks(self._storage, [(path, size)], task.blocks, is_strict=True):
-                told = event_times_in_header(placed.block, task.shape.event_time_field)
-                if told is not None and not told.starts_before(before_ms):
-                    self._leave(path, told.min_ms)
+                claimed = event_times_in_header(placed.block, task.shape.event_time_field)
+                if claimed is not None and not claimed.starts_before(before_ms):
+                    self._leave(path, claimed.min_ms)
                     continue  # nothing of it is early: its header is enough
                 for part in self._reader.read(placed):
                     times = event_times_of(part, task.shape)

@@ -1,4 +1,4 @@
-"""Writes the HFiles that go into HFILE log blocks; the layout is told in `hfile`."""
+"""Writes the HFiles that go into HFILE log blocks; `hfile` describes the layout."""
 
 from __future__ import annotations
 

@@ -61,9 +61,9 @@ def _read_at_once(values: Any, partition: str) -> WriteStat | None:
     if not (_TEXT_TYPES.issuperset(map(type, texts)) and _NUMBER_TYPES.issuperset(map(type, (*counts, *numbers)))):
         return None
     file_id, path, prev_commit, base_file, prev_base_file = texts
-    told = [count or 0 for count in counts]
+    known = [count or 0 for count in counts]
     ends = [number or 0 for number in numbers]
-    if file_id is None or path is None or min(told) < 0 or max(*told, *ends) not in LONG or min(ends) not in LONG:
+    if file_id is None or path is None or min(known) < 0 or max(*known, *ends) not in LONG or min(ends) not in LONG:
         return None
     if logs is not None and not {*map(type, logs)} <= {str}:
         return None
@@ -72,12 +72,12 @@ def _read_at_once(values: Any, partition: str) -> WriteStat | None:
         path,
         partition,
         _interned(prev_commit),
-        *told[: len(_COUNTS)],
+        *known[: len(_COUNTS)],
         *numbers,
         _interned(base_file),
         None if logs is None else tuple(map(intern, logs)),
         prev_base_file,
-        *told[len(_COUNTS) :],
+        *known[len(_COUNTS) :],
     )
     return WriteStat._make(fields)
 

@@ -133,8 +133,8 @@ class RowWriter:
                 output.abort()
             size = _size_of(self.storage, path)
             is_v6 = shape.table_version < 8
-            is_told = shape.stat_field is not None and log.event_times.unknown_records == 0
-            told = log.event_times if is_told else _NO_EVENT_TIMES
+            is_known = shape.stat_field is not None and log.event_times.unknown_records == 0
+            times = log.event_times if is_known else _NO_EVENT_TIMES
             yield WriteStat(
                 file_id=group.file_id,
                 path=path,
@@ -145,8 +145,8 @@ class RowWriter:
                 num_update_writes=log.upserts,
                 total_write_bytes=size,
                 file_size_bytes=size,
-                min_event_time_ms=told.min_ms,
-                max_event_time_ms=told.max_ms,
+                min_event_time_ms=times.min_ms,
+                max_event_time_ms=times.max_ms,
                 log_version=group.first_log_version + len(names) - 1,
                 base_file=(group.base_file or "") if is_v6 else "",
                 # Version 6 names every log of the slice up to this one.

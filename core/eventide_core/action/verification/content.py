@@ -93,7 +93,7 @@ METADATA_TABLE = Check(
 LEAVINGS = Check(
     "leavings",
     "I6",
-    "nothing that dead writers left is in a reader's way; what is left is told",
+    "nothing that dead writers left is in a reader's way; what is left is reported",
     "a pending write without a writer keeps cleaning and archival from going on",
     look_at_leavings,
 )

@@ -46,7 +46,7 @@ class LogScan:
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """What reading records told. `problems` say by path why something could not be read.
+    """What reading records found. `problems` say by path why something could not be read.
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
@@ -71,8 +71,8 @@ class TableFacts:
     a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there. `left_overs` says of which log each is the copy or link. `going` are files that something
     pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote.
-    `row_counts` are by base file, as its footer has them. `event_times` are those of the logs of the latest slices, told as
-    the planner is told them, `uncompacted` those of their records that are said to be in no base file. `indexed_files` are
+    `row_counts` are by base file, as its footer has them. `event_times` are those of the logs of the latest slices, as
+    the planner gets them, `uncompacted` those of their records that are said to be in no base file. `indexed_files` are
     those that Hudi's metadata table lists, with their sizes.
     """
 

@@ -20,10 +20,10 @@ def _records(facts: TableFacts) -> RecordFacts:
 def look_at_readability(facts: TableFacts) -> Iterator[Said]:
     """Every record of the latest slices can be decoded, to the last column."""
     found = _records(facts)
-    told = dict(found.problems)
+    unreadable = dict(found.problems)
     for audit in found.audits:
-        told.update(audit.unreadable)
-    for path, why in sorted(told.items()):
+        unreadable.update(audit.unreadable)
+    for path, why in sorted(unreadable.items()):
         yield Finding(path, why, _RESTORE)
     left_out = len(facts.latest_slices) - len(facts.whole_slices)
     if left_out:
@@ -92,11 +92,11 @@ def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
     """No log holds a record earlier than its write stat, or its headers, tell the planner."""
     for audit in _records(facts).audits:
         for path, least in sorted(audit.least_event_time_ms.items()):
-            told = facts.event_times.get(path)
-            if told is None or least is None:
+            claimed = facts.event_times.get(path)
+            if claimed is None or least is None:
                 continue
-            if told.min_ms is None or least < told.min_ms:
-                first, said = format_timestamp(least), format_timestamp(told.min_ms)
+            if claimed.min_ms is None or least < claimed.min_ms:
+                first, said = format_timestamp(least), format_timestamp(claimed.min_ms)
                 problem = f"holds a record of {first}, but its statistics say that the first one is of {said}"
                 cure = "leave hoodie.payload.event.time.field out: then eventide trusts no write stat"
                 yield Finding(path, problem, cure)
@@ -160,7 +160,7 @@ READ_OPTIMIZED = Check(
 EVENT_TIMES = Check(
     "event-times",
     "I2",
-    "no log holds a record earlier than is told of it",
+    "no log holds a record earlier than the table says of it",
     "write stats leave nulls and some texts out: a log with a record before T is left over",
     look_at_event_times,
     is_deep=True,

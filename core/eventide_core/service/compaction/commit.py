@@ -136,13 +136,13 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
         stats.append(carried._replace(num_deletes=result.carried_tombstones))
     for left in op.left_overs:
         if left.new_name is not None:
-            told = _told(left)
+            times = _known_event_times(left)
             stat = _link_stat(op, left.new_name, left.log.size)
-            stats.append(stat._replace(min_event_time_ms=told.min_ms, max_event_time_ms=told.max_ms))
+            stats.append(stat._replace(min_event_time_ms=times.min_ms, max_event_time_ms=times.max_ms))
     return tuple(stats)
 
 
-def _told(left: LeftOver) -> EventTimeRange:
+def _known_event_times(left: LeftOver) -> EventTimeRange:
     """The range that the left-over's stat tells, so that the next process need not ask its file; see EVENT_TIMES_KEY."""
     known = left.log.event_times
     return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known

@@ -308,8 +308,8 @@ def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGr
 
 
 def _held_back(why: str, cut_ms: int | None, published_ms: int | None) -> str:
-    told = f"{why} with records before T"
+    reason = f"{why} with records before T"
     if cut_ms is not None:
-        return f"{told}: the cut goes no further than {format_timestamp(cut_ms)}"
+        return f"{reason}: the cut goes no further than {format_timestamp(cut_ms)}"
     stays = "" if published_ms is None else f", {format_timestamp(published_ms)} stays"
-    return f"{told}: no cut is published{stays}"
+    return f"{reason}: no cut is published{stays}"

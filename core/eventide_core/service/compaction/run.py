@@ -92,7 +92,7 @@ class CompactionResult:
     """A completed compaction. Counts in records and files, sizes in bytes.
 
     `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was written.
-    `sync_error` is why the catalog could not be told of it, where it was to be: the commit stands, the next sync tells it.
+    `sync_error` is why the catalog could not be updated, where it was to be: the commit stands, the next sync updates it.
     `ended` is what runs that died had left, and this one ended first.
     """
 

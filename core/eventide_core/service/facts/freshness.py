@@ -77,13 +77,13 @@ class FreshnessReader:
         shape = self._shape(state)
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
         blocks = state.blocks()
-        told = self.facts.read(state, shape, wanted, are_stats_proof=proof)
+        facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
         # On version 6 the log of a write that was rolled back stays, beside the block that takes it back; and that alone
         # tells it from a committed one, once both are archived.
-        rolled_back = {instant for fact in told.values() for instant in fact.rolled_back}
+        rolled_back = {instant for fact in facts.values() for instant in fact.rolled_back}
         return {
             path: fact
-            for path, fact in told.items()
+            for path, fact in facts.items()
             if any(blocks.accepts(instant) for instant in fact.instants - rolled_back)
         }
 

@@ -1,4 +1,4 @@
-"""Whether the table as of an instant can still be told: cleaning removes old slices."""
+"""Whether the table as of an instant can still be read: cleaning removes old slices."""
 
 from collections.abc import Callable, Mapping
 
@@ -85,6 +85,6 @@ def _check_slice(written: _Written, group: FileGroup, instant: str, below: FileS
 
 def _gone(group: FileGroup, instant: str) -> CleanedHistoryError:
     return CleanedHistoryError(
-        f"the table as of {instant} can no longer be told: files of {group[0]}/{group[1]} of that time have been cleaned; "
+        f"the table as of {instant} can no longer be read: files of {group[0]}/{group[1]} of that time have been cleaned; "
         "ask for a later instant, and keep more with hoodie.cleaner.commits.retained or a savepoint"
     )

@@ -42,7 +42,7 @@ def from_stats(
                 said[stat.path] = None if teller is None or stat.path in said else (teller, stat)
     found: dict[str, LogFacts] = {}
     for log, paths in places.values():
-        tellers = (told for path in paths if (told := said.get(path)) is not None)
+        tellers = (pair for path in paths if (pair := said.get(path)) is not None)
         facts = next((facts for teller, stat in tellers if (facts := teller.facts(stat, log)) is not None), None)
         if facts is not None:
             found[log.path] = facts

@@ -61,9 +61,9 @@ class LogFactsReader:
         self._forget_gone(state)
         unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
         if unknown:
-            told = from_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
-            self._known.update({(path, told[path].log.size, shape.event_time_field): told[path] for path in told})
-            unknown = [log for log in unknown if log.path not in told]
+            by_stats = from_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
+            self._known.update({(path, fact.log.size, shape.event_time_field): fact for path, fact in by_stats.items()})
+            unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
         for log, summary in zip(unknown, self._summarize(unknown, shape, tells_errors), strict=True):
             if isinstance(summary, EventideError):
@@ -155,7 +155,7 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     """
     pending = {fact.log.path: None for fact in facts if is_left_over_of_pending(state, fact.log.name)}
     active = state.publications
-    told = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
+    commits = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
     doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log)]
     cut_ms = state.cut_ms if doubtful else None
     if cut_ms is not None:
@@ -163,8 +163,8 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
         for time in sorted(archived):
             commit = state.archive.commit(time)
             said = None if commit is None else CompactionExtraMetadata.of(time, commit)
-            told += [] if said is None else [said]
-    return {path: since for said in told for path, since in said.uncompacted.items()} | pending
+            commits += [] if said is None else [said]
+    return {path: since for said in commits for path, since in said.uncompacted.items()} | pending
 
 
 def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:

@@ -63,7 +63,7 @@ def schema_since(state: TableState) -> str:
 
 
 def is_base_file_index(slices: Sequence[FileSlice], options: Options) -> bool:
-    """Whether writers find a key in base files only. Not told by the table itself: an option, else the file ids."""
+    """Whether writers find a key in base files only. The table itself does not say: an option, else the file ids."""
     index = options.get(keys.INDEX_TYPE)
     if index is not None:
         return index.upper() != "BUCKET"

@@ -30,15 +30,15 @@ def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
     known = [view for view in active if _is_readable(state, view)]
     asked = format_timestamp(threshold_ms)
     named = [f"{format_timestamp(view.watermark_ms)} (at {view.compaction.requested_time})" for view in known[-_NAMED:]]
-    told = ", ".join(named) or "none"
+    readable = ", ".join(named) or "none"
     if not answering:
         raise WatermarkNotFoundError(
-            f"no compaction has published a watermark of {asked} or later; watermarks that can be read: {told}"
+            f"no compaction has published a watermark of {asked} or later; watermarks that can be read: {readable}"
         )
     gone = answering[-1]
     raise CleanedHistoryError(
         f"the view as of watermark {asked} was that of the compaction at {gone.compaction.requested_time} (cut "
-        f"{format_timestamp(gone.cut_ms)}), whose files have been cleaned; watermarks that can be read: {told}; a tag "
+        f"{format_timestamp(gone.cut_ms)}), whose files have been cleaned; watermarks that can be read: {readable}; a tag "
         "keeps a view"
     )
 

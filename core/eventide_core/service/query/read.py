@@ -114,7 +114,7 @@ class QueryService:
                 break  # there may be years of archived commits behind this one
         files = [file for file in written.values() if file is not None]
         if len(files) == len(written):
-            # What was replaced after the span's end stays told ever after.
+            # What was replaced after the span's end stays readable ever after.
             ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
             slices = state.view_of(files, ended.__contains__).latest_slices()
         else:
@@ -158,7 +158,7 @@ def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]
 
     A row that was changed again after the span would be missing in slices as they are now. Those as of its end have it:
     base files of an instant up to there merge nothing that was committed later, and of their rows and of the logs' blocks
-    the span's alone are read. They can't be told where file groups were replaced by a write that was requested by then and
+    the span's alone are read. They can't be read where file groups were replaced by a write that was requested by then and
     completed later.
     """
     later = () if until is None else span(state.timeline.writes, until, None)
@@ -166,7 +166,7 @@ def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]
     if until is None or change is None:
         return state.view.latest_slices()
     gone = CleanedHistoryError(
-        f"the changes up to {until} can no longer be told: files of that span have been cleaned, and "
+        f"the changes up to {until} can no longer be read: files of that span have been cleaned, and "
         f"{change.requested_time} has changed rows since; leave the end out, or ask for a later begin"
     )
     if any(write.requested_time <= until and state.commit(write).replaced_file_ids for write in later):

@@ -121,7 +121,7 @@ class MetadataTableUpkeep:
         return PendingUpdate(StoredMetadataTable(self.storage, self.table), changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
-        """What it has to be told to name just the data files that are there; nothing where it is not kept up to date."""
+        """What it has to get to name just the data files that are there; nothing where it is not kept up to date."""
         if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
             return FileChanges(RowChange.NONE)
         listed = self.table.listing(()) or {}

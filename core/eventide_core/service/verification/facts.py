@@ -82,7 +82,7 @@ class FactsReader:
         left_overs = reader.left_overs(commits)
         archived = reader.archived(commits, listing, logs)
         bases, base_problems = self._row_counts(state)
-        shape, fresh, logs_told, fresh_problem = self._freshness(state, is_deep)
+        shape, fresh, log_facts, fresh_problem = self._freshness(state, is_deep)
         indexed, index_problem = self._indexed(config, timeline)
         facts = TableFacts(
             slices_by_completion_time=config.slices_by_completion_time,
@@ -106,8 +106,8 @@ class FactsReader:
             row_counts=bases,
             base_problems=base_problems,
             freshness=fresh,
-            event_times={path: fact.event_times for path, fact in logs_told.items()},
-            uncompacted={path: fact.uncompacted for path, fact in logs_told.items()},
+            event_times={path: fact.event_times for path, fact in log_facts.items()},
+            uncompacted={path: fact.uncompacted for path, fact in log_facts.items()},
             freshness_problem=fresh_problem,
             has_metadata_table=bool(config.metadata_partitions),
             indexed_files=indexed,
@@ -135,21 +135,21 @@ class FactsReader:
     def _freshness(
         self, state: TableState | None, is_deep: bool
     ) -> tuple[RecordShape | None, Freshness | None, Mapping[str, LogFacts], str | None]:
-        """The shape of the records, the freshness now, and the facts of the logs, as the planner is told them."""
+        """The shape of the records, the freshness now, and the facts of the logs, as the planner gets them."""
         if state is None:
             return None, None, {}, "the file slices are not known"
         shape, fresh = state.shape(None), None
-        told: dict[str, LogFacts] = {}
+        logs: dict[str, LogFacts] = {}
         try:
             if state.cut_ms is None and not is_deep:
                 return shape, None, {}, None
             shape = state.shape(event_time_field_of(state, self.options))
-            told = self._log_facts(state, shape)
+            logs = self._log_facts(state, shape)
             fresh = self.freshness.now(state)
         except EventideError as error:
             require_damage(error)
-            return shape, None, told, None if state.cut_ms is None else str(error)
-        return shape, fresh, told, None
+            return shape, None, logs, None if state.cut_ms is None else str(error)
+        return shape, fresh, logs, None
 
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
         """Those of the logs of the latest slices that can be read."""

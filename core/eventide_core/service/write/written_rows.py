@@ -8,7 +8,7 @@ from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 
-_LAST_WRITES = 3  # whose files are told
+_LAST_WRITES = 3  # whose files are listed
 
 
 def added_files(metadata: CommitMetadata) -> tuple[AddedFile, ...]:

@@ -142,7 +142,7 @@ def test_what_hudi_does_not_promote_is_refused(avro: Any, value: Any, later: Any
         _promoted(avro, value, later)
 
 
-def test_bytes_that_are_no_text_are_told() -> None:
+def test_bytes_that_are_no_text_are_reported() -> None:
     with pytest.raises(RecordDecodeError, match="field x: a value of type binary"):
         _promoted("bytes", b"\xff", "string")
 
@@ -189,7 +189,7 @@ def test_a_default_that_is_no_value_of_its_field_is_refused() -> None:
         check_columns({}, record_fields(table), "block 7")
 
 
-def test_nulls_are_told_where_a_record_has_the_field_and_not_where_the_record_itself_is_null() -> None:
+def test_nulls_are_reported_where_a_record_has_the_field_and_not_where_the_record_itself_is_null() -> None:
     inner = pa.field("x", pa.int64())
     schema = table_schema({"name": "s", "type": ["null", _record({"name": "x", "type": "long"})]})
     column = pa.array([None, {"x": 1}], pa.struct([inner]))

@@ -200,7 +200,7 @@ class TestBytesThatDoNotFit:
             pytest.param(b"", id="nothing"),
         ],
     )
-    def test_a_record_that_does_not_fit_the_schema_is_told(self, record: bytes) -> None:
+    def test_a_record_that_does_not_fit_the_schema_is_reported(self, record: bytes) -> None:
         good = b"\x01\x02\x08\x02a\x00\x00"
         self._refuses(self._block(record))
         self._refuses(self._block(good, record, good))
@@ -217,7 +217,7 @@ class TestBytesThatDoNotFit:
             pytest.param(struct.pack(">ii", 3, 0) + b"\x00", id="a byte after the last record"),
         ],
     )
-    def test_lengths_that_do_not_add_up_are_told(self, content: bytes) -> None:
+    def test_lengths_that_do_not_add_up_are_reported(self, content: bytes) -> None:
         self._refuses(content)
 
     @settings(max_examples=200, deadline=None)
@@ -230,11 +230,11 @@ class TestBytesThatDoNotFit:
         batch.validate(full=True)
         assert batch.num_rows == len(records)
 
-    def test_a_decimal_over_its_precision_is_told(self) -> None:
+    def test_a_decimal_over_its_precision_is_reported(self) -> None:
         schema = table_schema({"name": "x", "type": logical("bytes", "decimal", precision=3, scale=1)})
         self._refuses(self._block(b"\x04\x27\x10"), schema)
 
-    def test_a_nested_record_that_does_not_fit_is_told(self) -> None:
+    def test_a_nested_record_that_does_not_fit_is_reported(self) -> None:
         schema = table_schema({"name": "x", "type": {"type": "array", "items": "long"}})
         for record in (b"\x02\x02", b"\x02\x02\x00\x00", b"\xfe\xff\xff\xff\x0f\x02\x00"):
             self._refuses(self._block(record), schema)
@@ -267,7 +267,7 @@ class TestCollectionsThatStepsDoNotSuit:
         assert _decode(self.SCHEMA, records).to_pylist() == records
 
     @pytest.mark.parametrize("count", [b"\x80\x01", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x02"])
-    def test_a_count_over_the_end_of_its_record_is_told(self, count: bytes) -> None:
+    def test_a_count_over_the_end_of_its_record_is_reported(self, count: bytes) -> None:
         with pytest.raises(RecordDecodeError, match="block 7"):
             self._rows(count + b"\x02\x00")
 

@@ -276,7 +276,7 @@ def test_a_column_that_says_to_inflate_to_gigabytes_is_refused(monkeypatch: pyte
     refused(ResourceLimitError, lambda: list(read_base(storage, "base.parquet", fields)), match="column a inflates")
 
 
-def test_what_takes_more_memory_than_the_process_has_is_told_by_name() -> None:
+def test_what_takes_more_memory_than_the_process_has_is_reported_by_name() -> None:
     """One text of a megabyte, to which all rows point: only reading it shows what it takes."""
     rows = 100_000
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * MEBIBYTE]))

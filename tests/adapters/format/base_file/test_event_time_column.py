@@ -132,7 +132,7 @@ class TestEventTimesInASchema:
             {"eventide.min_event_time_ms": 7, "eventide.max_event_time_ms": 6, "eventide.unknown_event_times": 0},
         ],
     )
-    def test_half_a_range_is_told(self, properties: dict[str, Any]) -> None:
+    def test_half_a_range_is_reported(self, properties: dict[str, Any]) -> None:
         whole = {**json.loads(self.SCHEMA), "eventide.event_time_field": "ts", **properties}
         with pytest.raises(RecordDecodeError, match="no range"):
             event_times_of_schema(json.dumps(whole), "ts")

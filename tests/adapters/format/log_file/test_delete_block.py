@@ -95,7 +95,7 @@ def test_other_versions_are_refused(version: int) -> None:
         delete_content([("k", None)]) + b"\x00",
     ],
 )
-def test_bytes_that_are_no_delete_block_are_told(content: bytes) -> None:
+def test_bytes_that_are_no_delete_block_are_reported(content: bytes) -> None:
     with pytest.raises(RecordDecodeError, match="block 7"):
         decode_delete_block(content, pa.int64(), "block 7")
 

@@ -87,7 +87,7 @@ def test_an_object_of_another_class_is_refused_by_its_name(name: str, unknown: s
 
 
 @pytest.mark.parametrize("name", ["keys", "keysutf", "mixed", "bigdec", "string"])
-def test_deletes_that_break_off_or_go_on_are_told(name: str) -> None:
+def test_deletes_that_break_off_or_go_on_are_reported(name: str) -> None:
     version = 1 if name.startswith("keys") else 2
     for end in range(len(WRITTEN[name])):
         with pytest.raises(RecordDecodeError):

@@ -112,7 +112,7 @@ def test_a_record_longer_than_a_segment_is_read_alone(
 
 
 @pytest.mark.parametrize("cut", [1, 5, SEGMENT])
-def test_a_content_shorter_than_its_records_is_told(
+def test_a_content_shorter_than_its_records_is_reported(
     storage: CountingStorage, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
     monkeypatch.setattr(avro_decode, "SEGMENT_BYTES", SEGMENT)

@@ -284,12 +284,12 @@ class TestLogCompaction:
 
 class TestWhatCannotBeRead:
     @pytest.mark.parametrize("is_strict", [True, False])
-    def test_a_missing_log_is_told(self, storage: Storage, *, is_strict: bool) -> None:
+    def test_a_missing_log_is_reported(self, storage: Storage, *, is_strict: bool) -> None:
         with pytest.raises(MissingFileError):
             _read(storage, [(f"part=a/.f_{T1}.log.1_0-0-1", 100)], is_strict=is_strict)
 
     @pytest.mark.parametrize("is_strict", [True, False])
-    def test_a_log_shorter_than_it_was_listed_is_told(self, storage: Storage, *, is_strict: bool) -> None:
+    def test_a_log_shorter_than_it_was_listed_is_reported(self, storage: Storage, *, is_strict: bool) -> None:
         ((path, size),) = _put(storage, _rows(T1, ("a", 1, None)))
         for listed in (size + 1, size + 100_000):
             with pytest.raises(CorruptLogBlockError, match="shorter"):
@@ -316,15 +316,15 @@ class TestWhatCannotBeRead:
             _read(storage, _put(storage, avro_block(T1, written_schema(schema), [row])))
 
     @pytest.mark.parametrize("header", [{SCHEMA: "{}"}, {INSTANT_TIME: T1}, {INSTANT_TIME: T1, SCHEMA: "{}"}])
-    def test_a_block_without_instant_or_schema_is_told(self, storage: Storage, header: dict[int, str]) -> None:
+    def test_a_block_without_instant_or_schema_is_reported(self, storage: Storage, header: dict[int, str]) -> None:
         with pytest.raises(EventideError):
             _read(storage, _put(storage, block(3, header, b"")))
 
-    def test_a_parquet_block_that_is_none_is_told(self, storage: Storage) -> None:
+    def test_a_parquet_block_that_is_none_is_reported(self, storage: Storage) -> None:
         with pytest.raises(RecordDecodeError, match="Parquet"):
             _read(storage, _put(storage, block(5, {INSTANT_TIME: T1, SCHEMA: "{}"}, b"PAR1 no more than that")))
 
-    def test_a_parquet_block_with_a_column_whose_name_is_no_text_is_told(self, storage: Storage) -> None:
+    def test_a_parquet_block_with_a_column_whose_name_is_no_text_is_reported(self, storage: Storage) -> None:
         """Arrow says it by an error of Python's own."""
         table = pa.table({"a column": pa.array([1])})
         whole = parquet_block(T1, written_schema(SCHEMA_TEXT), table)
@@ -336,6 +336,6 @@ class TestWhatCannotBeRead:
             _read(storage, _put(storage, block(0, {INSTANT_TIME: T1, 3: "7", 1: T1}, b"")))
 
     @pytest.mark.parametrize("columns", [["nope"], ["id", "nope"]])
-    def test_an_unknown_column_is_told(self, storage: Storage, columns: list[str]) -> None:
+    def test_an_unknown_column_is_reported(self, storage: Storage, columns: list[str]) -> None:
         with pytest.raises(InvalidFilterError, match="nope"):
             list(iter_log_records(storage, [], SHAPE, ALL, columns, is_strict=True))

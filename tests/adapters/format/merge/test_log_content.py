@@ -121,7 +121,9 @@ class TestSummary:
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
 
-    def test_rollback_blocks_are_told_and_what_they_take_back_is_counted_all_the_same(self, storage: Storage) -> None:
+    def test_rollback_blocks_are_reported_and_what_they_take_back_is_counted_all_the_same(
+        self, storage: Storage
+    ) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
         summary = ArrowLogContent(storage).summarize(log, SHAPE)
         assert summary.rolled_back == {T1}
@@ -140,7 +142,7 @@ class TestSummary:
     def test_an_empty_log_has_no_range(self, storage: Storage) -> None:
         assert ArrowLogContent(storage).summarize(_log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)
 
-    def test_a_torn_block_is_told_by_its_instant(self, storage: Storage) -> None:
+    def test_a_torn_block_is_reported_by_its_instant(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1] + _rows(T2, {"id": "b", "ts": 2}))
         summary = ArrowLogContent(storage).summarize(log, SHAPE)
         assert summary.has_torn_block
@@ -169,7 +171,7 @@ class TestSummary:
         with pytest.raises(UnsupportedTableError):
             ArrowLogContent(storage).summarize(_log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
 
-    def test_a_table_without_event_time_field_is_told_what_to_set(self, storage: Storage) -> None:
+    def test_a_table_without_event_time_field_is_reported_what_to_set(self, storage: Storage) -> None:
         shape = RecordShape(SCHEMA_TEXT, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
         with pytest.raises(UnsupportedTableError, match=r"hoodie\.payload\.event\.time\.field"):
             ArrowLogContent(storage).summarize(_log(storage, 1), shape)
@@ -288,7 +290,7 @@ class TestKeyHistories:
         histories = ArrowLogContent(storage).key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=False)
         assert histories[0].base == Version(0, False, 0)
 
-    def test_a_base_file_that_is_no_parquet_is_told(self, storage: Storage) -> None:
+    def test_a_base_file_that_is_no_parquet_is_reported(self, storage: Storage) -> None:
         _, merged, left_overs = self._slice(storage)
         storage.put("part=a/f_0-0-0_1.parquet", b"PAR1")
         with pytest.raises(CorruptBaseFileError, match=r"f_0-0-0_1\.parquet"):

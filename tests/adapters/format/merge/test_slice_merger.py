@@ -138,7 +138,7 @@ def test_a_torn_log_stops_the_merge(storage: MemoryStorage) -> None:
 
 
 @pytest.mark.parametrize(("asked", "before"), [("as-before", "snappy"), ("as-before", "gzip"), ("zstd", "gzip")])
-def test_a_new_base_is_compressed_as_the_one_before_unless_told_otherwise(
+def test_a_new_base_is_compressed_as_the_one_before_unless_said_otherwise(
     asked: str, before: Literal["snappy", "gzip"], storage: MemoryStorage
 ) -> None:
     sink = io.BytesIO()

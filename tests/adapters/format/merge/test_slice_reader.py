@@ -107,7 +107,7 @@ def test_a_torn_block_is_passed_over(storage: MemoryStorage) -> None:
     assert [(r["id"], r["val"]) for r in read(storage, slice_read())] == [("a", "base"), ("b", "late"), ("d", "base")]
 
 
-def test_a_torn_base_file_and_a_missing_file_are_told(storage: MemoryStorage) -> None:
+def test_a_torn_base_file_and_a_missing_file_are_reported(storage: MemoryStorage) -> None:
     storage.put(BASE, FILES[BASE][:50])
     with pytest.raises(CorruptBaseFileError, match="part=a/f-0"):
         read(storage, slice_read())

@@ -189,14 +189,14 @@ def test_an_instant_that_was_archived_twice_is_one(tmp_path: Path) -> None:
     assert [i.requested_time for i in lsm(tmp_path)[0].writes(*ALL)] == [time_of(n) for n in (3, 2, 1, 0)]
 
 
-def test_files_that_overlap_are_told_in_one_order(tmp_path: Path) -> None:
+def test_files_that_overlap_are_reported_in_one_order(tmp_path: Path) -> None:
     folder, several = tmp_path / FOLDER, history.instants(12, FIRST_MS)
     names = [history.write_file(folder, part) for part in (several[::3], several[1::3], several[2::3])]
     history.publish(folder, names)
     assert [i.requested_time for i in lsm(tmp_path)[0].writes(*ALL)] == [time_of(n) for n in reversed(range(12))]
 
 
-def test_only_writes_are_told(tmp_path: Path) -> None:
+def test_only_writes_are_reported(tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     actions = ("clean", "commit", "rollback", "deltacommit", "savepoint", "replacecommit", "indexing", "clustering")
     rows = [history.Archived(time_of(n), time_of(n + 1), action) for n, action in enumerate(actions)]

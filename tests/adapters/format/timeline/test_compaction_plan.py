@@ -154,7 +154,7 @@ def test_a_plan_reads_back_as_it_was_written(plan: CompactionPlan) -> None:
 
 
 @pytest.mark.parametrize("link_mode", [LinkMode.COPY, LinkMode.HARDLINK, LinkMode.SYMLINK])
-def test_an_ignorant_engine_is_told_to_merge_all_logs_where_left_overs_get_names(link_mode: LinkMode) -> None:
+def test_an_ignorant_engine_is_reported_to_merge_all_logs_where_left_overs_get_names(link_mode: LinkMode) -> None:
     _, record = _record(CODEC.encode_plan(_plan(link_mode)))
     (operation,) = record["operations"]
     assert operation["deltaFilePaths"] == [f".f-1_20261121000000000.log.{n}_1-2-3" for n in (1, 2, 3)]
@@ -170,7 +170,7 @@ def test_an_ignorant_engine_is_told_to_merge_all_logs_where_left_overs_get_names
     }
 
 
-def test_an_ignorant_engine_is_told_to_merge_only_what_a_back_dated_plan_merges() -> None:
+def test_an_ignorant_engine_is_reported_to_merge_only_what_a_back_dated_plan_merges() -> None:
     _, record = _record(CODEC.encode_plan(_plan(LinkMode.PREFIX)))
     (operation,) = record["operations"]
     assert operation["deltaFilePaths"] == [f".f-1_20261121000000000.log.{n}_1-2-3" for n in (1, 2)]

@@ -60,7 +60,7 @@ def test_what_is_written_is_read_back() -> None:
     ("root", "path"),
     [("file:///lake/trips", f"/lake/trips/p=1/{BASE}"), ("s3://lake/trips/", f"s3://lake/trips/p=1/{BASE}")],
 )
-def test_hudi_is_told_where_the_files_lie(root: str, path: str) -> None:
+def test_hudi_is_reported_where_the_files_lie(root: str, path: str) -> None:
     plan = RollbackPlan("20261121091031101", TARGET, (_deletes("p=1", BASE),))
     (request,) = read_container(CODEC.encode_rollback_plan(plan, root), "r").documents("RollbackRequests")
     assert request.texts("filesToBeDeleted") == (path,)

@@ -225,7 +225,7 @@ def test_left_overs_that_hudis_own_rollback_leaves_behind_are_cleaned(name: str,
     assert rows(table.snapshot()) == before
 
 
-def test_changes_of_a_cleaned_span_are_told_only_where_nothing_has_changed_since(tmp_path: Path) -> None:
+def test_changes_of_a_cleaned_span_are_reported_only_where_nothing_has_changed_since(tmp_path: Path) -> None:
     path = compacted("v6_no_deletes", "copy", tmp_path)
     table = Table.open(str(path))
     writes = [instant.requested_time for instant in table.state().timeline.writes]

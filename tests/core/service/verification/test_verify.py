@@ -57,7 +57,7 @@ def test_a_table_stays_sound_through_all_that_eventide_does_to_it(name: str, mod
     check_sound(table)
 
 
-def test_a_link_that_leads_out_of_the_table_is_told_and_not_followed(tmp_path: Path) -> None:
+def test_a_link_that_leads_out_of_the_table_is_reported_and_not_followed(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     table = Table.open(str(path), {"eventide.table.exclusive": "true"})
     plan = table.plan_compaction(BEFORE, link_mode="symlink")
@@ -86,7 +86,7 @@ def test_a_link_to_a_folder_leads_nobody_round_in_a_circle(tmp_path: Path) -> No
     assert [check.name for check in table.verify().failed] == ["links"]
 
 
-def test_a_person_is_told_what_is_damaged_how_to_mend_it_and_what_was_not_checked(tmp_path: Path) -> None:
+def test_a_person_is_reported_what_is_damaged_how_to_mend_it_and_what_was_not_checked(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     sound = run("verify", path)
     assert sound.exit_code == 0

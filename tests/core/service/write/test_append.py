@@ -62,7 +62,7 @@ def test_of_several_versions_of_a_key_in_one_upsert_the_latest_is_written(index:
     assert seen(table) == [("a", "p", 9, "wins"), ("b", "p", 1, "tie")]
 
 
-def test_an_insert_keeps_every_record_unless_told_to_combine(tmp_path: Path) -> None:
+def test_an_insert_keeps_every_record_unless_said_to_combine(tmp_path: Path) -> None:
     twice = rows(("a", "p", 1, "one"), ("a", "p", 2, "two"))
     kept = make(tmp_path / "kept", 9, "SIMPLE")
     kept.insert(twice)
