@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if IS_PROOF:
         return
-    names = {"proof"} if "broad" in config.getoption("markexpr") else {"proof", "broad"}
+    names = {"proof"} if "broad" in str(config.getoption("markexpr")) else {"proof", "broad"}
     left_out = [item for item in items if any(item.get_closest_marker(name) for name in names)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
