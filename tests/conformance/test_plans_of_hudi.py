@@ -39,6 +39,7 @@ from support.judge.options import (
     table_version,
 )
 from support.reach import reached
+from support.writers.java_writer import JavaWriter
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -102,6 +103,9 @@ CASES = (
     Case("judge_120", 9, has_metadata_table=True),
 )
 RACED = (CASES[0], CASES[5])
+BROAD = pytest.mark.broad
+SCHEDULED_INLINE = [CASES[0], *(pytest.param(CASES[number], marks=BROAD) for number in (2, 5, 6))]
+JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_111", 9), "1.2.0": ("judge_120", 9)}
 
 
 def rows_of(*values: tuple[str, int, str]) -> pa.Table:
@@ -109,15 +113,24 @@ def rows_of(*values: tuple[str, int, str]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
-def write_history(judge: HudiJudge, path: Path, case: Case) -> str:
-    """A table with a published cut that Hudi then writes to, plans to compact, and writes to again; the plan's instant."""
+INLINE = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+"""A write schedules a compaction when it has committed, and leaves it to another process."""
+
+
+def write_history(judge: HudiJudge, path: Path, case: Case, *, inline: bool = False) -> str:
+    """A table with a published cut that Hudi then writes to, plans to compact, and writes to again; the plan's instant.
+
+    `inline`: the write schedules the plan, instead of a procedure.
+    """
     first = rows_of(*((f"k{i}", 100 + i, "first") for i in range(20)))
     judge.write(path, first, options=case.options, operation="insert", mode="overwrite")
     judge.write(path, rows_of(*((f"k{i}", 130 - i, "second") for i in range(5, 25))), options=case.options)
     Table.open(str(path)).compact(before=120)
     judge.write(path, rows_of(*((f"k{i}", 90 + 3 * i, "third") for i in range(0, 30, 3))), options=case.options)
-    judge.write(path, rows_of(("k1", 0, "gone"), ("k2", 0, "gone")), options=case.options, operation="delete")
-    judge.schedule_compaction(path, case.service_options)
+    options = case.options | (INLINE if inline else {})
+    judge.write(path, rows_of(("k1", 0, "gone"), ("k2", 0, "gone")), options=options, operation="delete")
+    if not inline:
+        judge.schedule_compaction(path, case.service_options)
     judge.write(path, rows_of(("k3", 900, "since"), ("k77", 1, "since")), options=case.options)
     (pending,) = Table.open(str(path)).state().timeline.pending_plans
     return pending.requested_time
@@ -144,10 +157,10 @@ class Planned:
         return Path(shutil.copytree(self.path, self.folder / name, copy_function=shutil.copy2))
 
 
-def plan(request: pytest.FixtureRequest, case: Case, folder: Path) -> Planned:
+def plan(request: pytest.FixtureRequest, case: Case, folder: Path, *, inline: bool = False) -> Planned:
     judge: HudiJudge = request.getfixturevalue(case.judge)
     path, twin = folder / "table", folder / "twin"
-    instant = write_history(judge, path, case)
+    instant = write_history(judge, path, case, inline=inline)
     shutil.copytree(path, twin, copy_function=shutil.copy2)
     judge.run_compaction(twin, case.service_options)
     return Planned(case, judge, path, twin, instant, folder)
@@ -252,6 +265,39 @@ def shown_words(judge: HudiJudge, path: Path) -> Rows:
     found = judge.read(path, "read_optimized").to_pylist()
     assert judge.count(path) == len(found)
     return Counter(tuple(row[name] for name in SCHEMA.names) for row in found)
+
+
+@pytest.mark.parametrize("case", SCHEDULED_INLINE, ids=str)
+def test_a_plan_that_a_write_of_spark_scheduled_is_run_alike(
+    case: Case, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    planned = plan(request, case, tmp_path, inline=True)
+    path = planned.copy("run by eventide")
+    assert Table.open(str(path)).resume().resumed == (planned.instant,)
+    check_alike(planned, path)
+    reached("plans of Hudi: scheduled inline by Spark, run")
+
+
+@pytest.mark.parametrize("hudi", [pytest.param(name, marks=() if name == "1.1.1" else BROAD) for name in JAVA])
+def test_a_plan_of_the_java_client_is_run_alike(hudi: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Log-only slices, bucket ids and `EventTimeAvroPayload`, as Flink's sink makes them."""
+    name, version = JAVA[hudi]
+    judge: HudiJudge = request.getfixturevalue(name)
+    path, twin = tmp_path / "table", tmp_path / "twin"
+    options = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.metadata.enable": "false"}
+    with JavaWriter(hudi, version, [], tmp_path / "plans", options=options, dying={path: "plan"}, whole=3) as writer:
+        writer.kill()
+    (pending,) = Table.open(str(path)).state().timeline.pending_plans
+    shutil.copytree(path, twin, copy_function=shutil.copy2)
+    judge.run_compaction(twin, options)
+
+    assert Table.open(str(path)).resume().resumed == (pending.requested_time,)
+
+    planned = Planned(Case(name, version), judge, path, twin, pending.requested_time, tmp_path)
+    assert Table.open(str(path)).snapshot().to_arrow().num_rows > 0
+    assert Table.open(str(twin)).read_optimized().to_arrow().num_rows > 0
+    check_alike(planned, path)
+    reached("plans of Hudi: scheduled by the Java client, run")
 
 
 def test_compact_before_t_runs_the_plan_of_hudi_first(planned: Planned) -> None:
