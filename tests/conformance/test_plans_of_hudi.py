@@ -94,6 +94,7 @@ class Case:
         return {key: value for key, value in self.options.items() if key.startswith(told)}
 
 
+BROAD = pytest.mark.broad
 CASES = (
     Case("judge_015", 6),
     Case("judge_015", 6, has_metadata_table=True),
@@ -105,7 +106,13 @@ CASES = (
     Case("judge_120", 9, has_metadata_table=True),
 )
 RACED = (CASES[0], CASES[5])
-BROAD = pytest.mark.broad
+RACES = [
+    pytest.param(
+        case, lock, marks=() if (case, lock) == (CASES[0], True) else BROAD, id=f"{'one' if lock else 'no'} lock-{case}"
+    )
+    for case in RACED
+    for lock in (True, False)
+]
 SCHEDULED_INLINE = [CASES[0], *(pytest.param(CASES[number], marks=BROAD) for number in (2, 5, 6))]
 JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_111", 9), "1.2.0": ("judge_120", 9)}
 
@@ -138,7 +145,7 @@ def write_history(judge: HudiJudge, path: Path, case: Case, *, inline: bool = Fa
     return pending.requested_time
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(scope="module", params=[CASES[0], *(pytest.param(case, marks=BROAD) for case in CASES[1:])], ids=str)
 def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Planned:
     case: Case = request.param
     return plan(request, case, tmp_path_factory.mktemp("planned"))
@@ -372,8 +379,7 @@ def test_a_plan_that_hudi_has_begun_is_taken_over_by_force_alone(planned: Planne
     assert Table.open(str(path)).verify(deep=True).ok
 
 
-@pytest.mark.parametrize("case", RACED, ids=str)
-@pytest.mark.parametrize("shares_lock", [True, False], ids=["one lock", "no lock"])
+@pytest.mark.parametrize(("case", "shares_lock"), RACES)
 def test_a_race_for_a_plan_has_one_winner(
     case: Case, shares_lock: bool, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
