@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from eventide import Table
 from eventide_core.config import METASTORE_URIS, SYNC_DATABASE, SYNC_SPARK_VERSION
@@ -84,6 +85,7 @@ def words(found: pa.Table) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in found.select(["id", "part", "event_ts", "word"]).to_pylist())
 
 
+@pytest.mark.broad
 def test_the_tables_are_those_of_hudis_own_sync_and_spark_reads_them_by_sql(
     hive_metastore: HiveMetastoreServer, judge_111_with_catalog: HudiJudge, tmp_path: Path
 ) -> None:

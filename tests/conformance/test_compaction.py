@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide_core.config import PENDING_WRITE_WAIT_MS
 from eventide_core.errors import BusyError, RefusedError
 from eventide_core.table.plans import LinkMode
 from golden.histories import EPOCH_MS
@@ -221,7 +222,7 @@ def test_a_reader_with_other_merge_rules_comes_to_see_what_the_writing_engine_se
 )
 def test_a_planned_clustering_makes_a_compaction_wait(name: str, action: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
-    table = Table.open(str(path))
+    table = Table.open(str(path), {PENDING_WRITE_WAIT_MS: "1000"})
     plan = table.plan_compaction(EPOCH_MS + 10_000_000)
     assert f"a {action} is pending" in (plan.waits_for or "")
     with pytest.raises(BusyError, match=f"a {action} is pending"):

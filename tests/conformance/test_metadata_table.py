@@ -62,6 +62,7 @@ BY_KEY = {
 # Hudi 0.15's own compaction turns 17.00 in a base of a bulk insert into 1700.00.
 RICH_WITHOUT_DECIMAL = pa.schema([column for column in RICH if column.name != "fare"])
 RECORD_INDEX = {"hoodie.index.type": "RECORD_INDEX"}
+BROAD = pytest.mark.broad
 PROOF = pytest.mark.proof
 STEPS_MADE = 5  # of a history: what is needed for logs to merge and to leave over
 
@@ -214,7 +215,13 @@ def changed(everything: pa.Table, schema: pa.Schema, every: int, shift_ms: int, 
 
 @pytest.mark.parametrize(
     "case",
-    [*CASES[:2], pytest.param(CASES[2], marks=PROOF), CASES[3], pytest.param(CASES[4], marks=PROOF)],
+    [
+        CASES[0],
+        pytest.param(CASES[1], marks=BROAD),
+        pytest.param(CASES[2], marks=PROOF),
+        pytest.param(CASES[3], marks=BROAD),
+        pytest.param(CASES[4], marks=PROOF),
+    ],
     ids=lambda case: f"{case.name}-{case.bundle}",
 )
 def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path, judge: HudiJudge) -> None:
@@ -273,7 +280,9 @@ def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path,
     ("case", "pattern"),
     [
         pytest.param(CASES[0], r"metadata/files/.*\.log\.11_", id="version 6, before its log", marks=PROOF),
-        pytest.param(CASES[0], "metadata/.*{instant}.deltacommit$", id="version 6, before its delta commit"),
+        pytest.param(
+            CASES[0], "metadata/.*{instant}.deltacommit$", id="version 6, before its delta commit", marks=BROAD
+        ),
         pytest.param(CASES[1], r"metadata/.*{instant}_[0-9]+\.deltacommit$", id="version 9, before its delta commit"),
     ],
 )

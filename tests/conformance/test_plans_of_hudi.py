@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from collections import Counter
@@ -25,6 +26,7 @@ from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS
 from eventide_core.config import METADATA_TABLE as METADATA_TABLE_OPTION
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
+from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.instant import Instant
 from support.judge import HudiJudge, JudgeError, hudi_rs
 from support.judge.options import (
@@ -39,6 +41,7 @@ from support.judge.options import (
     table_version,
 )
 from support.reach import reached
+from support.writers.java_writer import JavaWriter
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -91,6 +94,7 @@ class Case:
         return {key: value for key, value in self.options.items() if key.startswith(told)}
 
 
+BROAD = pytest.mark.broad
 CASES = (
     Case("judge_015", 6),
     Case("judge_015", 6, has_metadata_table=True),
@@ -102,6 +106,15 @@ CASES = (
     Case("judge_120", 9, has_metadata_table=True),
 )
 RACED = (CASES[0], CASES[5])
+RACES = [
+    pytest.param(
+        case, lock, marks=() if (case, lock) == (CASES[0], True) else BROAD, id=f"{'one' if lock else 'no'} lock-{case}"
+    )
+    for case in RACED
+    for lock in (True, False)
+]
+SCHEDULED_INLINE = [CASES[0], *(pytest.param(CASES[number], marks=BROAD) for number in (2, 5, 6))]
+JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_111", 9), "1.2.0": ("judge_120", 9)}
 
 
 def rows_of(*values: tuple[str, int, str]) -> pa.Table:
@@ -109,21 +122,30 @@ def rows_of(*values: tuple[str, int, str]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
-def write_history(judge: HudiJudge, path: Path, case: Case) -> str:
-    """A table with a published cut that Hudi then writes to, plans to compact, and writes to again; the plan's instant."""
+INLINE = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+"""A write schedules a compaction when it has committed, and leaves it to another process."""
+
+
+def write_history(judge: HudiJudge, path: Path, case: Case, *, inline: bool = False) -> str:
+    """A table with a published cut that Hudi then writes to, plans to compact, and writes to again; the plan's instant.
+
+    `inline`: the write schedules the plan, instead of a procedure.
+    """
     first = rows_of(*((f"k{i}", 100 + i, "first") for i in range(20)))
     judge.write(path, first, options=case.options, operation="insert", mode="overwrite")
     judge.write(path, rows_of(*((f"k{i}", 130 - i, "second") for i in range(5, 25))), options=case.options)
     Table.open(str(path)).compact(before=120)
     judge.write(path, rows_of(*((f"k{i}", 90 + 3 * i, "third") for i in range(0, 30, 3))), options=case.options)
-    judge.write(path, rows_of(("k1", 0, "gone"), ("k2", 0, "gone")), options=case.options, operation="delete")
-    judge.schedule_compaction(path, case.service_options)
+    options = case.options | (INLINE if inline else {})
+    judge.write(path, rows_of(("k1", 0, "gone"), ("k2", 0, "gone")), options=options, operation="delete")
+    if not inline:
+        judge.schedule_compaction(path, case.service_options)
     judge.write(path, rows_of(("k3", 900, "since"), ("k77", 1, "since")), options=case.options)
     (pending,) = Table.open(str(path)).state().timeline.pending_plans
     return pending.requested_time
 
 
-@pytest.fixture(scope="module", params=CASES, ids=str)
+@pytest.fixture(scope="module", params=[CASES[0], *(pytest.param(case, marks=BROAD) for case in CASES[1:])], ids=str)
 def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Planned:
     case: Case = request.param
     return plan(request, case, tmp_path_factory.mktemp("planned"))
@@ -144,10 +166,10 @@ class Planned:
         return Path(shutil.copytree(self.path, self.folder / name, copy_function=shutil.copy2))
 
 
-def plan(request: pytest.FixtureRequest, case: Case, folder: Path) -> Planned:
+def plan(request: pytest.FixtureRequest, case: Case, folder: Path, *, inline: bool = False) -> Planned:
     judge: HudiJudge = request.getfixturevalue(case.judge)
     path, twin = folder / "table", folder / "twin"
-    instant = write_history(judge, path, case)
+    instant = write_history(judge, path, case, inline=inline)
     shutil.copytree(path, twin, copy_function=shutil.copy2)
     judge.run_compaction(twin, case.service_options)
     return Planned(case, judge, path, twin, instant, folder)
@@ -254,6 +276,39 @@ def shown_words(judge: HudiJudge, path: Path) -> Rows:
     return Counter(tuple(row[name] for name in SCHEMA.names) for row in found)
 
 
+@pytest.mark.parametrize("case", SCHEDULED_INLINE, ids=str)
+def test_a_plan_that_a_write_of_spark_scheduled_is_run_alike(
+    case: Case, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    planned = plan(request, case, tmp_path, inline=True)
+    path = planned.copy("run by eventide")
+    assert Table.open(str(path)).resume().resumed == (planned.instant,)
+    check_alike(planned, path)
+    reached("plans of Hudi: scheduled inline by Spark, run")
+
+
+@pytest.mark.parametrize("hudi", [pytest.param(name, marks=() if name == "1.1.1" else BROAD) for name in JAVA])
+def test_a_plan_of_the_java_client_is_run_alike(hudi: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Log-only slices, bucket ids and `EventTimeAvroPayload`, as Flink's sink makes them."""
+    name, version = JAVA[hudi]
+    judge: HudiJudge = request.getfixturevalue(name)
+    path, twin = tmp_path / "table", tmp_path / "twin"
+    options = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.metadata.enable": "false"}
+    with JavaWriter(hudi, version, [], tmp_path / "plans", options=options, dying={path: "plan"}, whole=3) as writer:
+        writer.kill()
+    (pending,) = Table.open(str(path)).state().timeline.pending_plans
+    shutil.copytree(path, twin, copy_function=shutil.copy2)
+    judge.run_compaction(twin, options)
+
+    assert Table.open(str(path)).resume().resumed == (pending.requested_time,)
+
+    planned = Planned(Case(name, version), judge, path, twin, pending.requested_time, tmp_path)
+    assert Table.open(str(path)).snapshot().to_arrow().num_rows > 0
+    assert Table.open(str(twin)).read_optimized().to_arrow().num_rows > 0
+    check_alike(planned, path)
+    reached("plans of Hudi: scheduled by the Java client, run")
+
+
 def test_compact_before_t_runs_the_plan_of_hudi_first(planned: Planned) -> None:
     path = planned.copy("before T")
     result = Table.open(str(path)).compact(before=1000)
@@ -270,18 +325,20 @@ def test_a_plan_of_hudi_is_left_alone_where_that_is_asked_for(planned: Planned) 
     assert [i.requested_time for i in table.state().timeline.pending_plans] == [planned.instant]
 
 
-def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned) -> None:
-    """At the last write before the commit, when everything else is there."""
-    path = planned.copy("broken off")
-    counted = planned.copy("counted")
+@pytest.mark.parametrize("at_commit", [False, True], ids=["while it merges", "at its commit"])
+def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned, at_commit: bool) -> None:
+    """Hudi leaves the base files of the dead run beside its own. The next run of eventide removes them."""
+    path = planned.copy(f"broken off {at_commit}")
+    counted = planned.copy(f"counted {at_commit}")
     storage = FaultyStorage(LocalStorage(counted))
     assemble(str(counted), {}, storage=storage, engine=LocalEngine(1)).runner.execute(planned.instant, NoProgress())
-    completed = next(
+    end = ".commit" if at_commit else f"_{planned.instant}.parquet"
+    last = max(
         number
         for number, write in enumerate(storage.writes)
-        if write.path.rpartition("/")[2].startswith(planned.instant) and write.path.endswith(".commit")
+        if planned.instant in write.path and ".temp/" not in write.path and write.path.endswith(end)
     )
-    dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={completed: Fault.CRASH_BEFORE}))
+    dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={last: Fault.CRASH_BEFORE}))
     with pytest.raises(SimulatedCrash):
         assemble(str(path), {}, storage=dying, engine=LocalEngine(1)).runner.execute(planned.instant, NoProgress())
     (path / ".hoodie/lock").unlink(missing_ok=True)
@@ -289,12 +346,19 @@ def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned) -> N
 
     planned.judge.run_compaction(path, planned.case.service_options)
 
+    for query in ("snapshot", "read_optimized"):
+        assert shown(planned.judge.read(path, query)) == shown(planned.judge.read(planned.twin, query))
+    assert shown(Table.open(str(path)).snapshot().to_arrow()) == shown(planned.judge.read(planned.twin))
+    os.utime(path / heartbeat_path(planned.instant), (0, 0))
+    assert Table.open(str(path)).has_pending_runs()
+    Table.open(str(path)).resume()
+    assert not Table.open(str(path)).has_pending_runs()
+    assert len(bases_of(path, planned.instant)) == len(bases_of(planned.twin, planned.instant))
     check_alike(planned, path)
     ours, theirs = (
         without_attempt(commit_of(table, planned.instant), planned.case.judge) for table in (path, planned.twin)
     )
     assert ours == theirs
-    assert len(bases_of(path, planned.instant)) == len(bases_of(planned.twin, planned.instant))
     reached("plans of Hudi: broken off by eventide, run by Hudi")
 
 
@@ -315,8 +379,7 @@ def test_a_plan_that_hudi_has_begun_is_taken_over_by_force_alone(planned: Planne
     assert Table.open(str(path)).verify(deep=True).ok
 
 
-@pytest.mark.parametrize("case", RACED, ids=str)
-@pytest.mark.parametrize("shares_lock", [True, False], ids=["one lock", "no lock"])
+@pytest.mark.parametrize(("case", "shares_lock"), RACES)
 def test_a_race_for_a_plan_has_one_winner(
     case: Case, shares_lock: bool, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

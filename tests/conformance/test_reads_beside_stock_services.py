@@ -30,7 +30,7 @@ SERVICES = ARCHIVED_EARLY | {
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(
-    "hudi", [pytest.param(hudi, marks=[] if hudi == "1.2.0" else [pytest.mark.proof]) for hudi in JUDGES]
+    "hudi", [pytest.param(hudi, marks=[pytest.mark.broad if hudi == "1.2.0" else pytest.mark.proof]) for hudi in JUDGES]
 )
 def test_processes_beside_the_services_of_hudi_end_as_they_should(
     hudi: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -134,6 +134,7 @@ def test_several_ordering_fields(version: int, tmp_path: Path, judge_111: HudiJu
 FLINKS = OPTIONS | table_version(8) | {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.EventTimeAvroPayload"}
 
 
+@pytest.mark.broad
 def test_merge_mode_custom_with_the_payload_of_flink(
     tmp_path: Path, judge_102: HudiJudge, judge_111: HudiJudge, judge_120: HudiJudge
 ) -> None:
@@ -267,6 +268,7 @@ def test_payloads_that_mix_versions_are_refused_on_version_9_too(
         Table.open(str(path)).snapshot()
 
 
+@pytest.mark.broad
 def test_deletes_of_hudi_before_0_14(tmp_path: Path, judge_015: HudiJudge, judge_111: HudiJudge) -> None:
     """The same deletes as DELETE blocks of versions 3, 2 and 1, the last two in the bytes of Hudi's own classes."""
     path = tmp_path / "kryo"

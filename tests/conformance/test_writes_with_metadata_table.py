@@ -80,7 +80,9 @@ def snapshot(judge: HudiJudge, path: Path) -> Rows:
     return seen
 
 
-@pytest.mark.parametrize(("fixture", "version"), [("judge_015", 6), ("judge_111", 9)])
+@pytest.mark.parametrize(
+    ("fixture", "version"), [("judge_015", 6), pytest.param("judge_111", 9, marks=pytest.mark.broad)]
+)
 def test_hudi_finds_what_eventide_wrote_by_every_index(
     fixture: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

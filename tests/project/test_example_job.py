@@ -17,7 +17,14 @@ JOB = Path(__file__).parents[2] / "examples" / "trips_job" / "job.py"
 RUN_AT = "2023-11-14T23:20:04+00:00"  # half an hour after a time that divides the golden table's logs
 
 
-@pytest.mark.parametrize("name", ["local", "moto", pytest.param("hdfs_with_symlinks", marks=pytest.mark.proof)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "local",
+        pytest.param("moto", marks=pytest.mark.broad),
+        pytest.param("hdfs_with_symlinks", marks=pytest.mark.proof),
+    ],
+)
 def test_a_foreign_job_compacts_wherever_its_table_lies(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -20,6 +20,7 @@ from eventide.testing.crash_enumeration import Bench, crash_states, execute, pen
 from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, Story, delete, layouts, put
 from eventide.testing.observation import Observer, check_verified
 from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
+from eventide_core.errors import format_timestamp
 from eventide_core.service.state.table import TableState
 from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason
 from support.reach import reached
@@ -185,7 +186,7 @@ def test_a_record_from_the_future_does_not_hold_logs_back_for_ever(layout: Layou
     told.commits((put("b", 4, "yet more"),))
     (operation,) = told.compacted(10).operations
     assert operation.fallback is FallbackReason.TOO_MANY_LEFT_OVERS
-    assert str(EPOCH_MS + 10**9) in operation.reason
+    assert format_timestamp(EPOCH_MS + 10**9) in operation.reason
     assert operation.left_overs == ()
 
 

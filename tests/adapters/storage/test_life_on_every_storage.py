@@ -39,7 +39,7 @@ def check_sound(there: Backend, chapter: Chapter) -> None:
     assert found.ok, f"{chapter.deed}: {found.failed}"
 
 
-@pytest.mark.parametrize("name", ["local", "moto", "seaweedfs", "hdfs"])
+@pytest.mark.parametrize("name", ["local", pytest.param("moto", marks=pytest.mark.broad), "seaweedfs", "hdfs"])
 def test_a_table_lives_there_as_in_memory_with_copies_for_left_overs(
     name: str, in_memory: list[Chapter], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -312,6 +312,7 @@ def test_every_verb_explains_itself() -> None:
     assert run("--version").stdout.startswith("eventide ")
 
 
+@pytest.mark.broad
 def test_a_process_on_spark_prints_one_document_and_no_noise(table_9: Path) -> None:
     words = ["compact", str(table_9), "--before", T, "--engine", "spark", "--master", "local[1]", "--quiet"]
     answer = _process(*words, "--output", "json")

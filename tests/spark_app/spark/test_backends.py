@@ -61,6 +61,7 @@ def test_a_table_of_version_9_is_back_dated_there_by_the_command_line(
     assert (fresh["cut_ms"], fresh["watermark_ms"]) == (answer["cut_ms"], answer["watermark_ms"])
 
 
+@pytest.mark.broad
 def test_sparks_executors_reach_the_storage_by_themselves(
     tmp_path: Path, request: pytest.FixtureRequest, spark: SparkSession
 ) -> None:

@@ -43,6 +43,7 @@ def rows(found: pa.Table) -> list[dict[str, Any]]:
     return found.select(["id", "at"]).sort_by("id").to_pylist()
 
 
+@pytest.mark.broad
 def test_a_compaction_goes_on_when_a_worker_dies_in_the_middle(tmp_path: Path) -> None:
     table = written(tmp_path / "table")
     twin = Table.open(str(shutil.copytree(tmp_path / "table", tmp_path / "twin")))

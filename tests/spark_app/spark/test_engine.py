@@ -197,6 +197,7 @@ print("ANSWER" + json.dumps({
 """
 
 
+@pytest.mark.broad
 def test_pyspark_35_compacts_and_reads(tmp_path: Path) -> None:
     try:
         python, environment = judge_python(), judge_environment()

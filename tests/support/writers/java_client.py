@@ -20,6 +20,7 @@ last. One with them gets whole batches, and then one that is taken as far as the
     inflight    and inflight
     some logs   and half of the file groups have their logs
     logs        and all of them have
+    plan        no batch: the client schedules a compaction
 
 Prints `ready` when it has taken every such table that far. Runs with PySpark's py4j and imports nothing of the project.
 """
@@ -103,7 +104,11 @@ class Writer:
         return str(instant)
 
     def take(self, rows: list[list[Any]], steps: str) -> None:
-        """The first steps of a batch."""
+        """The first steps of a batch, or a plan."""
+        if steps == "plan":
+            if not self._client.scheduleCompaction(self._hudi.common.util.Option.empty()).isPresent():
+                raise RuntimeError("Hudi planned no compaction")
+            return
         instant = self._client.startCommit()
         if steps == "requested":
             return

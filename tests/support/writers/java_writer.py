@@ -26,7 +26,8 @@ TIMEOUT_SECONDS = 300
 class JavaWriter:
     """A process of Hudi's Java client `hudi` that writes tables of `version`, one batch after the other.
 
-    `dying` are tables that get `whole` batches and the first steps of one more, before it writes to any other.
+    `dying` are tables that get `whole` batches and the first steps of one more, or a compaction plan, before it writes to
+    any other.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class JavaWriter:
         scratch: Path,
         *,
         options: Mapping[str, str],
-        dying: Mapping[Path, Steps] | None = None,
+        dying: Mapping[Path, Steps | Literal["plan"]] | None = None,
         whole: int = 0,
         first: int = 0,
         hold: float = 0.0,

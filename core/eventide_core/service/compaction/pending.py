@@ -6,7 +6,9 @@
 3. One whose plan fits the table no more, which no run can complete, is rolled back. What was asked for is planned anew.
 4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
    that this engine has begun is its own: nothing tells whether it is alive.
-5. What eventide does not run is waited for, as long as the options say: that, log compactions and clusterings.
+5. A run of eventide that died on such a plan, which the other engine has run since, may have left base files beside those
+   of the commit: Hudi leaves files of an attempt that it did not find inflight. They go, and the heartbeat with them.
+6. What eventide does not run is waited for, as long as the options say: that, log compactions and clusterings.
 
 Re-runnable: a crash anywhere leaves what the next run finds. Where two do this at once, one of them runs the plan.
 """
@@ -21,9 +23,12 @@ from eventide_core.service.compaction.run import CompactionRunner, Ended
 from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_group_write import HEARTBEATS, heartbeat_path
+from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,9 @@ class PendingCompactions:
         """Whether `end` has something to do. Writes nothing."""
         config = self.files.config()
         timeline = self.files.timeline(config)
-        return self.rollback.has_failed_writes(config, timeline) or bool(timeline.pending_plans)
+        if self.rollback.has_failed_writes(config, timeline) or timeline.pending_plans:
+            return True
+        return bool(self._overtaken(timeline))
 
     def end(self, progress: Progress) -> Ended:
         """All steps.
@@ -53,7 +60,7 @@ class PendingCompactions:
         return Ended(compactions.resumed, (*undone, *compactions.rolled_back))
 
     def end_compactions(self, progress: Progress) -> Ended:
-        """Steps 2 to 4."""
+        """Steps 2 to 5."""
         config = self.files.config()
         resumed: list[str] = []
         rolled_back: list[str] = []
@@ -71,7 +78,33 @@ class PendingCompactions:
                 rolled_back.append(instant)
             except InstantNotFoundError:
                 continue  # another process was faster, and rolled it back
+        for overtaken in self._overtaken(self.files.timeline(config)):
+            self._sweep(config, overtaken)
         return Ended(tuple(resumed), tuple(rolled_back))
+
+    def _overtaken(self, timeline: Timeline) -> tuple[Instant, ...]:
+        """The completed compactions that a dead run of eventide was at when it died: its heartbeat is still there."""
+        names = [entry.path.rpartition("/")[2] for entry in self.files.storage.list(HEARTBEATS)]
+        found = [timeline.find_compaction(name) for name in names]
+        liveness = self.runner.ownership.liveness
+        return tuple(i for i in found if i and i.is_completed and not liveness.is_known_alive(i.requested_time))
+
+    def _sweep(self, config: TableConfig, completed: Instant) -> None:
+        """Removes the base files beside those that the commit names, then the heartbeat."""
+        storage = self.files.storage
+        with self.runner.lock.acquire() as lease:
+            stats = self.files.commit(config, completed).stats
+            named, groups = {stat.path for stat in stats}, {(stat.partition, stat.file_id) for stat in stats}
+            for file in self.files.data_files():
+                match file.parsed:
+                    case BaseFileName(instant=completed.requested_time) as name:
+                        if (file.partition, name.file_id) in groups and file.path not in named:
+                            lease.check()
+                            storage.delete(file.path)
+                    case _:
+                        pass
+            lease.check()
+            storage.delete(heartbeat_path(completed.requested_time))
 
     def _wait_for_others(self) -> None:
         """Until no plan is pending, as long as configured; what is pending then excludes a new plan, and is named there."""

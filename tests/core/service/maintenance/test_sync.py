@@ -205,6 +205,7 @@ def test_a_sync_that_broke_off_anywhere_is_ended_by_the_next_one(tmp_path: Path)
         assert broken.writes == whole.writes, "nothing was written twice"
 
 
+@pytest.mark.broad
 def test_a_spark_session_with_hive_support_syncs_as_thrift_does(
     hive_metastore: HiveMetastoreServer, tmp_path: Path
 ) -> None:
