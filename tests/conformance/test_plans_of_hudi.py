@@ -105,14 +105,12 @@ CASES = (
     Case("judge_120", 9),
     Case("judge_120", 9, has_metadata_table=True),
 )
-RACED = (CASES[0], CASES[5])
 RACES = [
-    pytest.param(
-        case, lock, marks=() if (case, lock) == (CASES[0], True) else BROAD, id=f"{'one' if lock else 'no'} lock-{case}"
-    )
-    for case in RACED
-    for lock in (True, False)
+    pytest.param(CASES[0], True, id="one lock-015-v6"),
+    pytest.param(CASES[0], False, marks=BROAD, id="no lock-015-v6"),
+    pytest.param(CASES[5], True, marks=BROAD, id="one lock-111-v9"),
 ]
+"""Without a lock on version 6 alone: from version 8 on Hudi may then complete a plan a second time."""
 SCHEDULED_INLINE = [CASES[0], *(pytest.param(CASES[number], marks=BROAD) for number in (2, 5, 6))]
 JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_111", 9), "1.2.0": ("judge_120", 9)}
 
@@ -408,5 +406,7 @@ def test_a_race_for_a_plan_has_one_winner(
         assert len(named) == len(bases_of(planned.twin, planned.instant))
         # Hudi 0.15 rolls a plan back that has completed since it looked, begins it anew, and fails at its commit.
         assert made == named or (failures and case.judge == "judge_015"), made - named
+        for stray in made - named:  # hudi-rs refuses two base files of one instant
+            next(path.glob(f"part=*/{stray}")).unlink()
         check_alike(planned, path)
         reached(f"plans of Hudi: races, {'won by eventide' if failures else 'not lost by Hudi'}")
