@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from eventide_core.errors import PlanMismatchError
 from eventide_core.service.state.table import TableState
 from eventide_core.table.file_name import BaseFileName, LogFileName
-from eventide_core.table.file_system_view import DataFile
+from eventide_core.table.file_system_view import DataFile, FileGroup
 from eventide_core.table.plans import (
     CompactionPlan,
     CutMode,
@@ -56,14 +56,16 @@ class Attempt:
 
 def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan) -> int:
     """The least number, from 1 on, above that of each base file which an earlier attempt left. Hudi's tokens count alike."""
-    numbers = (int(name.write_token.split("-")[1]) for _, name in _bases_of(listing, plan))
+    numbers = (int(name.write_token.split("-")[1]) for _, name in _bases_of(listing, plan.instant, plan.file_groups))
     return 1 + max(numbers, default=0)
 
 
-def other_bases(listing: Iterable[DataFile], plan: ForeignPlan, own: Iterable[str]) -> tuple[str, ...]:
-    """The base files of the plan's instant, by path, that are not in `own`: earlier attempts left them."""
+def other_bases(
+    listing: Iterable[DataFile], instant: str, groups: Iterable[FileGroup], own: Iterable[str]
+) -> tuple[str, ...]:
+    """The base files of these groups at the instant, by path, that are not in `own`: other attempts left them."""
     kept = set(own)
-    return tuple(sorted(file.path for file, _ in _bases_of(listing, plan) if file.path not in kept))
+    return tuple(sorted(file.path for file, _ in _bases_of(listing, instant, groups) if file.path not in kept))
 
 
 def as_executed(state: TableState, plan: ForeignPlan, attempt: int) -> CompactionPlan:
@@ -116,11 +118,13 @@ def _reader_order(path: str) -> tuple[str, int, str, str]:
     return name.reader_order
 
 
-def _bases_of(listing: Iterable[DataFile], plan: ForeignPlan) -> Iterator[tuple[DataFile, BaseFileName]]:
-    groups = set(plan.file_groups)
+def _bases_of(
+    listing: Iterable[DataFile], instant: str, of_groups: Iterable[FileGroup]
+) -> Iterator[tuple[DataFile, BaseFileName]]:
+    groups = set(of_groups)
     for file in listing:
         match file.parsed:
-            case BaseFileName(instant=plan.instant) as name if (file.partition, name.file_id) in groups:
+            case BaseFileName() as name if name.instant == instant and (file.partition, name.file_id) in groups:
                 yield file, name
             case _:
                 pass

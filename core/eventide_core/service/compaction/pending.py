@@ -19,12 +19,12 @@ from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
+from eventide_core.service.compaction.foreign_plan import other_bases
 from eventide_core.service.compaction.run import CompactionRunner, Ended
 from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import HEARTBEATS, heartbeat_path
-from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
@@ -95,14 +95,9 @@ class PendingCompactions:
         with self.runner.lock.acquire() as lease:
             stats = self.files.commit(config, completed).stats
             named, groups = {stat.path for stat in stats}, {(stat.partition, stat.file_id) for stat in stats}
-            for file in self.files.data_files():
-                match file.parsed:
-                    case BaseFileName(instant=completed.requested_time) as name:
-                        if (file.partition, name.file_id) in groups and file.path not in named:
-                            lease.check()
-                            storage.delete(file.path)
-                    case _:
-                        pass
+            for path in other_bases(self.files.data_files(), completed.requested_time, groups, named):
+                lease.check()
+                storage.delete(path)
             lease.check()
             storage.delete(heartbeat_path(completed.requested_time))
 

@@ -9,8 +9,8 @@ of eventide's commit.
 Order of writes, and what a crash after each leaves:
 
 1. Inside the lock: where a run of eventide died in step 3, or a person says that Hudi did, the inflight file goes.
-2. One task a slice: marker, then base file. A crash leaves a plan that is requested. Whoever runs it removes these files:
-   eventide by their names, Hudi by their markers.
+2. One task a slice: marker, then base file. A crash leaves a plan that is requested. The next run of eventide removes
+   these files: at its own commit, or after Hudi's, which leaves them (`pending`).
 3. Inside the lock: nothing has completed and nobody has begun the plan; the files are all there. Their markers go. Then
    the inflight file, put if absent: whoever creates it runs the plan. The outcome is claimed, which fixes the completion
    time; what an earlier attempt left in the metadata table goes, and its base files; the metadata table gets its commit;
@@ -160,7 +160,7 @@ class ForeignCompactionRunner:
                 raise PlanMismatchError(
                     f"the plan at {plan.instant} is being rolled back; run rollback again to end it"
                 )
-            for path in other_bases(state.listing, plan, made_files(executed)):
+            for path in other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed)):
                 lease.check()
                 storage.delete(path)
             by_time = state.config.slices_by_completion_time

@@ -70,7 +70,7 @@ def test_an_attempt_takes_a_number_that_no_base_file_of_the_instant_bears() -> N
 def test_base_files_of_other_attempts_are_those_of_the_plans_slices_alone() -> None:
     mine, other = bases("0-2-0", "0-1-0")
     elsewhere = bases("0-1-0", partition="q")
-    assert other_bases([mine, other, *elsewhere], PLAN, [mine.path]) == (other.path,)
+    assert other_bases([mine, other, *elsewhere], PLAN.instant, PLAN.file_groups, [mine.path]) == (other.path,)
 
 
 def test_a_plan_whose_files_are_gone_is_not_run() -> None:
