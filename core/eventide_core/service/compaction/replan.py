@@ -1,4 +1,4 @@
-"""Plan a compaction again in place: version 6, where the plan is visible and may not be withdrawn.
+"""Plan a compaction again in place: version 6, where the plan is visible and can't be rolled back.
 
 A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). The order of writes is that of the
 run, which puts the new plan over the old one: `service/compaction/run.py`, step 2.

@@ -47,14 +47,13 @@ from eventide_core.ports import (
 )
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
-from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction_files import made_files, marker_path
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
-from eventide_core.service.state.outcome import Outcome, claim_outcome
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate, drop_metadata_table
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import marker_folder
@@ -155,27 +154,16 @@ class ForeignCompactionRunner:
             changes = FileChanges(RowChange.NONE, added_files(executed, results))
             update = self.metadata.prepare(state.config, plan.instant, changes)
             lease.check()
-            outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
-            if outcome.completion_time is None:
-                raise PlanMismatchError(
-                    f"the plan at {plan.instant} is being rolled back; run rollback again to end it"
-                )
+            completion = Completion.claim(self.files, self.clock, state, plan.instant)
             for path in other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed)):
                 lease.check()
                 storage.delete(path)
-            by_time = state.config.slices_by_completion_time
-            if attempt.is_taken_over and by_time:
+            if attempt.is_taken_over and state.config.slices_by_completion_time:
                 lease.check()
                 storage.delete(inflight)
-            completed = Instant(
-                plan.instant, Action.COMMIT, State.COMPLETED, outcome.completion_time if by_time else None
-            )
             metadata = whole_slices_metadata(executed, results, state.internal_schema)
-            data = self.files.codec.encode_commit(metadata, state.config.version)
-            update.write(lease, outcome.completion_time)
-            lease.check()
-            is_put = storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
-            if not is_put and not self._is_ours(state.config, completed, executed):
+            is_put = completion.put(self.files, state, metadata, update, lease)
+            if not is_put and not self._is_ours(state.config, completion.instant, executed):
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
@@ -215,7 +203,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine, which shares no lock, has committed between the last look and this commit: its commit counts."""
         if update.update is not None:
-            update.table.drop()  # it names files of both
+            drop_metadata_table(self.files.storage)  # it names files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:

@@ -105,8 +105,8 @@ class CompactionScheduler:
     def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant lies further back than the clock skew.
 
-        By then a writer with an earlier instant has put its file, and the second look finds it. A plan that has to be
-        withdrawn because such a write appears later is a file that goes: a stock writer that has listed it may fail.
+        By then a writer with an earlier instant has put its file, and the second look finds it. If such
+        a write appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
         """
         if not config.slices_by_completion_time:
             return

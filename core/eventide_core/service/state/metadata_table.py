@@ -47,7 +47,8 @@ _BY_FILE = frozenset(("files", "bloom_filters"))
 class PendingUpdate:
     """What will become of the metadata table with one action. `update` is None where it is dropped or there is none."""
 
-    table: "StoredMetadataTable"
+    storage: Storage
+    table: MetadataTable
     changes: FileChanges
     update: MetadataUpdate | None
     is_dropped: bool
@@ -56,7 +57,7 @@ class PendingUpdate:
         """Before the commit. `completion_time`: the same for each run of one action (`ports.MetadataUpdate.write`)."""
         if self.is_dropped:
             lease.check()
-            self.table.drop()
+            drop_metadata_table(self.storage)
         elif self.update is not None:
             lease.check()
             self.update.write(completion_time)
@@ -65,21 +66,7 @@ class PendingUpdate:
         """After the commit."""
         if self.update is not None and not self.table.tells(self.changes):
             lease.check()
-            self.table.drop()
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMetadataTable:
-    """The metadata table with the files that it is made of."""
-
-    storage: Storage
-    content: MetadataTable
-
-    def tells(self, changes: FileChanges) -> bool:
-        return self.content.tells(changes)
-
-    def drop(self) -> None:
-        drop_metadata_table(self.storage)
+            drop_metadata_table(self.storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +105,7 @@ class MetadataTableUpkeep:
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
         update = self.table.prepare(instant, changes) if is_updated else None
-        return PendingUpdate(StoredMetadataTable(self.storage, self.table), changes, update, is_used and not is_updated)
+        return PendingUpdate(self.storage, self.table, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
         """What it has to get to name just the data files that are there; nothing where it is not kept up to date."""
