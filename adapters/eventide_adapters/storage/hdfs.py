@@ -231,7 +231,7 @@ class HdfsStorage:
         except EventideError:
             raise
         except (RemoteError, OSError, HTTPException) as failure:
-            secrets = (("token", self._config.delegation_token or ""),)
+            secrets = (self._config.delegation_token or "",)
             shown = without_secrets(str(failure), secrets)
             raise StorageError(f"cannot {verb} {path!r} in {self.root}: {shown}") from harmless(failure, secrets)
         except (ValueError, KeyError, TypeError) as failure:

@@ -45,6 +45,7 @@ DELEGATION_TOKEN = Option(
     TEXT,
     None,
     "A token as `hdfs fetchdt --webservice` prints it. No message shows it.",
+    secret=True,
 )
 BYTES = Option(
     "hdfs.bytes",
