@@ -243,15 +243,15 @@ class TableFacts:
         found: dict[str, str] = {}
         for path, target in links.items():
             if target.startswith("/") or ".." in target.split("/") or ":" in target.split("/")[0]:
-                found[path] = f"leads to {target}, outside of the table"
+                found[path] = f"points to {target}, outside the table"
             elif target in links:
-                found[path] = f"leads to {target}, which is itself a link"
+                found[path] = f"points to {target}, which is itself a link"
             elif target not in self.sizes:
-                found[path] = f"leads to {target}, which is not there"
+                found[path] = f"points to {target}, which does not exist"
             elif _file_group(path) != _file_group(target):
-                found[path] = f"leads to {target}, a file of another file group"
+                found[path] = f"points to {target}, a file of another file group"
             elif self.left_overs.get(path, target) != target:
-                found[path] = f"leads to {target}, but to {self.left_overs[path]} by the commit that made it"
+                found[path] = f"points to {target}, but to {self.left_overs[path]} in the commit that made it"
         return found
 
     def is_readable(self, log_path: str) -> bool:

@@ -115,7 +115,9 @@ def test_what_eventide_does_not_run_is_waited_for_and_never_said_to_be_run_by_it
     process.pending.end(NoProgress())
     assert bench.clock.now_ms() == began + 3000
     for ask in (lambda: process.scheduler.schedule(LATER), lambda: process.runner.execute(C, NoProgress())):
-        with pytest.raises(BusyError, match=f"a {action} is pending at {C}.*the engine that planned it has to") as busy:
+        with pytest.raises(
+            BusyError, match=f"a {action} is pending at {C}.*only the engine that planned it can run it"
+        ) as busy:
             ask()
         assert "--execute" not in str(busy.value)
 

@@ -120,7 +120,7 @@ def test_the_last_writes_are_undone_one_after_the_other(name: str, tmp_path: Pat
 def test_a_write_that_others_have_built_on_is_not_undone(name: str, tmp_path: Path) -> None:
     table = Table.open(str(golden.unpack(name, tmp_path)))
     earlier = table.state().timeline.writes[-2].requested_time
-    with pytest.raises(RefusedError, match="has written into"):
+    with pytest.raises(RefusedError, match="wrote into"):
         table.rollback(earlier)
 
 
@@ -142,7 +142,7 @@ def test_a_completed_compaction_is_undone_while_its_old_slices_are_there(name: s
     assert table.freshness().cut_ms is None
 
     min(lost.glob("part=a/.*.log.*[0-9]")).unlink()
-    with pytest.raises(RefusedError, match="is gone"):
+    with pytest.raises(RefusedError, match="no longer exists"):
         Table.open(str(lost)).rollback(result.instant)
 
 
