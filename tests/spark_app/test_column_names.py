@@ -1,6 +1,9 @@
 """Columns whose names Avro cannot hold: refused before anything is written, or sanitized everywhere alike."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,11 +18,12 @@ CSV = "trip id,code,2nd stop\n7,007,a\n8,010,b\n"
 WORDS = ("--create", "--record-key", "trip id", "--option", "hoodie.bucket.index.num.buckets=1")
 
 
-SCHEMA = pa.schema([pa.field("trip id", pa.int64()), pa.field("note", pa.string())])
+COLUMNS: list[pa.Field[Any]] = [pa.field("trip id", pa.int64()), pa.field("zip code", pa.string())]
+SCHEMA = pa.schema(COLUMNS)
 
 
 def rows(*values: tuple[int, str]) -> pa.Table:
-    return pa.Table.from_pylist([{"trip id": number, "note": note} for number, note in values], schema=SCHEMA)
+    return pa.Table.from_pylist([{"trip id": number, "zip code": text} for number, text in values], schema=SCHEMA)
 
 
 def test_a_header_that_avro_cannot_hold_makes_no_table(tmp_path: Path) -> None:
@@ -51,9 +55,8 @@ def test_sanitized_columns_are_named_and_read_by_hudi_rs_and_so_are_later_files(
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_texts_of_a_sanitized_column_keep_the_tables_type(suffix: str, tmp_path: Path) -> None:
-    texts = pa.schema([pa.field("trip id", pa.int64()), pa.field("zip code", pa.string())])
     path, source = tmp_path / "t", tmp_path / f"trips.{suffix}"
-    Table.create(str(path), schema=texts, record_key="trip id", sanitize=True)
+    Table.create(str(path), schema=SCHEMA, record_key="trip id", sanitize=True)
     source.write_text('{"trip id": 1, "zip code": "007"}\n' if suffix == "json" else "trip id,zip code\n1,007\n")
     assert run("ingest", path, source, "--sanitize").exit_code == 0
     assert Table.open(str(path)).snapshot().to_arrow().column("zip__code").to_pylist() == ["007"]
@@ -71,8 +74,8 @@ def test_python_refuses_or_sanitizes_alike(tmp_path: Path) -> None:
     table = Table.create(uri, schema=SCHEMA, record_key="trip id", sanitize=True)
     table.upsert(rows((1, "one"), (2, "two")))
     table.delete(rows((2, "")).select(["trip id"]))
-    kept = table.snapshot().to_arrow().select(["trip__id", "note"]).to_pylist()
-    assert kept == [{"trip__id": 1, "note": "one"}]
+    kept = table.snapshot().to_arrow().select(["trip__id", "zip__code"]).to_pylist()
+    assert kept == [{"trip__id": 1, "zip__code": "one"}]
 
 
 def test_a_write_adds_no_column_that_avro_cannot_hold(tmp_path: Path) -> None:

@@ -55,23 +55,20 @@ def refuse_invalid_names(names: Iterable[str]) -> None:
         )
 
 
-def names_in(schema: Any) -> Iterator[str]:
-    """The names of fields in an Avro schema that is parsed JSON, those of nested records too."""
-    match schema:
-        case {"type": "record" | "error", "fields": [*fields]}:
-            for field in fields:
-                if isinstance(field, dict):
-                    yield str(field.get("name"))
-                    yield from names_in(field.get("type"))
-        case {"type": "array", "items": inner} | {"type": "map", "values": inner} | {"type": dict() | list() as inner}:
-            yield from names_in(inner)
-        case [*branches]:
-            for branch in branches:
-                yield from names_in(branch)
-        case _:
-            return
+def names_in(schema: str) -> tuple[str, ...]:
+    """The names of the fields in an Avro schema as JSON, those of nested records too."""
+    return tuple(_names_in(json.loads(schema)))
 
 
-def names_in_text(schema: str) -> tuple[str, ...]:
-    """The same of a schema as JSON, which is known to be one."""
-    return tuple(names_in(json.loads(schema)))
+def _names_in(schema: dict[str, Any] | list[Any] | str) -> Iterator[str]:
+    if isinstance(schema, str):
+        return
+    if isinstance(schema, list):
+        parts = schema
+    else:
+        fields: list[dict[str, Any]] = schema.get("fields", [])
+        yield from (field["name"] for field in fields)
+        parts = [schema[part] for part in ("type", "items", "values") if part in schema]
+        parts += [field["type"] for field in fields]
+    for part in parts:
+        yield from _names_in(part)
