@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Table(TableQueries, TableTags):
-    """A Hudi merge-on-read table. Every method reads the table's state again."""
+    """A Hudi table. Every method reads the table's state again."""
 
     uri: str
     options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
