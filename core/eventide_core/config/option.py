@@ -195,7 +195,7 @@ class Options:
         except ValueError:
             default = option.otherwise or option.default_text
             raise ConfigError(
-                f"option {self.name(option)}={text!r} is not {option.kind.allowed}; leave it out for the default"
+                f"option {self.name(option)}={text!r} is not {option.kind.allowed}; omit it for the default"
                 + (f", {default}" if default else "")
             ) from None
 

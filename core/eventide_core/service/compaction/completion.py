@@ -31,7 +31,7 @@ class Completion:
         """The completion of the compaction at `instant`. Raises PlanMismatchError if the plan is being rolled back."""
         time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, clock))).completion_time
         if time is None:
-            raise PlanMismatchError(f"the plan at {instant} is being rolled back; run rollback again to end it")
+            raise PlanMismatchError(f"the plan at {instant} is being rolled back; run rollback again to complete that")
         named = time if state.config.slices_by_completion_time else None
         return cls(Instant(instant, Action.COMMIT, State.COMPLETED, named), time)
 

@@ -170,7 +170,7 @@ class CompactionRunner:
             raise BusyError(f"a {other.action} is pending at {instant}; {cure_of(other)}")
         if found is None or found.action is not Action.COMPACTION:
             raise InstantNotFoundError(
-                f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
+                f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists the pending ones"
             )
         return found
 
@@ -186,7 +186,7 @@ class CompactionRunner:
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(
-                    f"the plan at {plan.instant} was rolled back while it ran; nothing of it is left: plan again"
+                    f"the plan at {plan.instant} was rolled back while it ran, and nothing of it is left: plan again"
                 ) from failure
             raise
         try:
@@ -281,9 +281,9 @@ class CompactionRunner:
         waited_ms = wait_until(have_ended, self.clock, limit_ms)
         if waited_ms is not None:
             raise BusyError(
-                f"the plan at {plan.instant} waits for writes that may not have seen it: {', '.join(sorted(unaware))} "
-                f"did not end within {waited_ms} ms; run it again with --execute {plan.instant}, or roll a write back "
-                "whose writer is dead"
+                f"the plan at {plan.instant} waits for writes that may not have seen it: "
+                f"{', '.join(sorted(unaware))} did not complete within {waited_ms} ms; run it again with "
+                f"--execute {plan.instant}, or roll a write back whose writer is dead"
             )
 
     def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
@@ -296,8 +296,8 @@ class CompactionRunner:
                 )
         if state.config.slices_by_completion_time and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
-                f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
-                "its base for uncommitted; roll the plan back and plan again"
+                f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
+                "log files above its base file as uncommitted; roll the plan back and plan again"
             )
 
     def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_RolledBack | None":
@@ -333,7 +333,7 @@ class CompactionRunner:
         state = TableState.load(self.files)
         found = state.find_write(instant)
         if found is None or not found.is_completed:
-            raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
+            raise InstantNotFoundError(f"the compaction at {instant} completed, and has been rolled back since")
         stats = state.commit(found).stats
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         return CompactionResult(instant, fresh, _metrics(stats))

@@ -180,8 +180,8 @@ class ForeignCompactionRunner:
             found = self.files.storage.stat(result.new_base_path)
             if found is None or found.size != result.base_size:
                 raise BusyError(
-                    f"{result.new_base_path} was removed since it was written: another engine rolls the compaction at "
-                    f"{plan.instant} back; try again when it has ended"
+                    f"{result.new_base_path} was removed since it was written: another engine is rolling back the "
+                    f"compaction at {plan.instant}; try again when that has completed"
                 )
 
     def _is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
@@ -238,16 +238,16 @@ class ForeignCompactionRunner:
         found = self.files.storage.stat(_inflight_path(config, instant))
         minutes = 0 if found is None else max(0, self.clock.now_ms() - found.modified_ms) // 60_000
         return (
-            f"another engine began the compaction at {instant} {minutes} minutes ago, and leaves no sign of life; try again "
-            "when it has ended. If you know that its process is dead, take the plan over: "
-            f"compact --execute {instant} --force"
+            f"another engine started the compaction at {instant} {minutes} minutes ago, and writes no "
+            "heartbeat; try again when it has completed. If you know that its process is dead, take over "
+            f"the plan: compact --execute {instant} --force"
         )
 
 
 def _is_taken(instant: str) -> str:
     return (
-        f"another engine has taken the compaction at {instant} over while eventide ran it; nothing of eventide's is left, "
-        "try again when it has ended"
+        f"another engine took over the compaction at {instant} while eventide ran it, and nothing of "
+        "eventide's is left; try again when it has completed"
     )
 
 
@@ -259,6 +259,6 @@ def _check_slices(state: TableState, executed: CompactionPlan) -> None:
     for op in executed.operations:
         if not is_as_planned(state, executed, op):
             raise PlanMismatchError(
-                f"{op.partition}/{op.file_id} is no longer what another engine planned to compact at {executed.instant}; "
-                "nothing was committed. Roll the plan back with that engine, and plan again"
+                f"{op.partition}/{op.file_id} no longer matches the plan of another engine at "
+                f"{executed.instant}; nothing was committed. Roll the plan back with that engine, and plan again"
             )

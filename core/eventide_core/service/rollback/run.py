@@ -64,7 +64,7 @@ class RollbackRunner:
         try:
             self.heartbeats.start(instant)
             if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
-                raise BusyError(f"another rollback took the instant {instant}; try again")
+                raise BusyError(f"another rollback uses the instant {instant}; try again")
         except BaseException:
             self.heartbeats.stop(instant)
             raise
@@ -243,7 +243,7 @@ class RollbackRunner:
         path = request.path_of(str(name))
         lease.check()
         if not storage.put_if_absent(path, data):
-            raise StorageError(f"{path} was written by somebody else meanwhile; run the rollback again")
+            raise StorageError(f"another writer changed {path} meanwhile; run the rollback again")
         return DataFile(request.partition, path, len(data))
 
     def _changes(self, partitions: Mapping[str, RolledBackPartition]) -> FileChanges:

@@ -169,8 +169,8 @@ class Append:
         if index.type is IndexType.BUCKET:
             if duplicates is not InsertDuplicates.NONE:
                 raise ConfigError(
-                    f"option {keys.INSERT_DUPLICATES}={duplicates}: under a bucket index an insert does not ask for the "
-                    "keys that are there; use upsert, or a table with another index"
+                    f"option {keys.INSERT_DUPLICATES}={duplicates}: with a bucket index, an insert does not look up "
+                    "existing keys; use upsert, or a table with another index"
                 )
             places = records.place_by_bucket(index.buckets, index.hash_fields)
             return _Prepared(shape.records.schema, shape.stat_field, places)
@@ -228,8 +228,8 @@ class Append:
                 if known:
                     count = counted(sum(p.upserts for p in known), "record")
                     raise InvalidRecordError(
-                        f"the table already has the keys of {count}, the first in partition {known[0].partition!r}; upsert "
-                        f"them, or leave them out by {keys.INSERT_DUPLICATES}={InsertDuplicates.DROP}"
+                        f"the table already has the keys of {count}, the first in partition {known[0].partition!r}; "
+                        f"upsert them, or skip them with {keys.INSERT_DUPLICATES}={InsertDuplicates.DROP}"
                     )
                 return placements
 

@@ -192,7 +192,7 @@ def test_rollbacks_of_another_hand_that_died_are_ended(name: str, tmp_path: Path
     files = sorted(path.glob("part=*/*"))
     # Whether that engine is at work nobody can tell: not before it has stood for long.
     assert assemble(str(path), {}).rollback.undo_failed_writes() == ()
-    with pytest.raises(BusyError, match="of another engine is pending"):
+    with pytest.raises(BusyError, match="of another engine has been pending"):
         table.rollback(failed.requested_time)
     assert run("clean", path).exit_code == 4
     for found in timeline_folder(path).glob("*.rollback.*"):
