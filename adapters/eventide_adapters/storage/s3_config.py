@@ -124,7 +124,7 @@ class S3Config:
         if (access_key is None) != (secret_key is None):
             given, missing = (ACCESS_KEY, SECRET_KEY) if secret_key is None else (SECRET_KEY, ACCESS_KEY)
             raise ConfigError(
-                f"option {given} (or {given.aliases[0]}) goes with {missing} (or {missing.aliases[0]}), which is missing"
+                f"option {given} (or {given.aliases[0]}) requires {missing} (or {missing.aliases[0]}), which is missing"
             )
         has_path_style = get(PATH_STYLE)
         return cls(

@@ -179,7 +179,7 @@ class S3Objects:
                     time.sleep(0.05 * 2**attempt)
                 else:
                     return True
-        raise StorageError(f"{key!r} in the bucket {self.bucket} was in use by other writers each time; try again")
+        raise StorageError(f"{key!r} in the bucket {self.bucket} was used by other writers each time; try again")
 
     @contextmanager
     def _parts(

@@ -38,7 +38,8 @@ def refuse_user_info(address: str | None, option: str) -> None:
     """Raises ConfigError for an address with a user or a secret in it: addresses stand in messages."""
     if address is not None and "@" in address:
         raise ConfigError(
-            f"option {option} holds a user or a secret before `@`: give it as an option of its own, or by environment"
+            f"option {option} contains a user or a secret before `@`: set it as an option of its own, or in "
+            "the environment"
         )
 
 

@@ -92,7 +92,7 @@ class MetadataTable(Protocol):
     """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
 
     Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError.
-    Dropping it is the cure for whatever makes a call fail: Hudi builds it anew.
+    Dropping it is the cure for whatever makes a call fail: Hudi builds it again.
     """
 
     def partitions(self) -> tuple[str, ...]:

@@ -61,8 +61,9 @@ class PlacedBlock:
         """All of the content. Raises ResourceLimitError where it is larger than any that is read at once."""
         if self.block.content_length > WHOLE_FILE_BYTES_MAX:
             raise ResourceLimitError(
-                f"{self.place}: its content of {self.block.content_length} bytes is more than {WHOLE_FILE_BYTES_MAX}, the "
-                "most that eventide reads of it at once; compact it in full with Hudi, or roll back what wrote it"
+                f"{self.place}: its content of {self.block.content_length} bytes is more than "
+                f"{WHOLE_FILE_BYTES_MAX}, the most that eventide reads at once; compact it in full with Hudi, or "
+                "roll back its write"
             )
         return self.read_range(storage, 0, self.block.content_length)
 
@@ -163,7 +164,7 @@ def counting_blocks(
     for placed in counting:
         if placed.block.block_type is BlockType.CORRUPT:
             raise CorruptLogBlockError(
-                f"{placed.place}: torn, though {placed.instant}, which wrote it, has completed: readers don't see its "
+                f"{placed.place}: torn, although its write {placed.instant} has completed: readers don't see its "
                 "records; restore the file from a copy"
             )
     merged = {placed.instant: placed.merged_instants for placed in counting if placed.merged_instants}
@@ -180,8 +181,8 @@ def instant_of_torn_block(placed: PlacedBlock) -> str:
     instant = placed.block.instant_time
     if instant is None:
         raise CorruptLogBlockError(
-            f"{placed.place}: torn before it says which write it is of; restore the file from a copy, or compact the table "
-            "in full with Hudi, which passes over it"
+            f"{placed.place}: torn before it names its write; restore the file from a copy, or compact the "
+            "table in full with Hudi, which skips it"
         )
     return instant
 

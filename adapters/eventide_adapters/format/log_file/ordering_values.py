@@ -25,7 +25,7 @@ def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa
     """Their type, by those of the table's columns. Raises UnsupportedTableError for a field that is none."""
     for name in fields:
         if name not in types:
-            raise UnsupportedTableError(f"ordering field {name} is no column of the table ({', '.join(types)})")
+            raise UnsupportedTableError(f"ordering field {name} is not a column of the table ({', '.join(types)})")
     if not fields:
         return pa.null()
     if len(fields) == 1:

@@ -55,7 +55,7 @@ _WHEN: Final = {
     RowChange.NONE: "",
     RowChange.WRITTEN: " when rows are written",
     RowChange.WIDENED: " when rows with new columns or types are written",
-    RowChange.TAKEN_BACK: " when rows are taken back",
+    RowChange.TAKEN_BACK: " when rows are rolled back",
 }
 
 
@@ -111,20 +111,20 @@ class HudiMetadataTable:
             raise UnsupportedTableError(
                 f"{self.storage.root}: the metadata table has {', '.join(unkept) or f'no partition {FILES}'}, which "
                 f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or let eventide drop the "
-                "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it anew"
+                "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it again"
             )
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in reader.partitions:
             check_record_index(reader)
         if reader.building:
             raise BusyError(
-                f"{self.storage.root}: Hudi is building {', '.join(reader.building)} in the metadata table; try again when "
-                "it has ended"
+                f"{self.storage.root}: Hudi is building {', '.join(reader.building)} in the metadata table; try "
+                "again when it has completed"
             )
         for plan in reader.timeline.pending_plans:
             if not reader.slices_by_completion_time:
                 raise MetadataTableBusyError(
-                    f"{self.storage.root}: a {plan.action} of the metadata table is pending at {plan.requested_time}; "
-                    "the next write of Hudi ends it"
+                    f"{self.storage.root}: a {plan.action} of the metadata table is pending at "
+                    f"{plan.requested_time}; the next write of Hudi completes it"
                 )
         return reader
 
@@ -140,8 +140,8 @@ class HudiMetadataTable:
                 found.append(entry.path)
             elif instant in instants:
                 raise UnsupportedTableError(
-                    f"{entry.path} holds records of {instant} among others'; let eventide drop the metadata table "
-                    "(eventide.metadata.table=drop): the next write of Hudi builds it anew"
+                    f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
+                    "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it again"
                 )
         return found
 
@@ -155,8 +155,8 @@ def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None
                     listed[partition_of(key)] = merged_files(versions)
                 except (KeyError, TypeError, AttributeError) as error:
                     raise RecordDecodeError(
-                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); drop the "
-                        "metadata table, Hudi builds it anew"
+                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); drop "
+                        "the metadata table, and Hudi builds it again"
                     ) from error
     return listed
 

@@ -138,7 +138,9 @@ def test_a_type_is_promoted_as_hudi_promotes_it(avro: Any, value: Any, later: An
     ],
 )
 def test_what_hudi_does_not_promote_is_refused(avro: Any, value: Any, later: Any) -> None:
-    with pytest.raises(UnsupportedTableError, match=r"block 7: field x.* was written as .*, the table's schema says"):
+    with pytest.raises(
+        UnsupportedTableError, match=r"block 7: field x.* was written as .*, but the table's schema has"
+    ):
         _promoted(avro, value, later)
 
 

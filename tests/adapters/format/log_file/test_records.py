@@ -197,7 +197,7 @@ class TestWhichBlocksCount:
 
     def test_a_block_torn_before_its_instant_may_have_counted(self, storage: Storage) -> None:
         logs = _put(storage, _rows(T1, ("a", 1, None))[:20] + _rows(T3, ("c", 3, None)))
-        with pytest.raises(CorruptLogBlockError, match="torn before it says"):
+        with pytest.raises(CorruptLogBlockError, match="torn before it names"):
             _read(storage, logs, BlockFilter(frozenset({T3}), None))
 
     def test_what_was_appended_after_the_listing_is_not_read(self, storage: Storage) -> None:

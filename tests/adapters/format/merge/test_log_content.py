@@ -151,7 +151,7 @@ class TestSummary:
 
     def test_a_block_torn_before_it_tells_its_instant_raises(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:30] + _rows(T2, {"id": "b", "ts": 2}))
-        with pytest.raises(CorruptLogBlockError, match="torn before it says"):
+        with pytest.raises(CorruptLogBlockError, match="torn before it names"):
             ArrowLogContent(storage).summarize(log, SHAPE)
 
     def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
@@ -162,7 +162,7 @@ class TestSummary:
         partial = _log(storage, 3, strange)
         content.check_blocks([torn], BlockFilter(frozenset({T2}), None))
         content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T1}), None))
-        with pytest.raises(CorruptLogBlockError, match=f"torn, though {T1}, which wrote it, has completed"):
+        with pytest.raises(CorruptLogBlockError, match=f"torn, although its write {T1} has completed"):
             content.check_blocks([torn], BlockFilter(frozenset({T1}), None))
         with pytest.raises(UnsupportedTableError, match="partial updates"):
             content.check_blocks([partial], BlockFilter(frozenset({T2}), None))

@@ -176,7 +176,7 @@ def test_indexes_by_key_need_nothing_while_all_rows_stay(table: Path) -> None:
     opened(table).check(RowChange.NONE)
     for rows, which, when in (
         (RowChange.WRITTEN, "has secondary_index_by_val", "when rows are written"),
-        (RowChange.TAKEN_BACK, "has record_index, secondary_index_by_val", "when rows are taken back"),
+        (RowChange.TAKEN_BACK, "has record_index, secondary_index_by_val", "when rows are rolled back"),
     ):
         with pytest.raises(UnsupportedTableError, match=f"{which}, .* {when}"):
             opened(table).check(rows)
