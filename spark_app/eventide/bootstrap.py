@@ -221,5 +221,5 @@ def _delete_marker(options: Options) -> DeleteMarker | None:
     if name is None and value is None:
         return None
     if name is None or value is None:
-        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} belong together: give both or neither")
+        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} belong together: set both or neither")
     return DeleteMarker(name, value)

@@ -114,7 +114,7 @@ def describe(application: Application) -> TableDescription:
     facts: dict[str, LogFacts] = {}
     problems: dict[str, str] = {}
     if field is None:
-        problems = dict.fromkeys((log.path for log in logs), f"no event-time field is known: give {EVENT_TIME_FIELD}")
+        problems = dict.fromkeys((log.path for log in logs), f"the event-time field is unknown: set {EVENT_TIME_FIELD}")
     elif logs:
         shape = state.shape(field)
         proof = are_stats_proof(shape.schema, field, application.options)

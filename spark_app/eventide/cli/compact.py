@@ -27,7 +27,7 @@ from eventide_core.table.event_time import parse_threshold
 @click.option("--schedule-only", is_flag=True, help="Puts the plan on the timeline and does not run it.")
 @click.option("--execute", "scheduled", metavar="INSTANT", help="Runs the compaction that was scheduled at INSTANT.")
 @click.option(
-    "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has begun."
+    "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has started."
 )
 @foreign_plans_option
 @common_options
@@ -51,11 +51,11 @@ def compact(
     reported. After any interruption, run the command again.
     """
     if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
-        raise click.UsageError("--execute runs a plan as it was scheduled: leave out the options of the plan")
+        raise click.UsageError("--execute runs a plan as it was scheduled: omit the options of the plan")
     if words["before"] is not None:
         parse_threshold(words["before"])  # before Spark starts
     if force and scheduled is None:
-        raise click.UsageError("--force takes over one plan that you name: add --execute INSTANT")
+        raise click.UsageError("--force takes over the plan that you name: add --execute INSTANT")
     console = settings.console
     settings = settings.having(EVENT_TIME_FIELD, event_time).having(FOREIGN_PLANS, chosen(foreign_plans))
     if schedule_only:

@@ -160,7 +160,7 @@ def _of_words(words: Sequence[str]) -> dict[str, str]:
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
             # The word itself may be a secret.
-            raise click.UsageError(f"--option number {number} is not of the form KEY=VALUE")
+            raise click.UsageError(f"--option number {number} does not have the form KEY=VALUE")
         options[key.strip()] = value
     return options
 
@@ -210,5 +210,5 @@ class Duration(_WholeNumber):
             return value
         seconds = duration_seconds(value)
         if seconds is None:
-            self.fail(f"{value!r} is not a duration; give one such as 90s, 30m, 2h or 1d", param, ctx)
+            self.fail(f"{value!r} is not a duration; use one such as 90s, 30m, 2h or 1d", param, ctx)
         return seconds

@@ -193,7 +193,7 @@ def test_a_log_that_cannot_be_read_is_named_on_the_page(tmp_path: Path) -> None:
     assert document["freshness"] is None
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert torn.name in page.text
-    assert "A dashed bar is a file whose event times are not known" in page.text
+    assert "A dashed bar is a file whose event times are unknown" in page.text
 
 
 def test_a_page_that_cannot_be_written_ends_with_2(tmp_path: Path) -> None:
