@@ -43,9 +43,8 @@ def compact(
 ) -> None:
     """Compact everything before T.
 
-    First ends what earlier runs on TABLE left when they died, and runs the compactions that Hudi has planned and not begun.
-    Then schedules a compaction and runs it, on Spark where PySpark is installed. Spark starts only where there is something
-    to do.
+    First completes or rolls back what dead runs on TABLE left, and runs compactions that Hudi has planned but not started.
+    Then schedules a compaction and runs it, on Spark if PySpark is installed. Spark starts only if there is something to do.
 
     Without --before and --data-latency, the strategy and the trigger in the options decide. A trigger that is not due is
     reported. After any interruption, run the command again.
@@ -89,7 +88,7 @@ def compact(
 
 
 def _end_pending(console: Console, table: Table, start_engine: Callable[[], None]) -> Ended:
-    """What runs that died have left comes first."""
+    """First completes or rolls back what dead runs left."""
     if not table.has_pending_runs():
         return Ended()
     start_engine()
@@ -130,7 +129,7 @@ def _interruptible(state: str) -> Iterator[None]:
 
 
 def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
-    """Nothing was to be done, which is no failure."""
+    """Reports that there was nothing to do, which is not a failure."""
     state = table.state()
     cut_ms = state.cut_ms
     watermark_ms = None if cut_ms is None else table.freshness().watermark_ms

@@ -1,4 +1,4 @@
-"""`eventide savepoint` and `eventide restore`: keep a table as of a commit, and go back to it."""
+"""`eventide savepoint` and `eventide restore`: keep a table as of a commit, and return to it."""
 
 import click
 
