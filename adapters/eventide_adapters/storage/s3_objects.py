@@ -185,7 +185,7 @@ class S3Objects:
     def _parts(
         self, key: str, mark: dict[str, str], is_conditional: bool
     ) -> Iterator[tuple[dict[str, str], list[str]]]:
-        """A multipart upload, completed at the end of the block, or taken back where something failed."""
+        """A multipart upload, completed at the end of the block, or aborted if something failed."""
         upload = {"Key": key, "UploadId": self._call("create_multipart_upload", Key=key, Metadata=mark)["UploadId"]}
         etags: list[str] = []
         try:

@@ -16,7 +16,7 @@ class RowChange(Enum):
     NONE = auto()  # compaction, clean: every row stays, in its file group
     WRITTEN = auto()  # upsert, insert, delete
     WIDENED = auto()  # the same, of records with columns or types that the table did not have
-    TAKEN_BACK = auto()  # rollback or restore of a completed write
+    ROLLED_BACK = auto()  # rollback or restore of a completed write
 
 
 @dataclass(frozen=True, slots=True)

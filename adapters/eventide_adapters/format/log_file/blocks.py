@@ -2,7 +2,7 @@
 
 1. The headers of all logs are read in reader order.
 2. A data or delete block counts if its instant is accepted.
-3. A rollback block takes back the blocks of its target instant that come before it, in this log and in earlier ones; a
+3. A rollback block rolls back the blocks of its target instant that come before it, in this log and in earlier ones; a
    later write of the same instant stays.
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
 5. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates.
@@ -197,7 +197,7 @@ def refuse_unknown(placed: PlacedBlock) -> None:
 
 
 def rollback_target(placed: PlacedBlock) -> str:
-    """The instant whose blocks before it a command block takes back. Raises UnsupportedTableError for another command."""
+    """The instant whose blocks before it a command block rolls back. Raises UnsupportedTableError for another command."""
     header = placed.block.header
     command, target = header.get(HeaderKey.COMMAND_BLOCK_TYPE), header.get(HeaderKey.TARGET_INSTANT_TIME)
     if command != ROLLBACK_COMMAND or target is None:

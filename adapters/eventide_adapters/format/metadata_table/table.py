@@ -11,7 +11,7 @@ What each of its partitions needs of an action of the table at the instant C:
 
 Where rows are written, `metadata_written_stats` says what their statistics are, and `metadata_record_index` where keys live
 now. A secondary index would have to follow the values of every row, and records with new columns need statistics whose form
-nothing tells yet: such writes are refused, and so is taking rows back where there is an index of keys. An expression index
+nothing tells yet: such writes are refused, and so is rolling rows back where there is an index of keys. An expression index
 prunes by what it computes from each file, which eventide can't: such a table is refused, and so is any partition that isn't
 in this list.
 """
@@ -49,13 +49,13 @@ _KEPT: Final = {
     RowChange.NONE: _BY_FILE | _BY_RANGE | {RECORD_INDEX, SECONDARY_INDEX_PREFIX},
     RowChange.WRITTEN: _BY_FILE | _BY_RANGE | {RECORD_INDEX},
     RowChange.WIDENED: _BY_FILE | {RECORD_INDEX},
-    RowChange.TAKEN_BACK: _BY_FILE | _BY_RANGE,
+    RowChange.ROLLED_BACK: _BY_FILE | _BY_RANGE,
 }
 _WHEN: Final = {
     RowChange.NONE: "",
     RowChange.WRITTEN: " when rows are written",
     RowChange.WIDENED: " when rows with new columns or types are written",
-    RowChange.TAKEN_BACK: " when rows are rolled back",
+    RowChange.ROLLED_BACK: " when rows are rolled back",
 }
 
 

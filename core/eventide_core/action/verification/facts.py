@@ -21,14 +21,14 @@ from eventide_core.table.timeline import Timeline
 class BlockFacts:
     """One block of a log, by its header. A torn one has an instant where its header is whole.
 
-    `takes_back`: the instant whose blocks a command block takes back.
+    `rollback_target`: the instant whose blocks a command block rolls back.
     """
 
     offset: int
     instant: str | None
     is_torn: bool = False
     is_command: bool = False
-    takes_back: str | None = None
+    rollback_target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ class TableFacts:
 
     @cached_property
     def rolled_back(self) -> frozenset[tuple[FileGroup, str]]:
-        """The instants whose blocks a command block takes back, with the file group where it does."""
+        """The instants whose blocks a command block rolls back, with the file group where it does so."""
         return frozenset(
-            (_file_group(path), block.takes_back)
+            (_file_group(path), block.rollback_target)
             for path, scan in self.logs.items()
             for block in scan.blocks
-            if block.takes_back is not None
+            if block.rollback_target is not None
         )
 
     @cached_property

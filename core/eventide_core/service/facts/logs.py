@@ -93,7 +93,7 @@ class LogFactsReader:
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
         """Raises what a merge would raise for the blocks of these slices' logs; those of the question before are known.
 
-        All logs of a slice go together, for a rollback block in one takes back blocks of another.
+        All log files of a slice go together, because a rollback block in one rolls back blocks of another.
         """
         named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
         asked = dict(named)

@@ -74,7 +74,7 @@ class Restorer:
     def _begin(self, state: TableState, savepoint: str, lease: Lease) -> RestorePlan:
         """Step 1."""
         targets = self._targets(state, savepoint)
-        self.metadata.check(state.config, RowChange.TAKEN_BACK)
+        self.metadata.check(state.config, RowChange.ROLLED_BACK)
         plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
         requested = Instant(plan.instant, Action.RESTORE, State.REQUESTED)
         lease.check()

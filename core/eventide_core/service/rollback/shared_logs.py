@@ -43,7 +43,7 @@ def logs_of_completed_write(state: TableState, instant: str) -> SharedLogs:
     return SharedLogs(tuple(f for f in logs if (n := LogFileName.parse(f.name)) is not None and n.instant != instant))
 
 
-def takes_back(storage: Storage, file: DataFile, instant: str) -> bool:
+def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
     """Whether the log holds a command block that takes the instant's blocks back."""
     return any(
         block.block_type is BlockType.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) == instant

@@ -164,7 +164,7 @@ class TestWhichBlocksCount:
         logs = _put(storage, _rows(T1, ("a", 1, None)), _rows(T3, ("c", 3, None)))
         assert _read(storage, logs, BlockFilter(frozenset({T1, T3}), None, until=T2)) == [(T1, ("a", 1))]
 
-    def test_a_rollback_block_takes_back_earlier_blocks_of_its_target_in_any_log(self, storage: Storage) -> None:
+    def test_a_rollback_block_rolls_back_earlier_blocks_of_its_target_in_any_log(self, storage: Storage) -> None:
         logs = _put(
             storage,
             _rows(T1, ("a", 1, None)) + _rows(T2, ("b", 2, None)),

@@ -121,7 +121,7 @@ class TestSummary:
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
 
-    def test_rollback_blocks_are_reported_and_what_they_take_back_is_counted_all_the_same(
+    def test_rollback_blocks_are_reported_and_what_they_roll_back_is_counted_all_the_same(
         self, storage: Storage
     ) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
@@ -256,7 +256,7 @@ class TestKeyHistories:
         base, merged, _ = self._slice(storage)
         assert ArrowLogContent(storage).key_histories(base, merged, [], SHAPE, ALL, only_deleted=False) == ()
 
-    def test_a_rollback_block_of_one_side_takes_back_blocks_of_the_other(self, storage: Storage) -> None:
+    def test_a_rollback_block_of_one_side_rolls_back_blocks_of_the_other(self, storage: Storage) -> None:
         base, merged, left_overs = self._slice(storage)
         rollback = _log(storage, 11, rollback_block(T4, T1))
         histories = ArrowLogContent(storage).key_histories(

@@ -236,7 +236,7 @@ def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups(
     assemble(uri, options, storage=storage).rollback.undo(result.instant)
     (instant,) = table.state().timeline.writes
     written = [log for found in table.state().view.latest_slices() for log in found.log_files]
-    assert len(written) == 8, "a log that was taken back, and what takes it back, in each file group"
+    assert len(written) == 8, "a log that was rolled back, and what rolls it back, in each file group"
     assert set(table.snapshot().to_arrow()["ms"].to_pylist()) == {1}, instant
     assert sum(found.kind == "list" and found.path == "part=a" for found in storage.reads) == 2
     assert not any(found.kind == "stat" and ".log." in found.path for found in storage.reads)
