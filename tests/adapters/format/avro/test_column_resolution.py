@@ -157,7 +157,7 @@ X, Y = {"name": "x", "type": "int"}, {"name": "y", "type": "int"}
 
 
 def test_a_nested_field_that_may_not_be_null_has_to_be_there() -> None:
-    with pytest.raises(UnsupportedTableError, match=r"field x.element.y is not there"):
+    with pytest.raises(UnsupportedTableError, match=r"field x.element.y is missing"):
         _promoted({"type": "array", "items": _record(X)}, [{"x": 1}], {"type": "array", "items": _record(X, Y)})
 
 
