@@ -112,7 +112,7 @@ def test_what_hudi_has_begun_is_waited_for_and_then_named_with_what_a_person_can
     bench.storage.put(f".hoodie/timeline/{instant}.compaction.inflight", b"")
     process, began = bench.process(), bench.clock.now_ms()
     with pytest.raises(
-        BusyError, match=f"began the compaction at {instant} 0 minutes ago.*--execute {instant} --force"
+        BusyError, match=f"started the compaction at {instant} 0 minutes ago.*--execute {instant} --force"
     ):
         process.pending.end(NoProgress())
     assert bench.clock.now_ms() == began + 2000
