@@ -60,5 +60,5 @@ def test_records_without_an_ordering_field_are_level() -> None:
 
 
 def test_an_ordering_field_that_is_no_column_is_refused() -> None:
-    with pytest.raises(UnsupportedTableError, match="ordering field when is no column"):
+    with pytest.raises(UnsupportedTableError, match="ordering field when is not a column"):
         ordering_type(("seq", "when"), {"seq": pa.int64()})
