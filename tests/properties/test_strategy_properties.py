@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
+import pytest
 from hypothesis import strategies as st
 
 from eventide.bootstrap import Application, assemble
@@ -27,6 +29,8 @@ from eventide.testing.oracle import Change
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from support.campaign import IS_REPEATED, tries
+
+pytestmark = pytest.mark.slow
 
 PARTITIONS = ("p", "q", "r")
 TIMES = st.integers(1, 6)
