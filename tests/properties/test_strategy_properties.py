@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-import pytest
 from hypothesis import strategies as st
 
 from eventide.bootstrap import Application, assemble
