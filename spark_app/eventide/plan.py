@@ -116,6 +116,8 @@ class Plan:
         `detail` adds which log files of each slice are merged, which stay, how they stay visible, and why.
         """
         plan = self.draft.plan
+        if self.draft.nothing is not None:
+            return _text([f"nothing to do: {self.draft.nothing}"])
         promised = "no cut" if plan.cut_ms is None else f"everything before {format_timestamp(plan.cut_ms)}"
         field = "" if plan.event_time_field is None else f"event time: {plan.event_time_field}; cut: {plan.cut}; "
         merged = sum(len(op.compacted) for op in plan.operations)
