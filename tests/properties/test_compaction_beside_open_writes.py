@@ -51,8 +51,8 @@ class Kind:
 
 
 KINDS = (
-    Kind(Order.EVENT_TIME, LinkChoice.COPY),
-    Kind(Order.COMMIT_TIME, LinkChoice.COPY),
+    pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY), marks=pytest.mark.broad),
+    pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.COPY), marks=pytest.mark.broad),
     Kind(Order.COMMIT_TIME, LinkChoice.PREFIX),
     Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT),
 )
