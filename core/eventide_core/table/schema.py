@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from eventide_core.errors import ConfigError, UnsupportedTableError
 
@@ -48,7 +48,7 @@ def is_time(schema: str, name: str) -> bool:
     digits says their unit, nor are texts (table/event_time.py).
     """
     kinds = _kinds_at(schema, name)
-    return kinds is not None and _logical(_without_null(kinds[-1])) in _TIMES
+    return kinds is not None and _attribute(_without_null(kinds[-1]), "logicalType") in _TIMES
 
 
 def may_hold_event_times(schema: str, name: str) -> bool:
@@ -57,8 +57,7 @@ def may_hold_event_times(schema: str, name: str) -> bool:
     if kinds is None:
         return True
     kind = _without_null(kinds[-1])
-    logical = _logical(kind)
-    plain = kind.get("type") if isinstance(kind, dict) else kind
+    logical, plain = _attribute(kind, "logicalType"), _attribute(kind, "type") or kind
     return logical not in _TIMES_OF_DAY and (logical == "decimal" or plain not in _NO_EVENT_TIMES)
 
 
@@ -67,23 +66,26 @@ def _kinds_at(schema: str, path: str) -> list[Any] | None:
     fields: Sequence[Mapping[str, Any]] = _fields(schema)
     kinds: list[Any] = []
     for name in path.split("."):
-        kind = next((field["type"] for field in fields if field["name"] == name), None)
+        kind: Any = next((field["type"] for field in fields if field["name"] == name), None)
         if kind is None:
             return None
         kinds.append(kind)
-        inner = _without_null(kind)
-        fields = inner.get("fields", ()) if isinstance(inner, dict) else ()
+        fields = _attribute(_without_null(kind), "fields") or ()
     return kinds
 
 
 def _without_null(kind: Any) -> Any:
     """The type in a union with null; any other union, and type, as it is."""
-    others = [branch for branch in kind if branch != "null"] if isinstance(kind, list) else []
-    return others[0] if len(others) == 1 else kind
+    match kind:
+        case ["null", other] | [other, "null"]:
+            return other
+        case _:
+            return kind
 
 
-def _logical(kind: Any) -> str | None:
-    return kind.get("logicalType") if isinstance(kind, dict) else None
+def _attribute(kind: Any, name: str) -> Any:
+    """What the definition of a type says; None for a type that is but a name, or a union."""
+    return cast("dict[str, Any]", kind).get(name) if isinstance(kind, dict) else None
 
 
 @lru_cache(maxsize=16)  # an operation asks for one field after the other

@@ -19,8 +19,10 @@ def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
     name, *inner = path.split(".")
     found: Any = types.get(name)
     for step in inner:
-        place = found.get_field_index(step) if found is not None and pa.types.is_struct(found) else -1
-        found = found.field(place).type if place >= 0 else None
+        if found is None or not pa.types.is_struct(found):
+            return None
+        place = found.get_field_index(step)
+        found = None if place < 0 else found.field(place).type
     return found
 
 
