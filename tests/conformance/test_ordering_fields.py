@@ -62,7 +62,7 @@ KINDS = {
     "double": Kind(
         {"at": pa.float64()}, lambda step: {"at": seconds(0) / 1000 + step / 8}, lambda s: NOON_MS + 125 * s
     ),
-    "decimal": Kind({"at": pa.decimal128(20, 3)}, lambda step: {"at": Decimal(seconds(step) + 1) / 1000}, seconds),
+    "decimal": Kind({"at": pa.decimal128(20, 3)}, lambda step: {"at": Decimal(seconds(step)) / 1000}, seconds),
     "text": Kind(
         {"at": pa.string()}, lambda step: {"at": f"2023-11-14T22:1{step}:20Z"}, lambda s: NOON_MS + 60_000 * (s - 3)
     ),
