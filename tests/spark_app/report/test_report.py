@@ -117,7 +117,7 @@ def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> Non
     for said in (
         format_timestamp(fresh.watermark_ms),
         format_timestamp(fresh.cut_ms),
-        "1 late record has come since",
+        "1 late record has arrived since",
         "3 h",
     ):
         assert said in page.text

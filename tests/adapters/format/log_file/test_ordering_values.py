@@ -67,7 +67,7 @@ def test_an_ordering_field_that_is_no_column_is_refused() -> None:
 
 @pytest.mark.parametrize("path", ["a.c", "a.b.c", "b.b", "a.", ".b"])
 def test_a_nested_ordering_field_that_is_none_is_refused(path: str) -> None:
-    with pytest.raises(UnsupportedTableError, match="is no column"):
+    with pytest.raises(UnsupportedTableError, match="is not a column"):
         ordering_type((path,), {"a": pa.struct([("b", pa.int64())])})
 
 
