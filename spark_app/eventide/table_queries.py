@@ -6,7 +6,6 @@ from functools import partial
 from eventide.bootstrap import Application
 from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
 from eventide.reader import Rows
-from eventide_adapters.format.merge.change_reader import ArrowChangeReader
 from eventide_core.action.watermark_view import PublishedView
 from eventide_core.errors import ConfigError
 from eventide_core.service.facts.watermark_views import readable_views
@@ -67,8 +66,8 @@ class TableQueries:
         CleanedHistoryError if the files of that time have been cleaned.
         """
         application = self._application
-        plan, reader = partial(application.queries.changes, begin, end), ArrowChangeReader(application.storage)
-        return Rows(plan(), reader, application.engine, plan)
+        plan = partial(application.queries.changes, begin, end)
+        return Rows(plan(), application.change_reader, application.engine, plan)
 
     def settled_until(self) -> str:
         """The latest `end` for which the answer of `incremental` is final. Use it to read changes repeatedly.
