@@ -37,7 +37,7 @@ COLUMNS: list[pa.Field[Any]] = [
 ]
 SCHEMA = pa.schema(COLUMNS)
 COMPACTED = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-JUDGES = {"0.15.0": "judge_015", "1.0.2": "judge_102", "1.1.1": "judge_111", "1.2.0": "judge_120"}
+JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 
 Change = tuple[str, str, str, str]
 Row = tuple[str, int, str]
@@ -89,7 +89,6 @@ def opened(path: Path) -> Table:
     [
         pytest.param("0.15.0", 6, "DATA_BEFORE_AFTER", marks=pytest.mark.broad),
         pytest.param("0.15.0", 6, "OP_KEY_ONLY", marks=pytest.mark.broad),
-        pytest.param("1.0.2", 8, "DATA_BEFORE", marks=pytest.mark.broad),
         ("1.1.1", 9, "DATA_BEFORE_AFTER"),
         pytest.param("1.1.1", 9, "OP_KEY_ONLY", marks=pytest.mark.broad),
         pytest.param("1.1.1", 6, "DATA_BEFORE", marks=pytest.mark.broad),
