@@ -100,8 +100,8 @@ class TableConfig:
             version = -1
         if version not in SUPPORTED_VERSIONS:
             raise UnsupportedTableError(
-                f"{root}: table version {properties['hoodie.table.version']} is not one of "
-                f"{', '.join(map(str, SUPPORTED_VERSIONS))}; upgrade or downgrade it with Hudi's own tools first"
+                f"{root}: hoodie.table.version={properties['hoodie.table.version']} is not one of "
+                f"{', '.join(map(str, SUPPORTED_VERSIONS))}; {_cure_of_version(version)}"
             )
         _refuse_unknown(properties, root)
         is_copy_on_write = properties.get(_TYPE, _COPY_ON_WRITE) == _COPY_ON_WRITE
@@ -125,6 +125,19 @@ class TableConfig:
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),
             properties=properties,
         )
+
+
+def _cure_of_version(version: int) -> str:
+    if version < 0:
+        return "restore hoodie.properties from hoodie.properties.backup, or from a copy"
+    if version < SUPPORTED_VERSIONS[0]:
+        return (
+            "Hudi 0.14 and 0.15 upgrade the table to version 6 with their next write, or by "
+            "`call upgrade_table(table => '...', to_version => 'SIX')` in Spark SQL"
+        )
+    if version < SUPPORTED_VERSIONS[-1]:
+        return "Hudi 1.1 upgrades it by `call upgrade_table(table => '...', to_version => 'EIGHT')` in Spark SQL"
+    return "Hudi downgrades it by `call downgrade_table(table => '...', to_version => 'NINE')` in Spark SQL"
 
 
 def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
