@@ -221,7 +221,8 @@ def _instant_6(reader: MetadataTableReader) -> str | None:
     if len(latest) != _INSTANT_LENGTH:
         return None  # of Hudi's own making of an index: its name has a suffix already, and another delta commit follows
     is_behind = any(i.requested_time <= latest for i in reader.data_timeline.pending)
-    return None if reader.timeline.pending or is_behind else f"{latest}{_SUFFIX}"
+    is_written = any(i.action is Action.DELTA_COMMIT for i in reader.timeline.pending)
+    return None if is_behind or is_written else f"{latest}{_SUFFIX}"
 
 
 def _slices_with_logs(reader: MetadataTableReader, partitions: Iterable[str], instant: str) -> list[FileSlice]:
