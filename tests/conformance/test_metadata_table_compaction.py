@@ -140,6 +140,7 @@ def test_hudi_goes_on_with_a_compacted_metadata_table(
     # And goes on after it: a compaction of its own takes in what both have written.
     subject.upsert(subject.changed("once more", 4))
     assert subject.log_count() == 0
+    assert len(list(path.glob(".hoodie/metadata/files/files-*.hfile"))) == 2  # old slices are gone
     often = {**subject.options, **AT_ONCE}
     judge.write(path, subject.changed("Hudi's own", 5), options=often)
     judge.write(path, subject.changed("Hudi's own, too", 6), options=often)

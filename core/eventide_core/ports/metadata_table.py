@@ -150,6 +150,10 @@ class MetadataTable(Protocol):
         """
         ...
 
+    def remove_old_slices(self, lease: Lease) -> None:
+        """Of each of its file groups the latest slice stays, and the one before it."""
+        ...
+
     def files_of(self, instant: str) -> MetadataFiles | None:
         """What was written to it at an instant, by whichever engine; None where nothing was.
 

@@ -99,17 +99,20 @@ class MetadataTableReader:
 
         With `completed_before`, without the logs that were completed at that moment or later (8 and later).
         """
+        return self.view(partition, completed_before).latest_slices()
+
+    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
+        """The same, all slices."""
         folder = f"{METADATA_FOLDER}/{partition}"
         listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(folder) if not e.is_directory]
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
-        view = FileSystemView.build(
+        return FileSystemView.build(
             self.timeline,
             self._without_archived(listed),
             slices_by_completion_time=self.slices_by_completion_time,
             replaced_at={},
         )
-        return view.latest_slices()
 
     def records(self, found: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
         """The versions of each record, oldest first; of `keys` alone where given.

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
+from eventide_adapters.format.metadata_table.old_slices import remove_old_slices
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
 from eventide_adapters.format.metadata_table.records import (
@@ -39,7 +40,15 @@ from eventide_adapters.format.metadata_table.records import (
 )
 from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
 from eventide_core.errors import BusyError, MetadataTableBusyError, RecordDecodeError, UnsupportedTableError
-from eventide_core.ports import FileChanges, MetadataCompaction, MetadataFiles, MetadataUpdate, RowChange, Storage
+from eventide_core.ports import (
+    FileChanges,
+    Lease,
+    MetadataCompaction,
+    MetadataFiles,
+    MetadataUpdate,
+    RowChange,
+    Storage,
+)
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.table_path import METADATA_FOLDER
@@ -110,6 +119,9 @@ class HudiMetadataTable:
 
     def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
         return HudiMetadataCompaction.due(MetadataTableReader.load(self.storage), delta_commits_max, moment)
+
+    def remove_old_slices(self, lease: Lease) -> None:
+        remove_old_slices(MetadataTableReader.load(self.storage), lease)
 
     def _checked(self, rows: RowChange) -> MetadataTableReader:
         reader = MetadataTableReader.load(self.storage)

@@ -8,7 +8,7 @@ An action, all of it under the table lock:
    the table's own; with `drop` it goes.
 4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
    two and passed over the update. Then it is dropped, since readers would miss files.
-5. `compact`, of a write, a compaction or a clean: the metadata table is compacted where that is due.
+5. `compact`, of a write, a compaction or a clean: the metadata table is compacted where that is due, and its old slices go.
 
 A crash during 5 leaves a compaction of the metadata table that is pending. The next action ends it in `prepare`.
 
@@ -76,7 +76,8 @@ class PendingUpdate:
         """After that, where it is due. `completion_time` of the commit."""
         if self.update is not None:
             due = self.table.content.due_compaction(options.get(COMPACT_AFTER), completion_time)
-            self.table.run(due, lease)
+            if due is not None and self.table.run(due, lease):
+                self.table.content.remove_old_slices(lease)
 
 
 @dataclass(frozen=True, slots=True)

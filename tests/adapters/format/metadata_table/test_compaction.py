@@ -120,6 +120,45 @@ def test_a_compaction_leaves_what_the_metadata_table_says(table: Path) -> None:
     assert len(completed_compactions(table)) == 2
 
 
+def test_of_many_compactions_two_slices_stay(table: Path) -> None:
+    """A removal that dies in the midst is ended by the next one."""
+    folder = table / ".hoodie" / "metadata" / "files"
+    for round_number in range(5):
+        numbers = range(round_number * UPDATES, (round_number + 1) * UPDATES)
+        write(table, *numbers)
+        compact(table, numbers[-1])
+        said = content(table)
+        if round_number == 2:
+            dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={2: Fault.CRASH_BEFORE}))
+            with pytest.raises(SimulatedCrash):
+                HudiMetadataTable(dying).remove_old_slices(NoLock())
+        else:
+            HudiMetadataTable(LocalStorage(table)).remove_old_slices(NoLock())
+        assert content(table) == said
+        (slices,) = MetadataTableReader.load(LocalStorage(table)).view("files").slices.values()
+        if round_number != 2:
+            assert len(slices) == 2
+            assert len([file for file in folder.iterdir() if file.suffix == ".hfile"]) == 2
+            logs = [file for file in folder.iterdir() if ".log." in file.name and file.suffix != ".crc"]
+            assert len(logs) == UPDATES if round_number else len(logs) == 10 + UPDATES
+
+
+def test_after_many_updates_few_files_are_left(table: Path) -> None:
+    """At most ten logs to read, and the files of two slices."""
+    metadata = HudiMetadataTable(LocalStorage(table))
+    folder = table / ".hoodie" / "metadata" / "files"
+    for number in range(45):
+        write(table, number)
+        found = metadata.due_compaction(10, times(number)[1])
+        if found is not None:
+            assert found.run(NoLock())
+            metadata.remove_old_slices(NoLock())
+        assert sum(log_counts(table)) <= 10
+    files = [file for file in folder.iterdir() if not file.name.endswith(".crc")]
+    assert len(files) <= 2 + 10 + 10 + 1
+    assert len(content(table)["part=a"]) <= 2 + 20
+
+
 def test_its_instants_are_those_of_hudi(table: Path) -> None:
     """Version 6: the last delta commit's with a suffix. Later: one after which every later delta commit completes."""
     write(table, *range(UPDATES))
