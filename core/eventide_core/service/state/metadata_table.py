@@ -21,13 +21,20 @@ requested file, by which a second run finds what is left. `drop` takes the setti
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
 from eventide_core.config import MetadataTable as Choice
 from eventide_core.config import Options
-from eventide_core.errors import RefusedError
+from eventide_core.errors import (
+    CorruptBaseFileError,
+    CorruptLogBlockError,
+    MissingFileError,
+    RecordDecodeError,
+    RefusedError,
+)
 from eventide_core.ports import (
     AddedFile,
     FileChanges,
@@ -45,6 +52,7 @@ from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
 from eventide_core.table.table_path import METADATA_FOLDER
 
+_DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
 _BY_FILE = frozenset(("files", "bloom_filters"))
 
 
@@ -73,8 +81,13 @@ class PendingUpdate:
             self.table.drop()
 
     def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
-        """After that, where it is due. `completion_time` of the commit."""
-        if self.update is not None:
+        """After that, where it is due. `completion_time` of the commit.
+
+        Damage of the metadata table is no failure of the action, which has completed. The next one meets it in `prepare`.
+        """
+        if self.update is None:
+            return
+        with suppress(*_DAMAGE):
             due = self.table.content.due_compaction(options.get(COMPACT_AFTER), completion_time)
             if due is not None and self.table.run(due, lease):
                 self.table.content.remove_old_slices(lease)
