@@ -24,6 +24,8 @@ from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.write_shape import WriteOperation
 from support.reach import reached
 
+pytestmark = pytest.mark.slow
+
 HISTORY: tuple[Commit, ...] = (
     (put("k0", 1, "base"), put("k1", 1, "base")),
     (put("k1", 2, "before T"),),
