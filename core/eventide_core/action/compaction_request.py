@@ -51,7 +51,7 @@ class CompactionRequest:
         if threshold_ms > reach_ms:
             raise InvalidThresholdError(
                 f"T {format_timestamp(threshold_ms)} is later than the clock and every record in the log files, "
-                f"and its cut would block every earlier T; use {format_timestamp(reach_ms)} at most, which "
+                f"and its cut would block every earlier T; use at most {format_timestamp(reach_ms)}, which "
                 "compacts the same records"
             )
 

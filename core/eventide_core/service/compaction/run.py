@@ -321,12 +321,13 @@ class CompactionRunner:
                     )
             fresh = self.freshness.after(state, plan)
             changes = FileChanges(RowChange.NONE, added_files(plan, results))
-            update = self.metadata.prepare(state.config, plan.instant, changes)
+            update = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
             metadata = commit_metadata(plan, results, fresh, state.internal_schema)
             completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
+            update.compact(lease, completion.time, self.options)
         remove_markers(storage, plan)
         return None
 

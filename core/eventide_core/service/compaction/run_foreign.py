@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventide_core import config as keys
+from eventide_core.action.change_capture import require_derived_changes
 from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, EventideError, MissingFileError, PlanMismatchError, StorageError
@@ -53,7 +54,7 @@ from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
 from eventide_core.service.rollback.compaction_files import made_files, marker_path
-from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate, drop_metadata_table
+from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import marker_folder
@@ -120,6 +121,7 @@ class ForeignCompactionRunner:
             if found is None or found.is_completed:
                 return None
             self.metadata.check(state.config, RowChange.NONE)
+            require_derived_changes(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
             self._check_neighbours(state, plan)
             attempt = self._attempt(state.config, plan.instant)
             if found.state is State.INFLIGHT and attempt is None and not may_take_over:
@@ -152,7 +154,7 @@ class ForeignCompactionRunner:
             self._check_made(plan, results)
             self.metadata.revert(state.config, lease, plan.instant)
             changes = FileChanges(RowChange.NONE, added_files(executed, results))
-            update = self.metadata.prepare(state.config, plan.instant, changes)
+            update = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, plan.instant)
             for path in other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed)):
@@ -167,6 +169,7 @@ class ForeignCompactionRunner:
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
+            update.compact(lease, completion.time, self.options)
             remove_tree(storage, marker_folder(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
@@ -203,7 +206,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine, which shares no lock, has committed between the last look and this commit: its commit counts."""
         if update.update is not None:
-            drop_metadata_table(self.files.storage)  # it names files of both
+            update.table.drop()  # it names files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:

@@ -74,6 +74,9 @@ class Restorer:
     def _begin(self, state: TableState, savepoint: str, lease: Lease) -> RestorePlan:
         """Step 1."""
         targets = self._targets(state, savepoint)
+        for target in targets:
+            if target.instant in state.commits:
+                logs_of_completed_write(self.files.storage, state, target.instant)  # refuses what cannot be undone
         self.metadata.check(state.config, RowChange.ROLLED_BACK)
         plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
         requested = Instant(plan.instant, Action.RESTORE, State.REQUESTED)
@@ -126,7 +129,7 @@ class Restorer:
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
         changes = self.metadata.differences(config, self.files.data_files())
-        update = self.metadata.prepare(config, plan.instant, changes)
+        update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         recorded = completion if config.slices_by_completion_time else None
         completed = Instant(plan.instant, Action.RESTORE, State.COMPLETED, recorded)
@@ -144,7 +147,7 @@ class Restorer:
             return RollbackMetadata(instant, (target,), {})
         now = replace(state, listing=self.files.data_files())
         if found.is_completed:
-            shared = logs_of_completed_write(now, target.instant)
+            shared = logs_of_completed_write(self.files.storage, now, target.instant)
         else:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)

@@ -157,7 +157,7 @@ def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | 
     if instant in saved and saved[instant].tag != tag:
         other = saved[instant].tag
         how = "without a tag" if other is None else f"under the tag {other}"
-        raise RefusedError(f"a savepoint {how} keeps {instant} already; use that one, or delete it first")
+        raise RefusedError(f"{instant} is kept by a savepoint {how} already; use that one, or delete it first")
 
 
 def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
