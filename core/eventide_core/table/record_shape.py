@@ -14,6 +14,13 @@ class DeleteMarker:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialUpdate:
+    """A record takes from older ones the columns that are null in it, or with a marker the texts that are it."""
+
+    unavailable: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.
 
@@ -27,3 +34,4 @@ class RecordShape:
     event_time_field: str | None
     delete_marker: DeleteMarker | None = None
     key_fields: tuple[str, ...] = ()
+    partial_update: PartialUpdate | None = None

@@ -163,10 +163,9 @@ class CompactionDrafter:
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
         rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
         blocks = state.blocks()
-        judged = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        checked = self.facts.checked([by_group.pop(found.file_group) for found in chosen], blocks)
+        judged = self.splits.judged(checked, rules, shape, blocks)
         now = [selection for selection in judged if not selection.has_to_wait]
-        doubtful = [s.facts.file_slice for s in now if any(fact.needs_check for fact in s.facts.logs)]
-        self.facts.logs.check((found.log_files for found in doubtful), blocks)
         return _Picked(now, [selection for selection in judged if selection.has_to_wait], list(by_group.values()))
 
     def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:

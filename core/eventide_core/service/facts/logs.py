@@ -1,5 +1,6 @@
 """What is known of each log file's content: from the timeline where it tells, else by asking the content once."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
@@ -34,7 +35,9 @@ class LogFactsReader:
     _known: dict[tuple[str, int, str | None], LogFacts] = field(
         default_factory=dict[tuple[str, int, str | None], LogFacts]
     )
-    _checked: set[tuple[tuple[str, int], ...]] = field(default_factory=set[tuple[tuple[str, int], ...]])
+    _checked: dict[tuple[tuple[str, int], ...], frozenset[str]] = field(
+        default_factory=dict[tuple[tuple[str, int], ...], frozenset[str]]
+    )
 
     def read(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
@@ -78,6 +81,7 @@ class LogFactsReader:
                 summary.has_torn_block,
                 summary.has_merged_block,
                 uncompacted=summary.event_times,
+                has_partial_updates=summary.has_partial_updates,
             )
         readable = (log for log in wanted if log.path not in problems)
         known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
@@ -90,16 +94,19 @@ class LogFactsReader:
             there = {file.path for file in state.listing}
             self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
 
-    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
-        """Raises what a merge would raise for the blocks of these slices' logs; those of the question before are known.
+    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> frozenset[str]:
+        """The paths of the logs with partial updates. Those of the question before are known.
 
-        All logs of a slice go together, for a rollback block in one takes back blocks of another.
+        All logs of a slice go together, for a rollback block in one takes back blocks of another. Raises what a merge would
+        raise for the blocks of these slices' logs.
         """
         named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
         asked = dict(named)
-        unchecked = tuple(logs for names, logs in asked.items() if names not in self._checked)
-        self.engine.map(_CheckBlocks(self.content, blocks), _portions(unchecked))
-        self._checked = set(asked)
+        unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
+        portions = self.engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
+        found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
+        self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
+        return frozenset[str]().union(*self._checked.values())
 
     def _summarize(
         self, logs: Sequence[LogFile], shape: RecordShape, tells_errors: bool
@@ -115,9 +122,8 @@ class _CheckBlocks:
     content: LogContent
     blocks: BlockFilter
 
-    def __call__(self, slices: Sequence[tuple[LogFile, ...]]) -> None:
-        for logs in slices:
-            self.content.check_blocks(logs, self.blocks)
+    def __call__(self, slices: Sequence[tuple[LogFile, ...]]) -> list[frozenset[str]]:
+        return [self.content.check_blocks(logs, self.blocks) for logs in slices]
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,6 +222,7 @@ class TableState:
             event_time_field,
             self.delete_marker,
             config.virtual_key_fields,
+            config.partial_update,
         )
 
     def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:
