@@ -67,6 +67,15 @@ class InvalidRecordError(EventideError, ValueError):
     exit_code = 2
 
 
+class InvalidColumnNameError(EventideError, ValueError):
+    """A new column has a name that Avro cannot hold; nothing was written.
+
+    Rename the column, or let `ingest --sanitize` or `sanitize=True` do it.
+    """
+
+    exit_code = 2
+
+
 class InvalidThresholdError(EventideError, ValueError):
     """T is neither ISO-8601 with a zone nor epoch milliseconds, or lies beyond the clock by a day and beyond every record.
 

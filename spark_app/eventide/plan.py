@@ -106,6 +106,8 @@ class Plan:
     def explain(self) -> str:
         """The plan as text: which log files of each slice are merged, which stay, how they stay visible, and why."""
         plan, others = self.draft.plan, self.draft.untouched_slices
+        if self.draft.nothing is not None:
+            return _text([f"nothing to do: {self.draft.nothing}"])
         promised = "no cut" if plan.cut_ms is None else f"everything before {format_timestamp(plan.cut_ms)}"
         field = "" if plan.event_time_field is None else f"event time: {plan.event_time_field}; cut: {plan.cut}; "
         lines = [

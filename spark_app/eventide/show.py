@@ -51,6 +51,7 @@ class TableDescription:
                 "uri": self.uri,
                 "name": config.name,
                 "version": config.version,
+                "type": "COPY_ON_WRITE" if config.is_copy_on_write else "MERGE_ON_READ",
                 "merge_mode": str(config.merge_rule),
                 "payload_class": config.payload_class,
                 "record_key_fields": list(config.record_key_fields),

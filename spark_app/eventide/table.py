@@ -20,6 +20,7 @@ from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.action.verification.result import Verification
+from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, NothingToDoError
 from eventide_core.ports import Engine, NoProgress, Progress
 from eventide_core.service.compaction.run import CompactionResult, Ended
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Table(TableQueries, TableTags):
-    """A Hudi merge-on-read table. Every method reads the table's state again."""
+    """A Hudi table. Every method reads the table's state again."""
 
     uri: str
     options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
@@ -70,6 +71,7 @@ class Table(TableQueries, TableTags):
         ordering: str | None = None,
         event_time: str | None = None,
         version: int | None = None,
+        sanitize: bool = False,
         options: Mapping[str, Any] | None = None,
         engine: "SparkSession | Engine | None" = None,
     ) -> "Table":
@@ -80,10 +82,16 @@ class Table(TableQueries, TableTags):
         last wins. Hudi's bucket index assigns keys to file groups: `hoodie.bucket.index.num.buckets` (4) in each partition.
         A partition field `field:TIMESTAMP`, beside others of the form `field:SIMPLE`, turns a time into a directory.
 
-        Raises ConfigError, also if the table exists, and UnsupportedTableError for a column of a type that Hudi doesn't
-        have.
+        With `sanitize`, a character that Avro can't hold in a column name becomes two underscores, as in Hudi: `trip id` is
+        `trip__id`. The records that the returned table writes are changed alike; a table that you open later needs
+        `hoodie.streamer.source.sanitize.invalid.schema.field.names`.
+
+        Raises ConfigError, also if the table exists, InvalidColumnNameError for a name that Avro can't hold, and
+        UnsupportedTableError for a column of a type that Hudi doesn't have.
         """
         texts = {key: _text(value) for key, value in (options or {}).items()}
+        if sanitize:
+            texts[SANITIZE_NAMES] = "true"
         create_table(
             uri,
             schema,

@@ -22,7 +22,7 @@ from typing import Any
 from eventide.bootstrap import Application
 from eventide.metrics import publish_metrics
 from eventide_core.action.compaction_request import CompactionRequest
-from eventide_core.action.freshness import NO_CUT, Freshness
+from eventide_core.action.freshness import Freshness
 from eventide_core.action.sync_options import is_sync_enabled
 from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError
 from eventide_core.ports import NoProgress, Progress
@@ -167,7 +167,7 @@ class TableService:
     def _freshness(self, done: Round, _: Progress) -> Round:
         state = self.application.state()
         publish_metrics(self.application)
-        return replace(done, freshness=NO_CUT if state.cut_ms is None else self.application.freshness.now(state))
+        return replace(done, freshness=self.application.freshness.published(state))
 
     def _sync(self, done: Round, _: Progress) -> Round:
         if not is_sync_enabled(self.application.options):

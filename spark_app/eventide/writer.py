@@ -17,9 +17,18 @@ from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.record_writer import RowWriter
 from eventide_adapters.storage.open import open_storage
 from eventide_core.action.index import IndexType, index_type
-from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, EVENT_TIME_FIELD, INDEX_TYPE, PARTITION_TIMES, Options
+from eventide_core.config import (
+    BUCKET_HASH_FIELDS,
+    BUCKETS,
+    EVENT_TIME_FIELD,
+    INDEX_TYPE,
+    PARTITION_TIMES,
+    SANITIZE_NAMES,
+    Options,
+)
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
+from eventide_core.table.avro_names import sanitized, sanitized_names
 from eventide_core.table.key_format import KeyGenerator
 from eventide_core.table.new_table import NewTable
 from eventide_core.table.properties import PROPERTIES_PATH
@@ -44,8 +53,15 @@ def new_table(
     event_time: str | None,
     version: int | None,
 ) -> NewTable:
-    """The settings of a table to be created. Raises ConfigError, UnsupportedTableError."""
+    """The settings of a table to be created. Raises ConfigError, InvalidColumnNameError, UnsupportedTableError."""
     typed = Options(options)
+    if typed.get(SANITIZE_NAMES):
+        schema, record_key, partition = (
+            _sanitized_schema(schema),
+            _sanitized_fields(record_key),
+            _sanitized_fields(partition),
+        )
+        ordering, event_time = (name and sanitized(name) for name in (ordering, event_time))
     name = typed.get(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
     ordering = ordering or event_time
     rule = typed.get(keys.MERGE_MODE)
@@ -86,14 +102,18 @@ def arrow_records(application: Application, upserts: pa.Table | None, deletes: p
 def incoming_records(application: Application, operation: WriteOperation, records: Any) -> IncomingRecords:
     """What to write, of whatever kind it is; for a delete the keys. Raises InvalidRecordError for anything else."""
     is_delete = operation is WriteOperation.DELETE
+    sanitizes = application.options.get(SANITIZE_NAMES)
     table = _arrow_table(records)
     if table is not None:
+        if sanitizes:
+            table = table.rename_columns(list(sanitized_names(table.column_names).values()))
         return arrow_records(application, None if is_delete else table, table if is_delete else None)
     if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
         # Imported here: a DataFrame is only there where PySpark is.
         from eventide.spark.records import SparkRecords
 
-        return SparkRecords(records, RowWriter(application.storage), is_delete)
+        rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
+        return SparkRecords(rows, RowWriter(application.storage), is_delete)
     raise InvalidRecordError(
         f"records of type {type(records).__name__}: give an Arrow table, record batch or reader, or a Spark DataFrame"
     )
@@ -121,6 +141,21 @@ def _avro_schema(name: str, schema: Any) -> str:
         schema = arrow_schema_of(schema)
     own = [field for field in schema if field.name not in META_FIELDS]
     return avro_schema_of(name, pa.schema(own))
+
+
+def _sanitized_schema(schema: Any) -> Any:
+    """An Arrow schema with names that Avro can hold; one that is Avro already has to be right."""
+    if isinstance(schema, str):
+        return schema
+    columns = schema if isinstance(schema, pa.Schema) else arrow_schema_of(schema)
+    names = sanitized_names(columns.names)
+    return pa.schema([column.with_name(names[column.name]) for column in columns])
+
+
+def _sanitized_fields(fields: str | Sequence[str] | None) -> list[str]:
+    """The fields of a key or partition path, each perhaps with its kind behind a colon."""
+    pairs = (text.partition(":") for text in _names(fields))
+    return [sanitized(name) + colon + kind for name, colon, kind in pairs]
 
 
 def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ MODES_OF_TABLE = {
 NOT_COMPACTABLE = {
     *("v6_inflight", "v9_inflight"),  # a dead writer's commit is pending: busy, see test_cli
     *("v6_clustering_planned", "v9_clustering_planned"),  # busy, too
+    *("v6_copy_on_write", "v9_copy_on_write"),  # nothing to do, see test_copy_on_write
 }
 ALWAYS_IN_FULL = {
     *("v6_rolled_back", "v6_restored"),  # their logs hold rolled-back blocks

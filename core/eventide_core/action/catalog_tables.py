@@ -4,10 +4,13 @@ strategy  skip_ro_suffix  tables
 ALL       false           t_ro read-optimized, t_rt snapshot, and t snapshot (unless sync_snapshot_with_table_name=false)
 ALL       true            t read-optimized, t_rt snapshot
 RO, RT                    t
+
+A copy-on-write table is one table t, whatever the strategy. It has the read-optimized format, which reads base files, and
+is a snapshot to Spark.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core.action.freshness import Freshness
 from eventide_core.action.sync_options import SyncOptions
@@ -41,11 +44,14 @@ class SyncFacts:
     last_commit: str | None
     last_completion: str | None
     freshness: Freshness
+    is_copy_on_write: bool = False
 
 
 def wanted_tables(facts: SyncFacts, options: SyncOptions) -> tuple[CatalogTable, ...]:
     """The tables, those of the read-optimized view first."""
     name = options.table
+    if facts.is_copy_on_write:
+        return (replace(_table(name, facts, options, is_read_optimized=False), input_format=READ_OPTIMIZED_FORMAT),)
     match options.strategy:
         case SyncStrategy.RO:
             return (_table(name, facts, options, is_read_optimized=True),)

@@ -4,11 +4,14 @@ cut: the T of the last completed event-time compaction, or less where a strategy
 watermark: min(cut, the least event time of committed log records that are not in a base file yet): the greatest T for
 which "everything before T that has been committed is in the read-optimized table" is true now. A late record lowers it.
 Records without an event time cannot lower it; they are counted apart.
+
+A copy-on-write table is complete: each commit puts its records into base files, so that any T is reached.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from eventide_core.errors import format_timestamp
 from eventide_core.table.event_time import EventTimeRange
 
 
@@ -16,7 +19,8 @@ from eventide_core.table.event_time import EventTimeRange
 class Freshness:
     """Epoch milliseconds and record counts. `watermark_ms` and `cut_ms` are None before the first event-time compaction.
 
-    `late_records` lie before the cut, were committed after its plan, and are not in a base file yet.
+    `late_records` lie before the cut, were committed after its plan, and are not in a base file yet. `is_complete`: records
+    are nowhere but in base files, and there are no watermark and no cut.
     """
 
     watermark_ms: int | None
@@ -24,10 +28,17 @@ class Freshness:
     late_records: int
     unknown_event_time_records: int
     earliest_log_event_time_ms: int | None
+    is_complete: bool = False
+
+    def has_reached(self, threshold_ms: int) -> bool:
+        """Whether everything before T that has been committed is in the read-optimized table."""
+        return self.is_complete or (self.watermark_ms is not None and self.watermark_ms >= threshold_ms)
 
 
 NO_CUT = Freshness(None, None, 0, 0, None)
 """The freshness of a compaction where there is no cut, before it and after: its logs need not be looked into."""
+COMPLETE = Freshness(None, None, 0, 0, None, is_complete=True)
+"""That of a copy-on-write table."""
 
 
 def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: int) -> Freshness:
@@ -38,6 +49,11 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
     if cut_ms is not None and earliest is not None:
         watermark = min(cut_ms, earliest)
     return Freshness(watermark, cut_ms, late_records, sum(r.unknown_records for r in ranges), earliest)
+
+
+def watermark_text(found: Freshness) -> str:
+    """The watermark for people."""
+    return "complete (copy-on-write)" if found.is_complete else format_timestamp(found.watermark_ms)
 
 
 def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], published_ms: int | None) -> int | None:

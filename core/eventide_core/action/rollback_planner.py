@@ -110,6 +110,7 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
         _check_compaction(write, groups)
     else:
         _check_no_later_write(write, groups)
+        _check_slices_below(write)
     writing = next(iter(write.timeline.pending_writes), None)
     if writing is not None:
         # What it has seen it builds on, and no file of it may be there yet to tell.
@@ -130,6 +131,18 @@ def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:
                     f"{later.requested_time} has written into {stat.partition}/{stat.file_id} after "
                     f"{write.instant.requested_time}, or merged its records into a base file; restore to a savepoint instead"
                 )
+
+
+def _check_slices_below(write: UndoneWrite) -> None:
+    """A base file holds the rows of the slice below it, too. Cleaning may have removed that one."""
+    present = {(file.partition, found.file_id, found.instant) for file in write.listing if (found := file.parsed)}
+    for stat in write.metadata.stats:
+        is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
+        if is_base and stat.has_slice_below and (stat.partition, stat.file_id, stat.prev_commit) not in present:
+            raise RefusedError(
+                f"{write.instant.requested_time} cannot be undone: the slice of {stat.prev_commit} below {stat.path} is "
+                "gone, and only this file holds its rows; write again what is to be there instead"
+            )
 
 
 def _check_compaction(write: UndoneWrite, groups: set[FileGroup]) -> None:

@@ -109,3 +109,10 @@ LOG_EVENT_TIMES = Option(
     True,
     "Whether the headers of log blocks record them, so that no log has to be opened for them.",
 )
+SANITIZE_NAMES = Option(
+    "hoodie.streamer.source.sanitize.invalid.schema.field.names",
+    FLAG,
+    False,
+    "Whether column names that Avro cannot hold are changed, each such character to two underscores, instead of refused.",
+    aliases=("hoodie.deltastreamer.source.sanitize.invalid.schema.field.names",),
+)

@@ -18,6 +18,8 @@ EVENT_TIMES_KEY = "eventide.event.times"
 """Extra metadata of a commit by eventide: the field whose event times its write stats tell. The range in the stat of a log
 is that of every record and delete in the file, none of them without an event time; a stat without a range says nothing."""
 
+_NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first of its file group
+
 
 class WriteStat(NamedTuple):
     """Hudi's HoodieWriteStat, as far as it is known to matter. `path` is relative to the table's root.
@@ -52,6 +54,11 @@ class WriteStat(NamedTuple):
     prev_base_file: str | None = None
     total_scan_time_ms: int = 0
     total_upsert_time_ms: int = 0
+
+    @property
+    def has_slice_below(self) -> bool:
+        """Whether the file was made of an earlier slice of its file group, that of `prev_commit`."""
+        return self.prev_commit not in _NO_COMMIT
 
     @property
     def event_time_range(self) -> EventTimeRange | None:

@@ -87,6 +87,13 @@ class MergeConfig:
             partial_update=partial_update,
         )
 
+    @classmethod
+    def unused(cls, properties: Mapping[str, str]) -> "MergeConfig":
+        """That of a copy-on-write table: whatever its writers merge by, no reader merges."""
+        ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
+        rule = MergeRule.COMMIT_TIME_ORDERING
+        return cls(rule, (rule,), _payload(properties), ordering, None)
+
 
 def _payload(properties: Mapping[str, str]) -> str | None:
     for key in ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"):

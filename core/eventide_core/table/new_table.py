@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from eventide_core.errors import ConfigError
+from eventide_core.table.avro_names import names_in, refuse_invalid_names
 from eventide_core.table.key_format import TIME_PREFIX, KeyGenerator, PartitionKind
 from eventide_core.table.properties import table_checksum
 from eventide_core.table.record_order import MergeRule
@@ -72,6 +73,7 @@ class NewTable:
                 f"such keys into tables of version {self.version}; take version 9, or another key or partition"
             )
         known = field_names(self.schema)
+        refuse_invalid_names(names_in(self.schema))
         for name in (*self.record_key_fields, *self.partition_fields, self.ordering_field):
             if name is not None and name not in known:
                 raise ConfigError(f"field {name!r} is not in the schema, which has {', '.join(known)}")

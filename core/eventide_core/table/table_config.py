@@ -15,6 +15,8 @@ from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
 
 SUPPORTED_VERSIONS = (6, 8, 9)
+_TYPE = "hoodie.table.type"
+_COPY_ON_WRITE, _MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"  # of the metadata table that readers use
 METADATA_BUILDING_KEY = f"{METADATA_PARTITIONS_KEY}.inflight"  # that Hudi is making
 
@@ -27,10 +29,13 @@ class TableConfig:
     has rules of its own for a version 6 table that it wrote (one that Hudi 1.x wrote names its ordering field under a key
     that 0.x does not know, so 0.x cannot be said to read it). `virtual_key_fields` make up a record's key where the files
     have no meta fields; there are none where they have.
+
+    A copy-on-write table has base files alone: every query reads them as they are, so that its merge rule decides nothing.
     """
 
     name: str
     version: int
+    is_copy_on_write: bool
     merge_rule: MergeRule
     reader_rules: tuple[MergeRule, ...]
     payload_class: str | None
@@ -95,11 +100,13 @@ class TableConfig:
                 f"{', '.join(map(str, SUPPORTED_VERSIONS))}; upgrade or downgrade it with Hudi's own tools first"
             )
         _refuse_unknown(properties, root)
-        merge = MergeConfig.of(properties, version, root)
+        is_copy_on_write = properties.get(_TYPE, _COPY_ON_WRITE) == _COPY_ON_WRITE
+        merge = MergeConfig.unused(properties) if is_copy_on_write else MergeConfig.of(properties, version, root)
         timeline = properties.get("hoodie.timeline.path", "timeline").strip("/")
         return cls(
             name=properties.get("hoodie.table.name", ""),
             version=version,
+            is_copy_on_write=is_copy_on_write,
             merge_rule=merge.rule,
             reader_rules=merge.reader_rules,
             payload_class=merge.payload_class,
@@ -118,11 +125,10 @@ class TableConfig:
 
 
 def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
-    kind = properties.get("hoodie.table.type", "COPY_ON_WRITE")
-    if kind != "MERGE_ON_READ":
+    kind = properties.get(_TYPE, _COPY_ON_WRITE)
+    if kind not in (_COPY_ON_WRITE, _MERGE_ON_READ):
         raise UnsupportedTableError(
-            f"{root}: a {kind} table has no logs to compact, every commit rewrites its files: read it with Hudi; eventide "
-            "is for MERGE_ON_READ tables"
+            f"{root}: {_TYPE}={kind} is neither {_COPY_ON_WRITE} nor {_MERGE_ON_READ}; set the type that the table has"
         )
     base_format = properties.get("hoodie.table.base.file.format", "PARQUET")
     if base_format != "PARQUET":

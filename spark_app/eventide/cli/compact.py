@@ -131,7 +131,8 @@ def _interruptible(state: str) -> Iterator[None]:
 
 def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
     """Nothing was to be done, which is no failure."""
-    cut_ms = table.state().cut_ms
+    state = table.state()
+    cut_ms = state.cut_ms
     watermark_ms = None if cut_ms is None else table.freshness().watermark_ms
     document: dict[str, Any] = {
         "instant": None,
@@ -144,6 +145,9 @@ def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
         "cut_ms": cut_ms,
         "metrics": {},
     }
+    if state.config.is_copy_on_write:
+        console.result(document, f"nothing to do: {plan.idle}")
+        return
     reached = (
         "no compaction by event time yet"
         if cut_ms is None

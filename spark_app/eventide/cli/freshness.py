@@ -9,7 +9,7 @@ import click
 from eventide import Table
 from eventide.cli.console import table_of
 from eventide.cli.settings import Duration, Settings, common_options, event_time_option
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import format_timestamp
 from eventide_core.table.event_time import parse_threshold
@@ -46,7 +46,7 @@ def freshness(
         found = _awaited(opened, required_ms, wait or 0)
         by_partition = opened.freshness_by_partition() if by else None
         opened.publish_metrics()
-    is_met = None if required_ms is None else _is_met(found, required_ms)
+    is_met = None if required_ms is None else found.has_reached(required_ms)
     settings.console.result(
         {
             **_json(found),
@@ -68,17 +68,14 @@ def _awaited(table: Table, required_ms: int | None, wait_seconds: int) -> Freshn
     while True:
         found = table.freshness()
         left = deadline - time.monotonic()
-        if required_ms is None or _is_met(found, required_ms) or left <= 0:
+        if required_ms is None or found.has_reached(required_ms) or left <= 0:
             return found
         time.sleep(min(_POLL_SECONDS, left))
 
 
-def _is_met(found: Freshness, required_ms: int) -> bool:
-    return found.watermark_ms is not None and found.watermark_ms >= required_ms
-
-
 def _json(found: Freshness) -> dict[str, Any]:
     return {
+        "complete": found.is_complete,
         "watermark_ms": found.watermark_ms,
         "cut_ms": found.cut_ms,
         "late_records": found.late_records,
@@ -92,7 +89,7 @@ def _rows(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | N
     return [
         (
             label or ".",
-            format_timestamp(found.watermark_ms),
+            watermark_text(found),
             format_timestamp(found.cut_ms),
             found.late_records,
             found.unknown_event_time_records,

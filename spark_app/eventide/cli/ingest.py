@@ -11,8 +11,9 @@ from eventide import Table
 from eventide.cli.row_sources import read_rows, source_files
 from eventide.cli.settings import Settings, common_options
 from eventide_core.action.pending_write import WriteResult
-from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, Options
 from eventide_core.errors import NotAHudiTableError, counted
+from eventide_core.table.avro_names import sanitized_names
 from eventide_core.table.write_shape import WriteOperation
 
 
@@ -32,8 +33,15 @@ from eventide_core.table.write_shape import WriteOperation
 @click.option("--partition", metavar="FIELD[,FIELD...]", help="With --create: the fields that make its partition.")
 @click.option("--ordering", metavar="FIELD", help="With --create: the field whose greater value wins.")
 @click.option("--event-time", metavar="FIELD", help="The event-time field; with --create also the ordering field.")
+@click.option(
+    "--sanitize",
+    is_flag=True,
+    help="Replaces each character that a column name of Hudi can't hold by two underscores, and says so.",
+)
 @common_options
-def ingest(settings: Settings, table: str, sources: Sequence[str], operation: str, create: bool, **words: Any) -> None:
+def ingest(
+    settings: Settings, table: str, sources: Sequence[str], operation: str, create: bool, sanitize: bool, **words: Any
+) -> None:
     """Write rows into a table.
 
     Reads each SOURCE, a file or a directory of files in Parquet, JSON (one object per line), or CSV (with a header), and
@@ -48,6 +56,8 @@ def ingest(settings: Settings, table: str, sources: Sequence[str], operation: st
     files = source_files(sources)
     if not create:
         settings = settings.having(EVENT_TIME_FIELD, words["event_time"])
+    if sanitize:
+        settings = settings.having(SANITIZE_NAMES, "true")
     rows = _opened(settings, table, files, words if create else None)
     with settings.table(table, on_spark_by_default=False) as opened, settings.console.progress() as progress:
         write = {
@@ -57,7 +67,15 @@ def ingest(settings: Settings, table: str, sources: Sequence[str], operation: st
             WriteOperation.DELETE: opened.delete,
         }[WriteOperation(operation)]
         result = write(rows, progress=progress)
-    settings.console.result(_document(result), _told(result, operation))
+    renamed = _renamed(rows) if Options(settings.options).get(SANITIZE_NAMES) else {}
+    for name, new in renamed.items():
+        settings.console.say(f"column {name!r} is named {new!r} in the table")
+    settings.console.result({**_document(result), "renamed": renamed}, _told(result, operation))
+
+
+def _renamed(rows: pa.Table) -> dict[str, str]:
+    """The columns that have another name in the table."""
+    return {name: new for name, new in sanitized_names(rows.column_names).items() if new != name}
 
 
 def _opened(settings: Settings, uri: str, files: Sequence[Path], words: dict[str, Any] | None) -> pa.Table:
@@ -70,7 +88,7 @@ def _opened(settings: Settings, uri: str, files: Sequence[Path], words: dict[str
         rows = read_rows(files, None)
         Table.create(uri, schema=rows.schema, options=settings.options, **words)
         return rows
-    return read_rows(files, table.snapshot().schema)
+    return read_rows(files, table.snapshot().schema, sanitizes=Options(settings.options).get(SANITIZE_NAMES))
 
 
 def _document(result: WriteResult) -> dict[str, Any]:

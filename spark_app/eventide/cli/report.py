@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide_core.action.freshness import watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import counted, format_timestamp
+from eventide_core.errors import counted
 
 
 @click.command()
@@ -25,7 +26,7 @@ def report(settings: Settings, table: str, path: Path, event_time: str | None) -
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = opened.report(path)
     fresh = found.freshness
-    watermark = "not known" if fresh is None else format_timestamp(fresh.watermark_ms)
+    watermark = "not known" if fresh is None else watermark_text(fresh)
     settings.console.result(
         {"file": str(path), **found.to_json()},
         f"report     {path}",

@@ -10,6 +10,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from eventide_core.errors import ConfigError
+from eventide_core.table.avro_names import sanitized
 
 SUFFIXES = (".parquet", ".json", ".csv")
 
@@ -33,20 +34,26 @@ def source_files(sources: Sequence[str]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def read_rows(files: Iterable[Path], table_schema: pa.Schema | None) -> pa.Table:
+def read_rows(files: Iterable[Path], table_schema: pa.Schema | None, *, sanitizes: bool = False) -> pa.Table:
     """All rows; columns of text formats in the table's types where it has them.
 
+    `sanitizes`: a column is the table's that has its name once it is sanitized. The names in the rows stay.
     Raises ConfigError for a file that cannot be read, or whose columns do not go with the others'.
     """
-    tables = [_read(file, table_schema) for file in files]
+    types = {} if table_schema is None else {field.name: field.type for field in table_schema}
+    tables = [_read(file, _types_by_name_in(file, types) if sanitizes else types) for file in files]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise ConfigError(f"the sources do not fit together: {error}") from None
 
 
-def _read(file: Path, table_schema: pa.Schema | None) -> pa.Table:
-    known = {} if table_schema is None else {field.name: field.type for field in table_schema}
+def _types_by_name_in(file: Path, types: dict[str, Any]) -> dict[str, Any]:
+    """The table's types by the names that the columns have in the file."""
+    return {name: types[sanitized(name)] for name in _read(file, {}).column_names if sanitized(name) in types}
+
+
+def _read(file: Path, known: dict[str, Any]) -> pa.Table:
     try:
         match file.suffix.lower():
             case ".parquet":

@@ -12,6 +12,7 @@ import click
 from eventide.cli.plan import chosen, compaction_options, foreign_plans_option
 from eventide.cli.settings import Duration, Settings, common_options
 from eventide.table_service import Round
+from eventide_core.action.freshness import watermark_text
 from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import counted, format_timestamp
 
@@ -111,7 +112,7 @@ def _line(done: Round) -> str:
     ]
     if fresh is not None:
         parts.append(
-            f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "
+            f"watermark {watermark_text(fresh)}, cut {format_timestamp(fresh.cut_ms)}, "
             f"{counted(fresh.late_records, 'late record')}"
         )
     return "; ".join(parts)

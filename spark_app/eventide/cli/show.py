@@ -31,6 +31,7 @@ def show(settings: Settings, table: str, event_time: str | None) -> None:
             ("table", about["uri"]),
             (
                 ("name, version", f"{about['name']}, version {about['version']}"),
+                ("type", about["type"]),
                 ("merge mode", about["merge_mode"]),
                 ("record key", ", ".join(about["record_key_fields"]) or "none"),
                 ("partitioned by", ", ".join(about["partition_fields"]) or "nothing"),

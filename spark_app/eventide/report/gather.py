@@ -14,7 +14,7 @@ from eventide.plan import offending_json
 from eventide.report.coverage import CoverageReader, SliceCoverage
 from eventide.show import TableDescription, describe
 from eventide_core.action.backlog import Backlog, backlog
-from eventide_core.action.freshness import Freshness, freshness
+from eventide_core.action.freshness import COMPLETE, Freshness, freshness
 from eventide_core.action.offending_logs import offending_logs
 from eventide_core.action.slice_selection import SliceFacts
 from eventide_core.service.facts.compaction_history import PastCompaction, compaction_history, kept_bytes
@@ -115,6 +115,8 @@ def _reader(application: Application, table: TableDescription) -> CoverageReader
 
 def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Freshness:
     """The whole table's freshness, with the late records that were counted for its partitions."""
+    if table.state.config.is_copy_on_write:
+        return COMPLETE
     late_records = sum(found.late_records for found in partitions.values())
     return freshness(table.state.cut_ms, (fact.uncompacted for fact in table.facts.values()), late_records)
 

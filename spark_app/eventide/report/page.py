@@ -10,7 +10,7 @@ from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
 from eventide.report.tables import html_table, wide
 from eventide.report.words import duration, shown, size
-from eventide_core.action.freshness import Freshness
+from eventide_core.action.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
@@ -54,6 +54,9 @@ def _lead(report: Report) -> str:
         count = len(report.table.problems)
         text = f"How fresh the table is is not known: the event times of {counted(count, 'log')} are not known."
         return f'<p class="lead late">{text}</p>'
+    if fresh.is_complete:
+        text = "Everything that has been committed is in base files: this is a copy-on-write table."
+        return f'<p class="lead">{text}</p>'
     if fresh.watermark_ms is None:
         text = "There has been no compaction by event time yet, so no time can be named before which the table is complete."
         return f'<p class="lead none">{text}</p>'
@@ -73,7 +76,7 @@ def _tiles(report: Report) -> str:
     facts: list[tuple[str, str, bool]] = []
     if fresh is not None:
         facts = [
-            ("watermark", format_timestamp(fresh.watermark_ms), False),
+            ("watermark", watermark_text(fresh), False),
             ("cut", format_timestamp(fresh.cut_ms), False),
             ("lag behind the clock", duration(report.lag_ms), False),
             ("late records", f"{fresh.late_records:,}", fresh.late_records > 0),
@@ -214,7 +217,7 @@ def _partitions(found: Iterable[tuple[str, Freshness]]) -> str:
     rows = [
         (
             shown(partition or "."),
-            format_timestamp(fresh.watermark_ms),
+            watermark_text(fresh),
             f"{fresh.late_records:,}",
             f"{fresh.unknown_event_time_records:,}",
             format_timestamp(fresh.earliest_log_event_time_ms),

@@ -54,6 +54,13 @@ def test_the_tables_are_those_that_hudi_makes(given: dict[str, str], names: list
     assert [table.name for table in wanted_tables(facts(), options(**given))] == names
 
 
+@pytest.mark.parametrize("strategy", ["ALL", "RO", "RT"])
+def test_a_copy_on_write_table_is_one_table_of_base_files(strategy: str) -> None:
+    (table,) = wanted_tables(replace(facts(NO_CUT), is_copy_on_write=True), options(**{"table.strategy": strategy}))
+    assert (table.name, table.input_format) == ("trips", "org.apache.hudi.hadoop.HoodieParquetInputFormat")
+    assert table.serde_properties["hoodie.query.as.ro.table"] == "false"
+
+
 def test_each_table_says_by_its_formats_what_it_shows() -> None:
     read_optimized, snapshot, plain = wanted_tables(facts(), options())
 

@@ -95,6 +95,16 @@ def test_a_table_without_an_ordering_field_merges_by_commit_time() -> None:
     assert _config(V6 | bare).merge_rule is MergeRule.COMMIT_TIME_ORDERING
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "-"])
+def test_no_merge_of_a_copy_on_write_table_is_refused_as_its_readers_merge_nothing(kind: str) -> None:
+    """Hudi takes a table without a type for copy-on-write, too."""
+    changes = {"hoodie.table.type": kind, "hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.property.x": "1"}
+    config = _config(V9 | changes)
+    assert config.is_copy_on_write
+    assert config.ordering_fields == ("ts",)
+    assert not _config(V9).is_copy_on_write
+
+
 @pytest.mark.parametrize("version", ["1", "5", "7", "10", "six", ""])
 def test_another_table_version_is_refused(version: str) -> None:
     with pytest.raises(UnsupportedTableError, match=r"/lake/trips: table version"):
@@ -107,8 +117,7 @@ def test_a_folder_without_a_version_is_no_table() -> None:
 
 
 REFUSED = {
-    ("hoodie.table.type", "COPY_ON_WRITE"): "every commit rewrites its files",
-    ("hoodie.table.type", "-"): "COPY_ON_WRITE table has no logs",
+    ("hoodie.table.type", "MERGE_ON_WRITE"): "is neither COPY_ON_WRITE nor MERGE_ON_READ",
     ("hoodie.table.base.file.format", "ORC"): "base files are ORC",
     ("hoodie.table.base.file.format", "HFILE"): "base files are HFILE",
     ("hoodie.table.base.file.format", "LANCE"): "base files are LANCE",

@@ -34,6 +34,7 @@ MERGE_ON_READ = {
     "hoodie.embed.timeline.server": "false",
     "hoodie.table.timeline.timezone": "UTC",
 }
+COPY_ON_WRITE = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
 
 BUCKET_INDEX = {
     "hoodie.index.type": "BUCKET",

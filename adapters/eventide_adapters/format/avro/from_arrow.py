@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final
 
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import ArrowType
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.avro_names import sanitized
 
 _PRIMITIVES: Final = {
     pa.string(): "string",
@@ -28,10 +28,10 @@ _PRIMITIVES: Final = {
 def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     """The schema as JSON, without meta fields; a nullable column becomes a union of null and its type.
 
-    What no name of Avro's may hold becomes an underscore in the record's.
+    What no name of Avro's may hold becomes two underscores in the record's, as in Hudi. The columns' names stay.
     Raises UnsupportedTableError, naming the column, for a type that has no place in a Hudi table.
     """
-    name = re.sub(r"\W", "_", table_name)
+    name = sanitized(table_name)
     namespace = f"hoodie.{name}"
     fields = [avro_field_of(column, f"{namespace}.{name}_record") for column in columns]
     record = {"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields}

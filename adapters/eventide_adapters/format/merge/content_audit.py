@@ -31,7 +31,7 @@ from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_core.errors import EventideError, StorageError
+from eventide_core.errors import EventideError, StorageError, UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.content_audit import RepeatedKey, RowDifference, SliceAudit, StrayKeys
 from eventide_core.table.record_shape import RecordShape
@@ -174,8 +174,8 @@ class ArrowContentAudit:
 
 
 def _damage(error: EventideError) -> str:
-    """What is wrong with a file; a failing world is passed on."""
-    if error.exit_code == StorageError.exit_code:
+    """What is wrong with a file; a failing world is passed on, and what eventide doesn't support, which is no damage."""
+    if error.exit_code == StorageError.exit_code or isinstance(error, UnsupportedTableError):
         raise error
     return str(error)
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_core.errors import InvalidRecordError
+from eventide_core.table.avro_names import refuse_invalid_names
 from eventide_core.table.schema import META_FIELDS
 
 _WIDER: Final = {
@@ -31,10 +32,12 @@ _WIDER: Final = {
 def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> str:
     """The table's Avro schema after records with these columns: the same text where nothing changes. None: it has none.
 
-    Raises InvalidRecordError for a missing column that is never null.
+    Raises InvalidRecordError for a missing column that is never null, InvalidColumnNameError for a new one whose name Avro
+    cannot hold.
     """
     if schema is None:
         own = [column.with_nullable(True) for column in incoming if column.name not in META_FIELDS]
+        refuse_invalid_names(column.name for column in own)
         return avro_schema_of(table_name, pa.schema(own))
     parsed, table = json.loads(schema), arrow_schema(schema)
     changed = False
@@ -52,10 +55,10 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> 
             field["type"] = wider
             changed = True
     record = f"{parsed['namespace']}.{parsed['name']}" if parsed.get("namespace") else str(parsed["name"])
-    for column in incoming:
-        if column.name not in table.names and column.name not in META_FIELDS:
-            parsed["fields"].append(avro_field_of(column.with_nullable(True), record))
-            changed = True
+    added = [column for column in incoming if column.name not in table.names and column.name not in META_FIELDS]
+    refuse_invalid_names(column.name for column in added)
+    parsed["fields"] += [avro_field_of(column.with_nullable(True), record) for column in added]
+    changed = changed or bool(added)
     return json.dumps(parsed, separators=(",", ":")) if changed else schema
 
 

@@ -18,7 +18,7 @@ from eventide_core.action.compaction_trigger import (
     due,
     trigger_rule,
 )
-from eventide_core.action.freshness import freshness, publishable_cut
+from eventide_core.action.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.link_choice import choose_link
 from eventide_core.action.offending_logs import offending_logs
 from eventide_core.action.quiet_moment import (
@@ -61,6 +61,8 @@ from eventide_core.table.file_system_view import FileGroup
 from eventide_core.table.plans import CutMode
 from eventide_core.table.record_shape import RecordShape
 
+_COPY_ON_WRITE = "a copy-on-write table has no log files: everything that is committed is in its base files"
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionDrafter:
@@ -86,6 +88,12 @@ class CompactionDrafter:
             return self._by_event_time(state, request, strategy, moment, is_due, notes)
         request.check_strategy(str(strategy))
         return self._whole_slices(state, strategy, moment, is_due, notes)
+
+    def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
+        """The draft of a copy-on-write table, whatever is asked: nothing."""
+        terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or "", state.config.version, ())
+        plan = plan_whole_slices((), unused_instant(state, self.clock), terms, reason="")
+        return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
 
     def _by_event_time(
         self,

@@ -18,7 +18,8 @@ class DraftPlan:
     `is_reached`: everything before the T that was asked for is compacted already, and nothing is planned. `offending` are
     logs with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi
     too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a later compaction.
-    `waits_for` is what has to end before the plan can be made; its instant is a guess until then.
+    `waits_for` is what has to end before the plan can be made; its instant is a guess until then. `nothing` says why the
+    table never has anything to compact.
     """
 
     plan: CompactionPlan
@@ -33,10 +34,13 @@ class DraftPlan:
     is_for_later: bool = False
     beside: tuple[Instant, ...] = ()
     waits_for: str | None = None
+    nothing: str | None = None
 
     @property
     def idle(self) -> str | None:
         """Why nothing is to be done now; None where the plan is to be made."""
+        if self.nothing is not None:
+            return self.nothing
         if self.is_reached:
             return "already reached: everything before T is compacted"
         if self.due is not None and not self.due.is_due:

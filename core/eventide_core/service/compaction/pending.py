@@ -10,6 +10,8 @@
    of the commit: Hudi leaves files of an attempt that it did not find inflight. They go, and the heartbeat with them.
 6. What eventide does not run is waited for, as long as the options say: that, log compactions and clusterings.
 
+A copy-on-write table has no compactions; its pending commits are its writers' affair, and nothing waits for them.
+
 Re-runnable: a crash anywhere leaves what the next run finds. Where two do this at once, one of them runs the plan.
 """
 
@@ -42,6 +44,8 @@ class PendingCompactions:
     def has_any(self) -> bool:
         """Whether `end` has something to do. Writes nothing."""
         config = self.files.config()
+        if config.is_copy_on_write:
+            return False
         timeline = self.files.timeline(config)
         if self.rollback.has_failed_writes(config, timeline) or timeline.pending_plans:
             return True
@@ -53,6 +57,8 @@ class PendingCompactions:
         Raises BusyError where a process is at work on what is pending, and whatever a compaction raises.
         """
         config = self.files.config()
+        if config.is_copy_on_write:
+            return Ended()
         has_failed = self.rollback.has_failed_writes(config, self.files.timeline(config))
         undone = self.rollback.undo_failed_writes() if has_failed else ()
         compactions = self.end_compactions(progress)
@@ -62,6 +68,8 @@ class PendingCompactions:
     def end_compactions(self, progress: Progress) -> Ended:
         """Steps 2 to 5."""
         config = self.files.config()
+        if config.is_copy_on_write:
+            return Ended()
         resumed: list[str] = []
         rolled_back: list[str] = []
         for pending in self.files.timeline(config).pending_plans:

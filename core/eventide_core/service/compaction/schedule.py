@@ -47,6 +47,8 @@ class CompactionScheduler:
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what that has to wait for. Writes nothing."""
         state = TableState.load(self.files)
+        if state.config.is_copy_on_write:
+            return self.drafter.draft_of_copy_on_write(state)
         draft = once_metadata_table_is_free(
             lambda: self.drafter.draft(state, request), self.clock, self.options.get(keys.PENDING_WRITE_WAIT_MS)
         )
@@ -70,6 +72,8 @@ class CompactionScheduler:
                 f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
             )
         config = self.files.config()
+        if config.is_copy_on_write:
+            return self.drafter.draft_of_copy_on_write(TableState.load(self.files))
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         gap_ms = min(limit_ms, GAP_WAIT_MS) if self.options.get(keys.EXCLUSIVE) else limit_ms
         begin_ms = self.clock.now_ms()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from eventide_core.action.freshness import NO_CUT, Freshness, freshness
+from eventide_core.action.freshness import COMPLETE, NO_CUT, Freshness, freshness
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
@@ -30,10 +30,18 @@ class FreshnessReader:
 
     def now(self, state: TableState) -> Freshness:
         """The freshness of the whole table."""
+        if state.config.is_copy_on_write:
+            return COMPLETE
         return self._of(state, state.cut_ms, _live_logs(state))
+
+    def published(self, state: TableState) -> Freshness:
+        """The same, but no log is looked into where no cut is published."""
+        return NO_CUT if state.cut_ms is None and not state.config.is_copy_on_write else self.now(state)
 
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
         """The freshness of each partition that has records. The logs are asked for together, as for the whole table."""
+        if state.config.is_copy_on_write:
+            return dict.fromkeys(sorted({found.partition for found in state.view.latest_slices()}), COMPLETE)
         cut_ms = state.cut_ms
         paths: dict[str, list[str]] = {found.partition: [] for found in state.view.latest_slices()}
         for found in state.view.latest_slices():

@@ -9,8 +9,6 @@ from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import FileGroup
 
-_NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first of its file group
-
 
 def check_history(state: TableState, instant: str) -> None:
     """Raises CleanedHistoryError where a file group's slice as of `instant` is gone, or a part of it.
@@ -73,7 +71,7 @@ class _Written:
 def _check_slice(written: _Written, group: FileGroup, instant: str, below: FileSlice | None, above: FileSlice) -> None:
     assert above.base_file is not None
     stat = written.stats(above.base_instant).get(above.base_file.path)
-    if stat is None or stat.prev_commit in _NO_COMMIT:
+    if stat is None or not stat.has_slice_below:
         return
     is_whole = below is not None and below.base_instant == stat.prev_commit
     if is_whole and below is not None and below.base_file is None:

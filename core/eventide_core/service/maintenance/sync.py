@@ -22,7 +22,6 @@ from eventide_core.action.catalog_changes import (
     table_change,
 )
 from eventide_core.action.catalog_tables import SyncFacts, published, wanted_tables
-from eventide_core.action.freshness import NO_CUT
 from eventide_core.action.sync_options import SyncOptions
 from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
 from eventide_core.errors import DatabaseNotFoundError
@@ -106,7 +105,8 @@ class CatalogSync:
             ),
             last_commit=max((i.requested_time for i in state.timeline.writes), default=None),
             last_completion=max(completions, default=None),
-            freshness=NO_CUT if state.cut_ms is None else self.freshness.now(state),
+            freshness=self.freshness.published(state),
+            is_copy_on_write=state.config.is_copy_on_write,
         )
 
 

@@ -113,6 +113,8 @@ class TableState:
             replaced_at=replaced_at,
             is_named=lambda instant, path: _is_named(commits, instant, path),
         )
+        if config.is_copy_on_write:
+            _refuse_logs(view, files.storage.root)
         compactions = instants_with_outcome(files.storage)
         versions = files.schema_versions(commits)
         return cls(
@@ -300,6 +302,17 @@ def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = 
 def _is_named(commits: dict[str, CommitMetadata], instant: str, path: str) -> bool:
     commit = commits.get(instant)
     return commit is not None and any(stat.path == path for stat in commit.stats)
+
+
+def _refuse_logs(view: FileSystemView, root: str) -> None:
+    """Raises UnsupportedTableError for a log file in a copy-on-write table: its readers would pass over the records."""
+    for slices in view.slices.values():
+        for found in slices:
+            for log in found.log_files:
+                raise UnsupportedTableError(
+                    f"{root}: hoodie.table.type=COPY_ON_WRITE, and there is the log file {log.path}: set MERGE_ON_READ if "
+                    "that is what the table is; if its type was changed by Hudi, clean the slices with log files first"
+                )
 
 
 def _archived_writers(

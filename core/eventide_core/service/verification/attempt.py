@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from eventide_core.errors import EventideError, StorageError
+from eventide_core.errors import EventideError, StorageError, UnsupportedTableError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,6 +49,6 @@ class Noting:
 
 
 def require_damage(error: EventideError) -> None:
-    """Raises what is the world's fault, not the table's."""
-    if error.exit_code == StorageError.exit_code:
+    """Raises what is the world's fault, not the table's; and what eventide doesn't support, which is no damage."""
+    if error.exit_code == StorageError.exit_code or isinstance(error, UnsupportedTableError):
         raise error

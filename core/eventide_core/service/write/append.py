@@ -23,7 +23,7 @@ from eventide_core.action.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write_conflict import WrittenGroups
 from eventide_core.action.write_planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Options
-from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, counted
+from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
 from eventide_core.ports import Clock, Heartbeats, IncomingRecords, Progress, RowChange, TableLock
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.rollback.instant import Rollback
@@ -78,6 +78,11 @@ class Append:
     ) -> PendingWrite:
         """Steps 1 to 4: the write is left pending, its heart beating."""
         before = TableState.load(self.files)
+        if before.config.is_copy_on_write:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.type=COPY_ON_WRITE: eventide writes log files, which such a table "
+                "has none of; write to it with Hudi, or write to a MERGE_ON_READ table"
+            )
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))

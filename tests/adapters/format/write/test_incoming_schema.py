@@ -76,5 +76,5 @@ def test_a_table_without_a_schema_gets_that_of_its_first_records() -> None:
         pa.field("n", pa.int32(), nullable=False),
     ]
     first = json.loads(evolved_schema(None, pa.schema(columns), "my trips"))
-    assert (first["namespace"], first["name"]) == ("hoodie.my_trips", "my_trips_record")
+    assert (first["namespace"], first["name"]) == ("hoodie.my__trips", "my__trips_record")
     assert first["fields"] == [{"name": "n", "type": ["null", "int"], "default": None}]

@@ -1,0 +1,74 @@
+"""The names that Avro can hold, and so the columns of a Hudi table: letters, digits and underscores, no digit in front.
+
+Java's Avro also takes letters beyond ASCII, other readers of Hudi tables don't: only what Avro's specification allows is
+written.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from eventide_core.errors import InvalidColumnNameError
+
+MASK: Final = "__"
+"""What Hudi puts in the place of a character that a name cannot hold."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_INVALID_FIRST: Final = re.compile(r"\A[^A-Za-z_]")
+_INVALID: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+def is_avro_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def sanitized(name: str) -> str:
+    """The name with each character that it cannot hold replaced, as `HoodieAvroUtils.sanitizeName` does it."""
+    return _INVALID.sub(MASK, _INVALID_FIRST.sub(MASK, name)) or MASK
+
+
+def sanitized_names(names: Iterable[str]) -> dict[str, str]:
+    """The new name of each name, in order. Raises InvalidColumnNameError where two become one."""
+    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for name in names:
+        new = found[name] = sanitized(name)
+        origin = origins.setdefault(new, name)
+        if origin != name:
+            raise InvalidColumnNameError(
+                f"columns {origin!r} and {name!r} would both be named {new!r}: rename one of them"
+            )
+    return found
+
+
+def refuse_invalid_names(names: Iterable[str]) -> None:
+    """Raises InvalidColumnNameError, naming those that Avro cannot hold and what they could be named."""
+    invalid = [name for name in names if not is_avro_name(name)]
+    if invalid:
+        listed = ", ".join(f"{name!r} ({sanitized(name)})" for name in invalid[:5])
+        more = f", and {len(invalid) - 5} more" if len(invalid) > 5 else ""
+        raise InvalidColumnNameError(
+            f"Avro, and so Hudi, cannot hold these column names: {listed}{more}. A name consists of letters, digits and "
+            "underscores, and begins with no digit. Rename the columns, or use --sanitize (sanitize=True), which gives them "
+            "the names in parentheses"
+        )
+
+
+def names_in(schema: str) -> tuple[str, ...]:
+    """The names of the fields in an Avro schema as JSON, those of nested records too."""
+    return tuple(_names_in(json.loads(schema)))
+
+
+def _names_in(schema: dict[str, Any] | list[Any] | str) -> Iterator[str]:
+    if isinstance(schema, str):
+        return
+    if isinstance(schema, list):
+        parts = schema
+    else:
+        fields: list[dict[str, Any]] = schema.get("fields", [])
+        yield from (field["name"] for field in fields)
+        parts = [schema[part] for part in ("type", "items", "values") if part in schema]
+        parts += [field["type"] for field in fields]
+    for part in parts:
+        yield from _names_in(part)
