@@ -179,22 +179,22 @@ def test_partial_updates_of_every_version(
     """Hudi 1.0 reads no partial update under COMMIT_TIME_ORDERING, nor a table of version 9."""
     judges = [judge_111, judge_120] if version == 9 else [judge_102, judge_111, judge_120]
     chosen = next(judge for judge in (judge_102, judge_111, judge_120) if judge.version == writer)
-    hold_alike(tmp_path, chosen, judges, version, mode, cut, compacts=True, **more)
+    compacts = (writer, version) != ("1.1.1", 8)  # Hudi 1.1's procedure takes the table to version 9
+    hold_alike(tmp_path, chosen, judges, version, mode, cut, compacts=compacts, **more)
 
 
 UNAVAILABLE = "__debezium_unavailable_value"
-DEBEZIUM = pa.schema(
-    {
-        "id": pa.string(),
-        "part": pa.string(),
-        "event_ts": pa.int64(),
-        "text": pa.string(),
-        "number": pa.int32(),
-        "data": pa.binary(),
-        "_event_lsn": pa.int64(),
-        "_change_operation_type": pa.string(),
-    }
-)
+DEBEZIUM_TYPES: dict[str, pa.DataType] = {
+    "id": pa.string(),
+    "part": pa.string(),
+    "event_ts": pa.int64(),
+    "text": pa.string(),
+    "number": pa.int32(),
+    "data": pa.binary(),
+    "_event_lsn": pa.int64(),
+    "_change_operation_type": pa.string(),
+}
+DEBEZIUM = pa.schema(DEBEZIUM_TYPES)
 
 
 def record(

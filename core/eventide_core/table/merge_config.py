@@ -92,7 +92,7 @@ class MergeConfig:
         """That of a copy-on-write table: whatever its writers merge by, no reader merges."""
         ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
         rule = MergeRule.COMMIT_TIME_ORDERING
-        return cls(rule, (rule,), _payload(properties), ordering, None)
+        return cls(rule, (rule,), _payload(properties), ordering, delete_marker=None, partial_update=None)
 
 
 def _payload(properties: Mapping[str, str]) -> str | None:

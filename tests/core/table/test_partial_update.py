@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import pytest
 
 from eventide_core.action.slice_split import carried_tombstone, judge_split
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.partial_update import PartialVersion, is_in_order, latest_partial
 from eventide_core.table.record_order import MergeRule, Version
+from eventide_core.table.schema import refuse_defaults
 
 EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
 COLUMNS = "xy"
@@ -67,7 +69,7 @@ def test_what_may_be_split_is_the_same_however_much_of_it_is_merged_first(rule: 
                 for is_early in itertools.product((False, True), repeat=len(left_over)):
                     early = list(itertools.compress(left_over, is_early))
                     parts = [tuple(each.version for each in part) for part in (logs[:cut], left_over, early)]
-                    history = KeyHistory("k", old and old.version, *parts)
+                    history = KeyHistory("k", None if old is None else old.version, *parts)
                     verdict = judge_split([history], rule, (rule,), is_base_file_index=False)
                     checked += 1
                     if verdict.fallback is not None:
@@ -90,3 +92,11 @@ def test_what_is_out_of_order_may_differ(words: str) -> None:
     assert not is_in_order(EVENT, base.version, [first.version, second.version])
     split = latest_partial(EVENT, latest_partial(EVENT, base, [first]), [second])
     assert seen(split) != seen(latest_partial(EVENT, base, [first, second]))
+
+
+def test_a_default_that_is_a_value_is_refused() -> None:
+    schema = '{"type": "record", "name": "r", "fields": [{"name": "%s", "type": "int"%s}]}'
+    refuse_defaults(schema % ("a", ""), "trips")
+    refuse_defaults(schema % ("a", ', "default": null'), "trips")
+    with pytest.raises(UnsupportedTableError, match="trips: .*IGNORE_DEFAULTS: column a has the default 0"):
+        refuse_defaults(schema % ("a", ', "default": 0'), "trips")

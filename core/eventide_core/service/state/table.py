@@ -24,6 +24,7 @@ from eventide_core.table.internal_schema import (
     require_stable_names,
 )
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
+from eventide_core.table.schema import refuse_defaults
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -217,6 +218,8 @@ class TableState:
     def shape_of(self, schema: str, event_time_field: str | None) -> RecordShape:
         """That of records of another schema, such as those that are being written."""
         config = self.config
+        if config.partial_update is not None and config.partial_update.unavailable is None:
+            refuse_defaults(schema, self.config.name)
         return RecordShape(
             schema,
             config.merge_rule,
