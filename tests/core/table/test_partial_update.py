@@ -98,5 +98,5 @@ def test_a_default_that_is_a_value_is_refused() -> None:
     schema = '{"type": "record", "name": "r", "fields": [{"name": "%s", "type": "int"%s}]}'
     refuse_defaults(schema % ("a", ""), "trips")
     refuse_defaults(schema % ("a", ', "default": null'), "trips")
-    with pytest.raises(UnsupportedTableError, match="trips: .*IGNORE_DEFAULTS: column a has the default 0"):
+    with pytest.raises(UnsupportedTableError, match=r"trips: .*IGNORE_DEFAULTS: column a has the default 0"):
         refuse_defaults(schema % ("a", ', "default": 0'), "trips")
