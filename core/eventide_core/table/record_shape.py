@@ -20,6 +20,14 @@ class PartialUpdate:
     unavailable: str | None
 
 
+def both_kinds_of_partial_updates(path: str) -> str:
+    """Why a block of partial updates is refused in a table with a partial update mode."""
+    return (
+        f"log file {path}: partial updates of MERGE INTO in a table with hoodie.table.partial.update.mode, which Hudi "
+        "forgets from there on; compact this table with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.

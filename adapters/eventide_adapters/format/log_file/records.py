@@ -43,7 +43,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.log_block import BlockType, HeaderKey
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.record_shape import RecordShape, both_kinds_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 _BATCH_ROWS: Final = 1 << 17
@@ -111,6 +111,7 @@ class BlockReader:
         self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
         extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
         self._key_fields = shape.key_fields
+        self._has_partial_update_mode = shape.partial_update is not None
         wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
         self._read_fields = tuple(fields[name] for name in wider)
 
@@ -123,6 +124,8 @@ class BlockReader:
         """What is read of the block: of partial updates the columns that they have."""
         if not placed.is_partial:
             return self._read_fields
+        if self._has_partial_update_mode:
+            raise UnsupportedTableError(both_kinds_of_partial_updates(placed.path))
         written = {field.name for field in record_fields(_schema_of(placed))}
         for name in self._key_fields:
             if name not in written:

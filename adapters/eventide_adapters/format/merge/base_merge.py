@@ -26,6 +26,7 @@ from eventide_adapters.format.log_file.ordering_values import Numbers, common_ra
 from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.log_fold import FoldedLogs
 from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
 
@@ -92,7 +93,21 @@ class SliceMerge:
         self.inserts = len(inserted)
         if not self.inserts:  # as in most slices; to take no row of each column takes its time, too
             return self.logs.rows.slice(0, 0)
-        return self.logs.rows.take(self.logs.row_of[inserted])
+        rows = self.logs.row_of[inserted]
+        if self.shape.partial_update is None:
+            self._require_whole(inserted, rows)
+        return self.logs.rows.take(rows)
+
+    def _require_whole(self, inserted: Numbers, rows: Numbers) -> None:
+        for name, flags in self.logs.lacking.items():
+            lacks = np.flatnonzero(flags[rows])
+            if len(lacks):
+                key = self.logs.keys[int(inserted[lacks[0]])].as_py()
+                raise UnsupportedTableError(
+                    f"record key {key!r}: a partial update lacks the column {name}, and the record that it updates is not here; "
+                    "let an incremental query begin before the commit that wrote the record, else roll back the write that "
+                    "deleted the record, or the one that updated it"
+                )
 
     @property
     def tombstones(self) -> Tombstones:

@@ -36,13 +36,13 @@ class SliceFactsReader:
             if (logs := tuple(facts[log.path] for log in s.log_files))
         ]
 
-    def checked(self, selections: Sequence[Selection], blocks: BlockFilter) -> list[Selection]:
+    def checked(self, selections: Sequence[Selection], blocks: BlockFilter, shape: RecordShape) -> list[Selection]:
         """The selections, in which is known what no write stat says of a log: whether it has partial updates.
 
         Raises what a merge would raise for the blocks of these slices' logs.
         """
         doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
-        partial = self.logs.check((found.log_files for found in doubtful), blocks)
+        partial = self.logs.check((found.log_files for found in doubtful), blocks, shape)
         return [_with_partial_updates(selection, partial) for selection in selections]
 
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from eventide_core.action.slice_selection import LogFacts
-from eventide_core.errors import EventideError
+from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.facts.log_stats import from_stats
 from eventide_core.service.facts.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
@@ -14,7 +14,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.record_shape import RecordShape, both_kinds_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class LogFactsReader:
             there = {file.path for file in state.listing}
             self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
 
-    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> frozenset[str]:
+    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter, shape: RecordShape) -> frozenset[str]:
         """The paths of the logs with partial updates. Those of the question before are known.
 
         All logs of a slice go together, for a rollback block in one takes back blocks of another. Raises what a merge would
@@ -106,7 +106,10 @@ class LogFactsReader:
         portions = self.engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
         found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
         self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
-        return frozenset[str]().union(*self._checked.values())
+        partial = frozenset[str]().union(*self._checked.values())
+        if partial and shape.partial_update is not None:
+            raise UnsupportedTableError(both_kinds_of_partial_updates(min(partial)))
+        return partial
 
     def _summarize(
         self, logs: Sequence[LogFile], shape: RecordShape, tells_errors: bool

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogs
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.partial_update import PartialVersion, latest_partial
 from eventide_core.table.record_order import MergeRule, Version
 from eventide_core.table.record_shape import PartialUpdate, RecordShape
@@ -92,8 +93,6 @@ def test_every_key_shows_the_columns_that_its_versions_have_given(
     batches = [batch(base_rows[i : i + batch_size], lacking) for i in range(0, len(base_rows), batch_size)]
     schema = batch([], lacking).schema
     merge = SliceMerge(FoldedLogs.of(blocks, schema, shape, held_bytes=held_bytes), shape)
-    rows = pa.concat_tables(merge.batches(batches)).to_pylist()
-
     expected: dict[str, tuple[object, ...]] = {}
     for key in dict.fromkeys(change.key for change in [*base, *log]):
         old = next((version(change, -1, text) for change, text in base_rows if change.key == key), None)
@@ -101,5 +100,11 @@ def test_every_key_shows_the_columns_that_its_versions_have_given(
         found = latest_partial(rule, old, versions)
         if found is not None:
             expected[key] = (found.version.ordering, *(found.values.get(name, lacking) for name in COLUMNS))
+    in_base = {change.key for change in base}
+    if how is None and any(None in row for key, row in expected.items() if key not in in_base):
+        with pytest.raises(UnsupportedTableError, match="the record that it updates is not here"):
+            list(merge.batches(batches))
+        return
+    rows = pa.concat_tables(merge.batches(batches)).to_pylist()
     assert {row[KEY]: (row[ORDERING], *(row[name] for name in COLUMNS)) for row in rows} == expected
     assert len(rows) == len(expected)
