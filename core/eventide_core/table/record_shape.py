@@ -24,7 +24,7 @@ def both_kinds_of_partial_updates(path: str) -> str:
     """Why a block of partial updates is refused in a table with a partial update mode."""
     return (
         f"log file {path}: partial updates of MERGE INTO in a table with hoodie.table.partial.update.mode, which Hudi "
-        "forgets from there on; compact this table with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"
+        "forgets from there on; compact it with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"
     )
 
 
