@@ -1,9 +1,34 @@
-"""Errors as people read them: on the command line, in the report, in a log."""
+"""Errors, durations and sizes as people read them: on the command line, in the report, in a log file."""
 
 from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.errors import printable
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def sanitize(error: BaseException) -> str:
     """What an error of any library says, without the secrets in addresses that it quotes and without control characters."""
     return printable(without_secrets(str(error), ()))
+
+
+def format_duration(milliseconds: int | None, absent: str = "none") -> str:
+    """A span of time in its two greatest units."""
+    if milliseconds is None:
+        return absent
+    left, parts = abs(milliseconds), list[str]()
+    for unit, name in _UNITS:
+        count, left = divmod(left, unit)
+        if count:
+            parts.append(f"{count:,} {name}")
+    sign = "-" if milliseconds < 0 else ""
+    return sign + " ".join(parts[:2]) if parts else f"{milliseconds} ms"
+
+
+def format_size(count: int) -> str:
+    """Bytes in the greatest unit that leaves a digit before the point."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")

@@ -1,13 +1,16 @@
 """A compaction plan as a user sees it: as text or as JSON."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.detail import SHORT, WORST, Detail, more
+from eventide.formatting import format_size
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_logs import OffendingLog
 from eventide_core.errors import counted, format_timestamp, printable
-from eventide_core.service.compaction.draft_plan import DraftPlan
+from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.table.plans import LeftOver, PlannedOperation
 
@@ -99,22 +102,34 @@ class Plan:
                 "copied": plan.bytes_copied,
             },
             "predicted_watermark_ms": self.predicted_watermark_ms,
+            "held": [
+                {"partition": held.partition, "file_id": held.file_id, "earliest_event_time_ms": held.earliest_ms}
+                for held in self.draft.held
+            ],
             "offending": [offending_json(found) for found in self.offending],
             "notes": list(self.draft.notes),
         }
 
-    def explain(self) -> str:
-        """The plan as text: which log files of each slice are merged, which stay, how they stay visible, and why."""
-        plan, others = self.draft.plan, self.draft.untouched_slices
+    def explain(self, detail: Detail = SHORT) -> str:
+        """The plan as text: counts, bytes, what keeps records before T out, and the predicted watermark.
+
+        `detail` adds which log files of each slice are merged, which stay, how they stay visible, and why.
+        """
+        plan = self.draft.plan
         if self.draft.nothing is not None:
             return _text([f"nothing to do: {self.draft.nothing}"])
         promised = "no cut" if plan.cut_ms is None else f"everything before {format_timestamp(plan.cut_ms)}"
         field = "" if plan.event_time_field is None else f"event time: {plan.event_time_field}; cut: {plan.cut}; "
+        merged = sum(len(op.compacted) for op in plan.operations)
+        left = sum(len(op.left_overs) for op in plan.operations)
+        others = counted(self.draft.untouched_slices, "other slice")
+        keep = "keeps its" if self.draft.untouched_slices == 1 else "keep their"
+        slices = counted(len(plan.operations), "slice")
         lines = [
             f"compaction at {plan.instant}, {promised}",
             f"{field}links: {plan.link_mode} ({plan.link_reason})",
-            f"{counted(len(plan.operations), 'slice')} to compact, {counted(others, 'other slice')} that keep their logs",
-            f"{counted(plan.bytes_read, 'byte')} to read, {plan.bytes_copied} to copy",
+            f"{slices} to compact: {counted(merged, 'log file')} merged, {left:,} left over; {others} {keep} log files",
+            f"{format_size(plan.bytes_read)} to read, {format_size(plan.bytes_copied)} to copy",
         ]
         beside = [write.requested_time for write in self.draft.beside]
         if beside and self.draft.waits_for is None:
@@ -122,16 +137,11 @@ class Plan:
             lines.append(
                 f"planned at a quiet moment before {writes} {', '.join(beside)}: a later compaction takes those records"
             )
-        for op in plan.operations:
-            lines.append(
-                f"  {op.partition or '.'} {op.file_id}: {counted(len(op.compacted), 'log file')} merged, "
-                f"{len(op.left_overs)} left over"
-            )
-            lines.append(f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}")
-            lines += [f"    - merged   {log.name}" for log in op.compacted]
-            lines += [f"    - left     {left.log.name}" + _link(left.new_name) + _early(left) for left in op.left_overs]
-            if op.carried_name is not None:
-                lines.append(f"    - carries tombstones in {op.carried_name}")
+        if not detail.shows_files:
+            lines += _fallbacks(plan.operations)
+        shown, left_out = detail.slices_of(plan.operations)
+        lines += [line for op in shown for line in _slice_lines(op)]
+        lines += left_out
         lines += self._remarks()
         if self.draft.due is not None:
             lines.append(f"{self.draft.due.trigger}: {self.draft.due.reason}")
@@ -139,6 +149,7 @@ class Plan:
             lines.append(f"nothing to do: {self.idle}")
         elif self.draft.waits_for is not None:
             lines.append(f"must wait, so its instant is not final: {self.draft.waits_for}")
+        lines += _held(self.draft.held)
         lines.append(f"predicted watermark: {format_timestamp(self.predicted_watermark_ms)}")
         return _text(lines)
 
@@ -156,6 +167,50 @@ class Plan:
 
     def __str__(self) -> str:
         return self.explain()
+
+
+def _slice_lines(op: PlannedOperation) -> list[str]:
+    """A slice with its log files."""
+    merged = counted(len(op.compacted), "log file")
+    lines = [
+        f"  {op.partition or '.'} {op.file_id}: {merged} merged, {len(op.left_overs)} left over",
+        f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}",
+    ]
+    lines += [f"    - merged   {log.name}" for log in op.compacted]
+    lines += [f"    - left     {left.log.name}" + _link(left.new_name) + _early(left) for left in op.left_overs]
+    if op.carried_name is not None:
+        lines.append(f"    - carries tombstones in {op.carried_name}")
+    return lines
+
+
+def _fallbacks(operations: Sequence[PlannedOperation]) -> list[str]:
+    """The slices that are compacted in full, counted by reason, and the largest of them."""
+    whole = [op for op in operations if op.fallback is not None]
+    if not whole:
+        return []
+    reasons = Counter(str(op.fallback) for op in whole)
+    by_reason = ", ".join(f"{count:,} by {reason}" for reason, count in reasons.most_common())
+    largest = sorted(whole, key=lambda op: -_bytes_read(op))[:WORST]
+    return [
+        f"full compaction of {counted(len(whole), 'slice')}: {by_reason}",
+        *(f"  {op.partition or '.'} {op.file_id}, {format_size(_bytes_read(op))}: {op.reason}" for op in largest),
+        *more(len(whole) - len(largest)),
+    ]
+
+
+def _bytes_read(op: PlannedOperation) -> int:
+    return op.base_size + sum(log.size for log in op.read_logs)
+
+
+def _held(held: Sequence[HeldSlice]) -> list[str]:
+    """The slices that keep the watermark below T."""
+    if not held:
+        return []
+    return [
+        f"{counted(len(held), 'slice')} will still hold records before T in log files:",
+        *(f"  {one.partition or '.'} {one.file_id} from {format_timestamp(one.earliest_ms)}" for one in held[:WORST]),
+        *more(len(held[WORST:])),
+    ]
 
 
 def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:

@@ -66,8 +66,32 @@ INCREMENTS_OTHERWISE = {
 # all rows of the files that were written in between, whatever wrote them.
 WITHOUT_INCREMENTS = {"v9_virtual_keys"}
 
+# One table of each format, rule of merging, index and history; the others, and more link modes, are broad.
+BY_DEFAULT = {
+    *(
+        "v6_no_deletes",
+        "v6_avro_owl_simple",
+        "v6_ordered_deletes",
+        "v6_mdt",
+        "v6_grown",
+        "v6_encoded",
+        "v6_log_compacted",
+    ),
+    *("v8_commit_no_deletes", "v9_no_deletes", "v9_event_ordered_deletes", "v9_mdt", "v9_log_only", "v9_virtual_keys"),
+    *("v9_120_event", "v9_parquet_event", "v9_restored"),
+}
+
+
+def marks_of(name: str, mode: str) -> tuple[pytest.MarkDecorator, ...]:
+    return (
+        ()
+        if name in BY_DEFAULT and mode in (MODES_OF_TABLE.get(name, ("copy",))[0], "hardlink")
+        else (pytest.mark.broad,)
+    )
+
+
 CASES = [
-    pytest.param(name, mode, id=f"{name}-{mode}")
+    pytest.param(name, mode, id=f"{name}-{mode}", marks=marks_of(name, mode))
     for name in golden.names()
     if name not in NOT_COMPACTABLE
     for mode in MODES_OF_TABLE.get(name, ("copy",))

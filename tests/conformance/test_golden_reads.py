@@ -10,6 +10,8 @@ from eventide_core.table.record_order import MergeRule
 from golden.readings import as_values
 from support import golden
 
+pytestmark = pytest.mark.slow
+
 BY_ANOTHER_JUDGE = {
     "v6_encoded": "0.15.0",  # Hudi 1.x shows a partition column in an increment as the path has it, encoded
     # Hudi 0.15 and 1.1.1 show what a log compaction merged in an increment that begins after what it merged.

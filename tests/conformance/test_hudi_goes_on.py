@@ -50,7 +50,7 @@ def opened(path: Path, options: dict[str, str]) -> Table:
         pytest.param("v8_commit_no_deletes", "prefix", "1.1.1", marks=PROOF),
         pytest.param("v9_archived", "copy", "1.1.1", marks=PROOF),
         ("v9_no_deletes", "prefix", "1.1.1"),
-        ("v9_event_bucket", "copy", "1.1.1"),
+        pytest.param("v9_event_bucket", "copy", "1.1.1", marks=pytest.mark.broad),
         pytest.param("v9_commit_bucket", "copy", "1.1.1", marks=PROOF),
         pytest.param("v9_event_simple", "copy", "1.1.1", marks=PROOF),
         pytest.param("v9_event_bloom", "copy", "1.1.1", marks=PROOF),
@@ -86,7 +86,11 @@ def test_hudi_writes_compacts_and_cleans_a_compacted_table(
 @pytest.mark.parametrize("crash_at", [pytest.param(None, marks=PROOF), pytest.param(2, marks=PROOF), 5])
 @pytest.mark.parametrize(
     ("name", "mode", "bundle"),
-    [("v6_no_deletes", "copy", "0.15.0"), ("v9_event_bucket", "copy", "1.1.1"), ("v9_no_deletes", "prefix", "1.1.1")],
+    [
+        ("v6_no_deletes", "copy", "0.15.0"),
+        pytest.param("v9_event_bucket", "copy", "1.1.1", marks=pytest.mark.broad),
+        ("v9_no_deletes", "prefix", "1.1.1"),
+    ],
 )
 def test_hudi_runs_a_plan_that_eventide_made_and_left(
     name: str, mode: str, crash_at: int | None, tmp_path: Path, judge: HudiJudge

@@ -106,7 +106,7 @@ SEVERAL = HUDI_1 | {
 }
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.broad), 9])
 def test_several_ordering_fields(version: int, tmp_path: Path, judge_111: HudiJudge, judge_120: HudiJudge) -> None:
     path = tmp_path / "several"
     commits = [
@@ -190,7 +190,7 @@ def test_merge_mode_custom_with_the_payload_of_flink(
 MARKER = {"hoodie.payload.delete.field": "op", "hoodie.payload.delete.marker": "D"}
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [6, pytest.param(9, marks=pytest.mark.broad)])
 def test_a_delete_marker_of_the_tables_own(
     version: int, tmp_path: Path, judge_111: HudiJudge, judge_120: HudiJudge
 ) -> None:

@@ -22,6 +22,8 @@ from eventide_core.config import LinkChoice
 from eventide_core.table.plans import CutMode
 from support.reach import reached
 
+pytestmark = pytest.mark.slow
+
 BOTH = ("a", "b")
 BASE: Commit = tuple(put(key, 1, "base", partition=part) for part in BOTH for key in ("k0", "k1", "k2"))
 BEFORE_T: Commit = tuple(change for part in BOTH for change in (put("k1", 2, "early", partition=part),))
@@ -49,8 +51,8 @@ class Kind:
 
 
 KINDS = (
-    Kind(Order.EVENT_TIME, LinkChoice.COPY),
-    Kind(Order.COMMIT_TIME, LinkChoice.COPY),
+    pytest.param(Kind(Order.EVENT_TIME, LinkChoice.COPY), marks=pytest.mark.broad),
+    pytest.param(Kind(Order.COMMIT_TIME, LinkChoice.COPY), marks=pytest.mark.broad),
     Kind(Order.COMMIT_TIME, LinkChoice.PREFIX),
     Kind(Order.EVENT_TIME, LinkChoice.COPY, CutMode.EXACT),
 )

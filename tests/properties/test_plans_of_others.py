@@ -48,6 +48,8 @@ from eventide_core.table.plans import ForeignPlan
 from support.campaign import IS_PROOF
 from support.compaction_cells import TALLY, check_reach
 
+pytestmark = pytest.mark.slow
+
 HISTORY = History(
     "two partitions and a delete",
     (

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.cli.console import Console, table_of
+from eventide.detail import Detail
 from eventide_adapters.metrics.json_lines import JsonLines
 from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
 from eventide_core import errors
@@ -71,7 +72,7 @@ def test_plans_and_reports_show_the_names_of_partitions_escaped(tmp_path: Path) 
     table = Table.create(str(tmp_path / "t"), schema=rows.schema, record_key="id", partition="part", event_time="ms")
     table.upsert(rows)
     table.upsert(rows)
-    told = table.plan_compaction(1_790_000_010_000).explain()
+    told = table.plan_compaction(1_790_000_010_000).explain(Detail(is_verbose=True))
     assert r"<b>\u202etxt\u2028forged" in told
     assert not any(line.startswith("forged") for line in told.splitlines())
     table.report(tmp_path / "report.html")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,8 @@ from eventide.testing.oracle import Change
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.config import LinkChoice
 from support.campaign import IS_REPEATED, tries
+
+pytestmark = pytest.mark.slow
 
 PARTITIONS = ("p", "q", "r")
 TIMES = st.integers(1, 6)

@@ -24,6 +24,8 @@ from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.write_shape import WriteOperation
 from support.reach import reached
 
+pytestmark = pytest.mark.slow
+
 HISTORY: tuple[Commit, ...] = (
     (put("k0", 1, "base"), put("k1", 1, "base")),
     (put("k1", 2, "before T"),),
@@ -31,7 +33,12 @@ HISTORY: tuple[Commit, ...] = (
 )
 LATE: Commit = (put("k0", 7, "visible late"),)
 T = 3
-KINDS = [(Order.EVENT_TIME, LinkChoice.COPY), (Order.COMMIT_TIME, LinkChoice.SYMLINK)]
+RETAINED_COMMITS = "hoodie.cleaner.commits.retained"
+KINDS = [
+    (Order.EVENT_TIME, LinkChoice.COPY),
+    (Order.COMMIT_TIME, LinkChoice.SYMLINK),
+    (Order.EVENT_TIME, LinkChoice.PREFIX),
+]
 
 
 class Overtaken:
@@ -39,16 +46,23 @@ class Overtaken:
 
     def __init__(self, order: Order, link: LinkChoice) -> None:
         self.table = LivingTable(Layout(9, order), link, "withdrawn")
+        bench = self.table.bench
+        # The next clean keeps the moments before the late writer, or no plan could lie there.
+        bench.options = {**bench.options, RETAINED_COMMITS: "3"}
+        after: list[Moment] = [bench.moment()]
         for commit in HISTORY:
             self.table.write(commit)
-        bench = self.table.bench
-        before = bench.moment()
+            after.append(bench.moment())
+        before = after[-1]
         bench.load(before.later(2 * quiet_moment.AWAY_FROM_WRITERS_MS))
         self.table.schedule(T)
         plan = self.table.account.plan
         assert plan is not None
+        assert str(plan.link_mode) == str(link)
         self.instant = plan.instant
         self.planned = bench.moment()
+        if link is LinkChoice.PREFIX:
+            before = after[1]  # a back-dated plan lies right behind the last log that it merges
         bench.load(before.later(5))
         writer = bench.process()
         self.late = writer.append.begin(WriteOperation.UPSERT, arrow_records(writer, *records(LATE)), NoProgress())

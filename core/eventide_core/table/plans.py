@@ -148,6 +148,11 @@ class CompactionPlan:
         return tuple((op.partition, op.file_id) for op in self.operations)
 
     @property
+    def new_log_paths(self) -> tuple[str, ...]:
+        """The logs that it makes in the new slices: left-overs under new names, and carried deletes."""
+        return tuple(op.path_of(name) for op in self.operations for name in op.new_log_names)
+
+    @property
     def bytes_read(self) -> int:
         return sum(op.base_size + sum(log.size for log in op.read_logs) for op in self.operations)
 

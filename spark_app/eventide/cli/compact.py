@@ -13,7 +13,9 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.plan import chosen, foreign_plans_option, plan_for, plan_options
-from eventide.cli.settings import Settings, common_options
+from eventide.cli.settings import Settings, common_options, detail_options
+from eventide.detail import Detail
+from eventide.formatting import format_size
 from eventide.plan import Plan
 from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import EngineError, StorageError, counted, format_timestamp
@@ -30,6 +32,7 @@ from eventide_core.table.event_time import parse_threshold
     "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has begun."
 )
 @foreign_plans_option
+@detail_options
 @common_options
 def compact(
     settings: Settings,
@@ -39,6 +42,7 @@ def compact(
     scheduled: str | None,
     force: bool,
     foreign_plans: bool | None,
+    detail: Detail,
     **words: Any,
 ) -> None:
     """Compact everything before T.
@@ -64,7 +68,7 @@ def compact(
             if made.idle is not None:
                 _say_idle(console, opened, made, Ended())
                 return
-        console.result(_scheduled(made), made.explain(), f"scheduled at {made.instant}")
+        console.result(_scheduled(made), made.explain(detail), f"scheduled at {made.instant}")
         return
     with settings.table_on_demand(table) as (opened, start_engine):
         if scheduled is not None:
@@ -79,7 +83,7 @@ def compact(
             if made.idle is not None:
                 _say_idle(console, opened, made, ended)
                 return
-            console.say(made.summary())
+            console.say(made.explain(detail) if detail.shows_files else made.summary())
             result = replace(_run(console, opened, made.instant, force=False), ended=ended)
     console.result(_completed(result), *_summary(result))
     if result.sync_error is not None:
@@ -188,7 +192,7 @@ def _summary(result: CompactionResult) -> tuple[str, str]:
         f"compacted at {result.instant}: {counted(metrics['operations'], 'slice')}, "
         f"{counted(metrics['log_files_compacted'], 'log file')} merged, "
         f"{counted(metrics['log_files_linked'], 'left-over file')} made, "
-        f"{counted(metrics['records_written'], 'record')} and {counted(metrics['bytes_written'], 'byte')} written"
+        f"{counted(metrics['records_written'], 'record')} and {format_size(metrics['bytes_written'])} written"
     )
     reached = (
         f"watermark {format_timestamp(fresh.watermark_ms)}, cut {format_timestamp(fresh.cut_ms)}, "

@@ -6,7 +6,15 @@ from typing import Any
 import click
 
 from eventide import Table
-from eventide.cli.settings import Duration, Settings, common_options, event_time_option, option_help
+from eventide.cli.settings import (
+    Duration,
+    Settings,
+    common_options,
+    detail_options,
+    event_time_option,
+    option_help,
+)
+from eventide.detail import Detail
 from eventide.plan import Plan
 from eventide_core.config import ALIGN, ALIGN_ZONE, CUT, EVENT_TIME_FIELD, FOREIGN_PLANS, LINK_MODE
 
@@ -74,12 +82,14 @@ def plan_for(table: Table, words: dict[str, Any]) -> Plan:
 @click.command()
 @click.argument("table")
 @plan_options
+@detail_options
 @common_options
-def plan(settings: Settings, table: str, event_time: str | None, **words: Any) -> None:
+def plan(settings: Settings, table: str, event_time: str | None, detail: Detail, **words: Any) -> None:
     """Explain what a compaction would do.
 
-    Shows which log files of TABLE are compacted for T, and which are left over and how they stay visible. Writes nothing.
+    Shows how many log files of TABLE are compacted for T and how many are left over, what it costs, which slices hold the
+    watermark back, and the watermark that it reaches. Writes nothing.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = plan_for(opened, words)
-    settings.console.result(found.to_json(), found.explain())
+    settings.console.result(found.to_json(), found.explain(detail))

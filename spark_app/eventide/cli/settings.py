@@ -15,6 +15,7 @@ import click
 from eventide import Table
 from eventide.cli.console import Console
 from eventide.cli.redaction import Redaction
+from eventide.detail import Detail
 from eventide.engine_local import LocalEngine
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.spark.session import EngineOnDemand, quiet_session
@@ -150,6 +151,25 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             return verb(Settings(options, engine, master, debug, console), **words)
 
     for decorate in reversed(_COMMON_OPTIONS):
+        run = decorate(run)
+    return run
+
+
+_DETAIL_OPTIONS = (
+    click.option("--verbose", "-v", is_flag=True, help="Shows the files of every file slice."),
+    click.option("--partition", metavar="P", help="Shows the files of the file slices of this partition."),
+    click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Shows the files of at most N file slices."),
+)
+
+
+def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a verb the options that say which files its text shows, handed to it as `detail`."""
+
+    @functools.wraps(verb)
+    def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
+        return verb(*args, detail=Detail(verbose, partition, limit), **words)
+
+    for decorate in reversed(_DETAIL_OPTIONS):
         run = decorate(run)
     return run
 

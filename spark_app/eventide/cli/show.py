@@ -1,24 +1,33 @@
 """`eventide show`: what a table is."""
 
+from typing import Any, Final
+
 import click
+import rich.table
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option
+from eventide.cli.settings import Settings, common_options, detail_options, event_time_option
+from eventide.detail import Detail
+from eventide.formatting import format_size
 from eventide.show import TableDescription
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import format_timestamp
+from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.file_slice import FileSlice
+
+_RECENT: Final = 5
 
 
 @click.command()
 @click.argument("table")
 @event_time_option
+@detail_options
 @common_options
-def show(settings: Settings, table: str, event_time: str | None) -> None:
+def show(settings: Settings, table: str, event_time: str | None, detail: Detail) -> None:
     """Show what a table is.
 
-    Shows its versions, merge mode, timeline, file slices, the event times of each log file, and what is pending. Names
-    open writes whose writers expect to be the only one.
+    Shows its versions, merge mode, timeline, file slices, and what is pending. Names open writes whose writers expect to
+    be the only one. With --verbose, --partition or --limit, it shows the whole timeline, and the event times of each log
+    file.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = opened.describe()
@@ -38,24 +47,58 @@ def show(settings: Settings, table: str, event_time: str | None) -> None:
                 ("event time", about["event_time_field"] or f"unknown; give --option {EVENT_TIME_FIELD}=FIELD"),
                 ("cut", format_timestamp(about["cut_ms"], absent="no event-time compaction yet")),
                 ("metadata table", ", ".join(about["metadata_partitions"]) or "none"),
+                *_counts(found),
             ),
         ),
-        table_of(
-            "timeline",
-            ("requested", "action", "state", "completed"),
-            (
-                (entry["requested_time"], entry["action"], entry["state"], entry["completion_time"])
-                for entry in document["timeline"]
-            ),
-        ),
-        table_of(
-            "file slices",
-            ("file", "bytes", "event time from", "to", "unknown", ""),
-            (row for slice_ in found.file_slices for row in _rows_of_slice(found, slice_)),
-        ),
+        _timeline(document["timeline"], detail),
+        *_slices(found, detail),
         _pending(document["pending"]),
         *(f"note: {note}" for note in found.notes),
     )
+
+
+def _counts(found: TableDescription) -> list[tuple[str, str]]:
+    """What the file slices hold, in a few words."""
+    slices, facts = found.file_slices, found.facts.values()
+    logs = [log for one in slices for log in one.log_files]
+    bases = [one.base_file for one in slices if one.base_file is not None]
+    partitions = {one.partition for one in slices}
+    earliest = min((fact.event_times.min_ms for fact in facts if fact.event_times.min_ms is not None), default=None)
+    latest = max((fact.event_times.max_ms for fact in facts if fact.event_times.max_ms is not None), default=None)
+    unknown = sum(fact.event_times.unknown_records for fact in facts)
+    rows = [
+        ("file slices", f"{len(slices):,} in {counted(len(partitions), 'partition')}"),
+        ("base files", f"{len(bases):,}, {format_size(sum(base.size for base in bases))}"),
+        ("log files", f"{len(logs):,}, {format_size(sum(log.size for log in logs))}"),
+    ]
+    if earliest is not None:
+        rows.append(("in log files", f"event times from {format_timestamp(earliest)} to {format_timestamp(latest)}"))
+    if unknown:
+        rows.append(("unknown", f"{counted(unknown, 'record')} without an event time in log files"))
+    if found.problems:
+        path, problem = min(found.problems.items())
+        others = len(found.problems) - 1
+        rows.append(
+            ("problem", f"{path}: {problem}" + (f" (and {counted(others, 'more log file')})" if others else ""))
+        )
+    return rows
+
+
+def _timeline(entries: list[dict[str, Any]], detail: Detail) -> rich.table.Table:
+    """The timeline; in a short text its last instants alone."""
+    shown = entries if detail.shows_files else entries[-_RECENT:]
+    title = "timeline" if len(shown) == len(entries) else f"the last {len(shown)} of {len(entries):,} instants"
+    rows = ((entry["requested_time"], entry["action"], entry["state"], entry["completion_time"]) for entry in shown)
+    return table_of(title, ("requested", "action", "state", "completed"), rows)
+
+
+def _slices(found: TableDescription, detail: Detail) -> list[rich.table.Table | str]:
+    if not detail.shows_files:
+        return []
+    slices, left_out = detail.slices_of(found.file_slices)
+    rows = (row for slice_ in slices for row in _rows_of_slice(found, slice_))
+    columns = ("file", "bytes", "event time from", "to", "unknown", "")
+    return [table_of("file slices", columns, rows), *left_out]
 
 
 def _rows_of_slice(found: TableDescription, file_slice: FileSlice) -> list[tuple[object, ...]]:

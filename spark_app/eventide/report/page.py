@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from eventide.formatting import format_duration, format_size
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import coverage_axis, draw_coverage
 from eventide.report.gather import Report
@@ -9,7 +10,7 @@ from eventide.report.lines import draw_history
 from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
 from eventide.report.tables import html_table, wide
-from eventide.report.words import duration, shown, size
+from eventide.report.words import shown
 from eventide_core.action.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
@@ -78,16 +79,16 @@ def _tiles(report: Report) -> str:
         facts = [
             ("watermark", watermark_text(fresh), False),
             ("cut", format_timestamp(fresh.cut_ms), False),
-            ("lag behind the clock", duration(report.lag_ms), False),
+            ("lag behind the clock", format_duration(report.lag_ms), False),
             ("late records", f"{fresh.late_records:,}", fresh.late_records > 0),
             ("records without event time", f"{fresh.unknown_event_time_records:,}", False),
         ]
     facts += [
         ("slices with logs", f"{logs.file_slices:,}", False),
         ("log files", f"{logs.log_files:,}", False),
-        ("bytes in log files", size(logs.bytes), False),
+        ("bytes in log files", format_size(logs.bytes), False),
         ("earliest event time in logs", format_timestamp(logs.min_event_time_ms), False),
-        ("bytes pinned by left-over files", size(report.pinned_bytes), False),
+        ("bytes pinned by left-over files", format_size(report.pinned_bytes), False),
     ]
     cells = (f"<div><dt>{name}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in facts)
     return f'<dl class="tiles">{"".join(cells)}</dl>'
@@ -130,7 +131,7 @@ def _late_row(found: SliceCoverage, file: FileCoverage, fresh: Freshness | None)
         shown(found.file_id),
         shown(file.name),
         format_timestamp(since),
-        duration(behind),
+        format_duration(behind),
     )
 
 
@@ -209,7 +210,7 @@ def _history_row(past: PastCompaction) -> tuple[str, ...]:
         f"{past.slices:,}",
         shown(fallbacks or "none"),
         shown(past.link_mode),
-        duration(past.duration_ms, "not known"),
+        format_duration(past.duration_ms, "not known"),
     )
 
 
@@ -243,13 +244,15 @@ def _backlog(report: Report) -> str:
             shown(found.partition or "."),
             shown(found.file_id),
             f"{len(files):,}",
-            size(sum(file.size for file in files)),
+            format_size(sum(file.size for file in files)),
             format_timestamp(found.uncompacted_from_ms, "nothing"),
         )
         for found in report.slices
         if (files := [file for file in found.files if file.role is not Role.BASE])
     ]
-    about = f"{counted(logs.file_slices, 'slice')} with {counted(logs.log_files, 'log file')} of {size(logs.bytes)}"
+    about = (
+        f"{counted(logs.file_slices, 'slice')} with {counted(logs.log_files, 'log file')} of {format_size(logs.bytes)}"
+    )
     left_out = logs.file_slices - len(rows)
     if left_out:
         about += f"; {counted(left_out, 'slice')} with later records left out below"

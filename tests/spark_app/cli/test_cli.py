@@ -75,7 +75,7 @@ def test_plan_explains_what_is_merged_and_what_is_left_and_writes_nothing(table:
     assert {"operations", "fallbacks", "bytes"} <= set(document)
     assert all({"link_mode", "compacted", "remaining", "reason"} <= set(op) for op in document["operations"])
     assert any(op["remaining"] for op in document["operations"])
-    answer = run("plan", table, "--before", T)
+    answer = run("plan", table, "--before", T, "--verbose")
     for op in document["operations"]:
         for name in [*op["compacted"], *(left["target"] for left in op["remaining"])]:
             assert name in answer.stdout

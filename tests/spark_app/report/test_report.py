@@ -205,6 +205,7 @@ def test_what_is_no_visible_character_is_spelled_out() -> None:
     assert shown("a\0\x1b<\udcff\u200b é") == "a\\x00\\x1b&lt;\\udcff\\u200b é"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
 def test_a_browser_shows_all_of_it_in_either_scheme_and_fetches_nothing(
     scheme: Literal["light", "dark"], is_dark: bool, table: Table, tmp_path: Path

@@ -44,7 +44,7 @@ def on_this_disk(table: str, folder: Path) -> Table:
     return Table.open(str(golden.unpack(table, folder / "here")))
 
 
-@pytest.mark.parametrize("name", ["moto", "hdfs"])
+@pytest.mark.parametrize("name", ["moto", pytest.param("hdfs", marks=pytest.mark.broad)])
 def test_a_table_of_version_9_is_back_dated_there_by_the_command_line(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

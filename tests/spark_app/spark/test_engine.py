@@ -34,7 +34,9 @@ def in_order(found: pa.Table) -> list[dict[str, object]]:
     return found.select(names).sort_by("id").to_pylist()
 
 
-@pytest.mark.parametrize("name", ["v6_avro_types", "v9_avro_types", "v9_event_ordered_deletes"])
+@pytest.mark.parametrize(
+    "name", ["v6_avro_types", pytest.param("v9_avro_types", marks=pytest.mark.broad), "v9_event_ordered_deletes"]
+)
 def test_spark_compacts_as_threads_do(name: str, tmp_path: Path, spark: SparkSession) -> None:
     on_spark = Table.open(str(golden.unpack(name, tmp_path / "spark")))
     on_threads = Table.open(str(golden.unpack(name, tmp_path / "threads")))
@@ -52,7 +54,7 @@ def test_spark_compacts_as_threads_do(name: str, tmp_path: Path, spark: SparkSes
     assert in_order(on_spark.read_optimized().to_arrow()) == in_order(on_threads.read_optimized().to_arrow())
 
 
-@pytest.mark.parametrize("name", ["v9_avro_types", "v9_log_only"])
+@pytest.mark.parametrize("name", ["v9_avro_types", pytest.param("v9_log_only", marks=pytest.mark.broad)])
 def test_a_data_frame_holds_the_rows_and_types_that_arrow_does(name: str, tmp_path: Path, spark: SparkSession) -> None:
     rows = Table.open(str(golden.unpack(name, tmp_path))).snapshot()
     frame = rows.to_spark(spark)

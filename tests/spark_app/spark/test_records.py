@@ -48,7 +48,10 @@ def seen(table: Table) -> list[tuple[object, ...]]:
     return sorted(tuple(row.values()) for row in found.select(own).to_pylist())
 
 
-@pytest.mark.parametrize(("version", "index", "left"), [(9, "BUCKET", 60), (6, "SIMPLE", 60), (9, "GLOBAL_SIMPLE", 59)])
+@pytest.mark.parametrize(
+    ("version", "index", "left"),
+    [(9, "BUCKET", 60), pytest.param(6, "SIMPLE", 60, marks=pytest.mark.broad), (9, "GLOBAL_SIMPLE", 59)],
+)
 def test_a_data_frame_makes_the_table_that_arrow_makes(
     version: int, index: str, left: int, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -131,7 +134,10 @@ def test_records_that_change_while_they_are_written_end_the_write(
     assert table.state().timeline.writes == ()
 
 
-@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize(
+    "index",
+    [pytest.param("BUCKET", marks=pytest.mark.broad), "SIMPLE", pytest.param("GLOBAL_SIMPLE", marks=pytest.mark.broad)],
+)
 def test_the_rows_of_a_data_frame_are_computed_once_and_not_kept(
     index: str, tmp_path: Path, spark: SparkSession
 ) -> None:

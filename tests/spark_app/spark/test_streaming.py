@@ -116,7 +116,7 @@ def run(frame: DataFrame, sink: Any, checkpoint: Path) -> StreamingQuery:
     return query
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [6, pytest.param(9, marks=pytest.mark.broad)])
 def test_a_batch_that_is_replayed_is_written_once(version: int, tmp_path: Path, spark: SparkSession) -> None:
     """Also where its commit has been archived."""
     table = make(tmp_path / "t", version, **EARLY)
@@ -161,7 +161,10 @@ def test_a_batch_that_another_driver_writes_meanwhile_is_written_once(tmp_path: 
     assert seen(table.snapshot().to_arrow()) == {"a": "a1", "b": "b2", "x": "x"}
 
 
-@pytest.mark.parametrize("how", [COMPACT_INLINE, COMPACT_ASYNC, COMPACT_SCHEDULE_INLINE])
+@pytest.mark.parametrize(
+    "how",
+    [COMPACT_INLINE, *(pytest.param(how, marks=pytest.mark.broad) for how in (COMPACT_ASYNC, COMPACT_SCHEDULE_INLINE))],
+)
 def test_compactions_beside_a_stream_fill_the_read_optimized_table(
     how: str, tmp_path: Path, spark: SparkSession
 ) -> None:

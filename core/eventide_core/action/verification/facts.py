@@ -152,6 +152,24 @@ class TableFacts:
         found = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
         return {time: said for time, said in found if said is not None}
 
+    def is_named_by_its_slice(self, log: DataFile) -> bool:
+        """Whether the instant in the log's name is that of its slice: so version 6 has it, and an upgrade leaves it.
+
+        From version 8 on it is the instant of the write, which is that of the blocks; or of a compaction's left-over.
+        """
+        if not self.slices_by_completion_time:
+            return True
+        name, scan = log.parsed, self.logs.get(log.path)
+        if name is None or scan is None or not scan.instants or name.instant in scan.instants:
+            return False
+        return (log.partition, name.file_id, name.instant) in self._bases
+
+    @cached_property
+    def _bases(self) -> frozenset[tuple[str, str, str]]:
+        """Partition, file id and instant of the base files that are there."""
+        names = ((file.partition, file.parsed) for file in self.data_files)
+        return frozenset((part, name.file_id, name.instant) for part, name in names if isinstance(name, BaseFileName))
+
     def slice_at(self, group: FileGroup, instant: str) -> FileSlice | None:
         """The slice of that base instant."""
         slices = () if self.view is None else self.view.slices.get(group, ())

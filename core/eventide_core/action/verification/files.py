@@ -75,8 +75,8 @@ def look_at_savepoints(facts: TableFacts) -> Iterator[Said]:
 def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
     """Each base and log file is named by a write that completed, or belongs to one that is under way.
 
-    Version 6 writes its logs under the name of their slice, and rolls back by command blocks: there it is the instants in
-    the blocks that tell, and a log that has none that counts is nobody's harm.
+    Version 6 writes its logs under the name of their slice, and rolls back by command blocks: of these logs, also of an
+    upgraded table, it is the instants in the blocks that tell, and one that has none that counts is nobody's harm.
     """
     if facts.view is None or facts.unreadable:
         yield Unchecked("not all that is on the timeline could be read")
@@ -87,7 +87,7 @@ def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
         if file.path in known:
             continue
         base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
-        if log is not None and not facts.slices_by_completion_time:
+        if log is not None and facts.is_named_by_its_slice(file):
             yield from _orphaned_blocks(facts, file, log)
         else:
             instant = base.instant if base is not None else log.instant if log is not None else ""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
 from eventide_core.errors import counted
-from eventide_core.table.plans import LinkMode
+from eventide_core.table.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
 
 
 def look_at_links(facts: TableFacts) -> Iterator[Said]:
@@ -47,8 +47,7 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
             found = facts.slice_at((op.partition, op.file_id), time)
             if found is None or found.base_file is None or found.file_group in facts.damaged_groups:
                 continue  # cleaned since, or missing: others say so
-            is_prefix = plan.link_mode is LinkMode.PREFIX
-            left = [o.log.path if is_prefix or o.new_name is None else op.path_of(o.new_name) for o in op.left_overs]
+            left = [path for o in op.left_overs if (path := _place(facts, plan, op, o)) is not None]
             visible = [log.path for log in found.log_files]
             for path in left:
                 if path in facts.sizes and path not in visible:
@@ -61,6 +60,16 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
                 place = ahead[0] if ahead else first[0]
                 problem = f"comes in another order than the left-overs of the compaction at {time} are to be read in"
                 yield Finding(place, problem, "compact the table in full, then look which record won")
+
+
+def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: LeftOver) -> str | None:
+    """Where a left-over is seen in the new slice; None where no reader looks for it.
+
+    Version 6 knows none that keeps its name: such a plan is from before a downgrade, which compacts all slices in full.
+    """
+    if plan.link_mode is not LinkMode.PREFIX and left.new_name is not None:
+        return op.path_of(left.new_name)
+    return left.log.path if facts.slices_by_completion_time else None
 
 
 LINKS = Check(

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Check, Finding, Remark, Said
+from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import COMPLETED_ACTION, Action, Instant, State
-from eventide_core.table.plans import CompactionPlan
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
 
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -75,6 +76,24 @@ def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
             elif size is not None and found != size:
                 problem = f"has {found} bytes, but {size} by the pending plan at {pending.requested_time}"
                 yield Finding(path, problem, cure)
+        yield from _hidden_logs(facts, plan)
+
+
+def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Iterator[Said]:
+    """Logs of version 6 on top of a plan that was pending when the table was upgraded: from version 8 on a log counts when
+    the instant in its name has completed.
+    """
+    if not facts.slices_by_completion_time or facts.timeline.shares_its_time(plan.instant):
+        return
+    own = plan.new_log_paths if isinstance(plan, CompactionPlan) else ()
+    for file in facts.data_files:
+        name, scan = file.parsed, facts.logs.get(file.path)
+        if not isinstance(name, LogFileName) or name.instant != plan.instant or file.path in own or scan is None:
+            continue
+        if (file.partition, name.file_id) in plan.file_groups and any(map(facts.blocks.accepts, scan.instants)):
+            problem = f"was written into the slice of the pending plan at {plan.instant} before the table was upgraded"
+            cure = f"`eventide compact TABLE --execute {plan.instant}`: no reader sees its records before"
+            yield Finding(file.path, problem, cure)
 
 
 def _inputs(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:

@@ -1,6 +1,6 @@
 """Draft a compaction: what the table as it is needs by the configured strategy and trigger. Writes nothing."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -40,7 +40,7 @@ from eventide_core.action.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.config import Options
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Clock, RowChange
-from eventide_core.service.compaction.draft_plan import DraftPlan
+from eventide_core.service.compaction.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
@@ -134,7 +134,9 @@ class CompactionDrafter:
             state.config.version,
             _partitions_with_logs(slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}),
         )
-        predicted = freshness(published_ms if cut_ms is None else cut_ms, _left_uncompacted(facts, picked.now), 0)
+        uncompacted = _left_uncompacted(facts, picked.now)
+        ranges = [times for _, of_slice in uncompacted for times in of_slice]
+        predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
         return DraftPlan(
             plan_compaction(picked.now, choose_link(picked.now, about_links), terms),
@@ -148,6 +150,7 @@ class CompactionDrafter:
             offending=offending_logs(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
             beside=moment.quiet.beside,
             waits_for=None if is_reached else picked.waits_for(moment),
+            held=_held(uncompacted, threshold_ms),
         )
 
     def _pick(
@@ -294,15 +297,30 @@ def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
     return [fact for fact in facts.logs[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 
-def _left_uncompacted(facts: Sequence[SliceFacts], selections: Sequence[Selection]) -> list[EventTimeRange]:
-    """The ranges of what will still be in no base file."""
+def _left_uncompacted(
+    facts: Sequence[SliceFacts], selections: Sequence[Selection]
+) -> list[tuple[FileSlice, list[EventTimeRange]]]:
+    """The ranges of what is in no base file when the selections are compacted, by slice."""
     compacted = {fact.log.path for s in selections for fact in s.compacted}
     until = {fact.log.path: s.exact_ms for s in selections for fact in s.early}
-    found: list[EventTimeRange] = []
-    for fact in (fact for of_slice in facts for fact in of_slice.logs if fact.log.path not in compacted):
-        merged_until = until.get(fact.log.path)
-        found.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
+    found: list[tuple[FileSlice, list[EventTimeRange]]] = []
+    for of_slice in facts:
+        left: list[EventTimeRange] = []
+        for fact in (fact for fact in of_slice.logs if fact.log.path not in compacted):
+            merged_until = until.get(fact.log.path)
+            left.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
+        found.append((of_slice.file_slice, left))
     return found
+
+
+def _held(uncompacted: Iterable[tuple[FileSlice, list[EventTimeRange]]], threshold_ms: int) -> tuple[HeldSlice, ...]:
+    """The slices that hold records before T, the earliest first."""
+    found: list[HeldSlice] = []
+    for file_slice, ranges in uncompacted:
+        earliest_ms = min((times.min_ms for times in ranges if times.min_ms is not None), default=threshold_ms)
+        if earliest_ms < threshold_ms:
+            found.append(HeldSlice(file_slice.partition, file_slice.file_id, earliest_ms))
+    return tuple(sorted(found, key=lambda held: (held.earliest_ms, held.partition, held.file_id)))
 
 
 def _partitions(state: TableState) -> set[str]:

@@ -11,6 +11,15 @@ from eventide_core.table.plans import CompactionPlan
 
 
 @dataclass(frozen=True, slots=True)
+class HeldSlice:
+    """A file slice whose log files still hold records before T when the plan has been run, from `earliest_ms` on."""
+
+    partition: str
+    file_id: str
+    earliest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
@@ -18,8 +27,8 @@ class DraftPlan:
     `is_reached`: everything before the T that was asked for is compacted already, and nothing is planned. `offending` are
     logs with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi
     too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a later compaction.
-    `waits_for` is what has to end before the plan can be made; its instant is a guess until then. `nothing` says why the
-    table never has anything to compact.
+    `waits_for` is what has to end before the plan can be made; its instant is a guess until then. `held` are the slices that
+    keep the watermark below T, the earliest first. `nothing` says why the table never has anything to compact.
     """
 
     plan: CompactionPlan
@@ -34,6 +43,7 @@ class DraftPlan:
     is_for_later: bool = False
     beside: tuple[Instant, ...] = ()
     waits_for: str | None = None
+    held: tuple[HeldSlice, ...] = ()
     nothing: str | None = None
 
     @property

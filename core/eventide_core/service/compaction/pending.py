@@ -110,9 +110,17 @@ class PendingCompactions:
             storage.delete(heartbeat_path(completed.requested_time))
 
     def _wait_for_others(self) -> None:
-        """Until no plan is pending, as long as configured; what is pending then excludes a new plan, and is named there."""
+        """Until no plan is pending, as long as configured; what is pending then excludes a new plan, and is named there.
+
+        Raises BusyError for a compaction that another engine has begun: only a person can take it over.
+        """
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
-        wait_until(lambda: not self.files.timeline(self.files.config()).pending_plans, self.clock, limit_ms)
+        if wait_until(lambda: not self.files.timeline(self.files.config()).pending_plans, self.clock, limit_ms) is None:
+            return
+        config = self.files.config()
+        for pending in self.files.timeline(config).pending_plans:
+            if isinstance(self._plan(config, pending), ForeignPlan):
+                self.runner.foreign.check_not_begun(config, pending)
 
     def _is_to_run(self, config: TableConfig, pending: Instant) -> bool:
         """Whether the pending plan is one that eventide runs by itself."""

@@ -1,4 +1,4 @@
-"""Plan a compaction again in place: version 6, where the plan is visible and may not be withdrawn.
+"""Plan a compaction again in place: where version 6 made the plan visible, it may not be withdrawn, nor after an upgrade.
 
 A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). The order of writes is that of the
 run, which puts the new plan over the old one: `service/compaction/run.py`, step 2.
@@ -17,6 +17,7 @@ from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
 
+_VERSION = 6  # also after an upgrade: left-overs come before the logs that writers have named by the plan's slice
 _CHANGED = "a write changed the slice after it was planned"
 
 
@@ -50,7 +51,7 @@ class Replanner:
                 )
             else:
                 link = LinkDecision(plan.link_mode, plan.instant, plan.link_reason)
-                operations.append(partial_slice(selection, link, state.config.version, token))
+                operations.append(partial_slice(selection, link, _VERSION, token))
         return replace(plan, operations=tuple(operations))
 
     def _grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:

@@ -243,13 +243,14 @@ class CompactionRunner:
             if overtaken is not None:
                 return self._withdraw(state, plan, overtaken, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
+            may_be_withdrawn = state.config.slices_by_completion_time and not state.logs_on_top_of(plan)
             if changed:
                 names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
                 if pending.state is State.INFLIGHT:
                     raise PlanMismatchError(
                         f"the plan at {plan.instant} no longer fits the table: {names} changed since; roll it back"
                     )
-                if state.config.slices_by_completion_time:
+                if may_be_withdrawn:
                     return self._withdraw(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
                 plan = self.replanner.replan(state, plan)
                 requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
@@ -263,7 +264,7 @@ class CompactionRunner:
         return plan
 
     def _withdraw(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_Withdrawn":
-        """Rolls the plan back: from version 8 on no log depends on it."""
+        """Rolls the plan back: no log depends on it."""
         CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
         return _Withdrawn(plan, why)
 
@@ -395,9 +396,11 @@ def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
     """Why the plan's instant isn't quiet after all (version 8 and later); None where it is.
 
     A writer chooses its instant before it puts its file, so one with an earlier instant may have become visible only now,
-    pending or completed already: its log would sort before the left-overs. A plan without slices is in nobody's way.
+    pending or completed already: its log would sort before the left-overs. A plan without slices is in nobody's way. A
+    plan that writers of version 6 have gone by, before the table was upgraded, has to be run: their logs name their
+    slices, whatever time their writes took.
     """
-    if not state.config.slices_by_completion_time or not plan.operations:
+    if not state.config.slices_by_completion_time or not plan.operations or state.logs_on_top_of(plan):
         return None
     across = open_at(state.timeline, plan.instant)
     return f"the write requested at {across[0].requested_time} was open at {plan.instant}" if across else None

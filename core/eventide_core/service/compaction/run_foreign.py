@@ -239,6 +239,11 @@ class ForeignCompactionRunner:
         """Whether another engine has begun the pending compaction."""
         return pending.state is State.INFLIGHT and self._attempt(config, pending.requested_time) is None
 
+    def check_not_begun(self, config: TableConfig, pending: Instant) -> None:
+        """Raises BusyError, with what a person can do, where another engine has begun the pending compaction."""
+        if self.is_held_by_other(config, pending):
+            raise BusyError(self._why_not_ours(config, pending.requested_time))
+
     def _attempt(self, config: TableConfig, instant: str) -> Attempt | None:
         """The attempt that the inflight file says; None where there is no inflight file, or it is another engine's."""
         try:

@@ -64,7 +64,8 @@ class FreshnessReader:
             return NO_CUT
         retired = {log.path for op in plan.operations for log in op.compacted}
         early = {path: before_ms for op in plan.operations for path, before_ms in op.merged_before_ms.items()}
-        return self._of(state, cut_ms, [log for log in _live_logs(state) if log.path not in retired], early)
+        logs = {log.path: log for log in (*_live_logs(state), *state.logs_on_top_of(plan)) if log.path not in retired}
+        return self._of(state, cut_ms, logs.values(), early)
 
     def _of(
         self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile], early: Mapping[str, int] = _NONE

@@ -19,7 +19,6 @@ from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolle
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import heartbeat_path
-from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, require_ours
 
@@ -68,16 +67,11 @@ class CompactionRollback:
         return require_ours(self.files.plan(state.config, instant))
 
     def _refuse_foreign_logs(self, state: TableState, plan: CompactionPlan) -> None:
-        """Version 6: a writer that saw the plan appends to the slice it began; without the plan its logs are orphans."""
-        if state.config.slices_by_completion_time:
-            return
-        check_pending_writes(state.timeline, "9")
-        own = {op.path_of(name) for op in plan.operations for name in op.new_log_names}
-        for op in plan.operations:
-            for entry in self.files.storage.list(op.partition):
-                name = LogFileName.parse(entry.path.rpartition("/")[2])
-                if name is not None and name.instant == plan.instant and entry.path not in own:
-                    raise RefusedError(
-                        f"{entry.path} was written into the slice that the plan at {plan.instant} begins and would be lost "
-                        f"with it; end the plan with `compact --execute {plan.instant}` instead"
-                    )
+        """A writer of version 6 that saw the plan appends to the slice it began; without the plan its logs are orphans."""
+        if not state.config.slices_by_completion_time:
+            check_pending_writes(state.timeline, "9")
+        for log in state.logs_on_top_of(plan):
+            raise RefusedError(
+                f"{log.path} was written into the slice that the plan at {plan.instant} begins and would be lost "
+                f"with it; end the plan with `compact --execute {plan.instant}` instead"
+            )

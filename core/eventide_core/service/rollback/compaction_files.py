@@ -17,8 +17,7 @@ def marker_path(instant: str, op: PlannedOperation) -> str:
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:
     """The data files that an execution makes, in the order in which they may be removed: left-overs first-first."""
-    links = [op.path_of(name) for op in plan.operations for name in op.new_log_names]
-    return (*links, *(op.path_of(op.new_base_name) for op in plan.operations))
+    return (*plan.new_log_paths, *(op.path_of(op.new_base_name) for op in plan.operations))
 
 
 def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:

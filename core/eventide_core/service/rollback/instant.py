@@ -203,7 +203,10 @@ class Rollback:
 
     def _check_pending(self, state: TableState, found: Instant) -> None:
         self._liveness.check_not_alive(found, "try again when it has ended")
-        if found.action is Action.COMPACTION and not state.config.slices_by_completion_time:
+        if found.action is not Action.COMPACTION:
+            return
+        is_needed = not state.config.slices_by_completion_time
+        if is_needed or state.logs_on_top_of(self.files.plan(state.config, found.requested_time)):
             raise RefusedError(
                 f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to the slice it "
                 f"begins; end it with `compact --execute {found.requested_time}`"

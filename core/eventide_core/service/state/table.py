@@ -16,6 +16,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import LogFile
 from eventide_core.table.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.instant import Instant
 from eventide_core.table.internal_schema import (
@@ -23,6 +24,7 @@ from eventide_core.table.internal_schema import (
     SchemaVersion,
     require_stable_names,
 )
+from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.schema import refuse_defaults
 from eventide_core.table.slice_read import BlockFilter
@@ -129,6 +131,26 @@ class TableState:
             compactions,
             versions,
             files.delete_marker,
+        )
+
+    def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
+        """What writers have put into the slices that a pending plan begins.
+
+        Only writers of version 6 do, who name a log by its slice. An upgrade of the table keeps these names: from version
+        8 on nobody sees such a log until the plan has completed, and without the plan nobody ever does. A writer who took
+        the same instant as the plan (`Timeline.shares_its_time`) names its own logs so.
+        """
+        if self.config.slices_by_completion_time and self.timeline.shares_its_time(plan.instant):
+            return ()
+        own = set(plan.new_log_paths) if isinstance(plan, CompactionPlan) else set[str]()
+        groups = set(plan.file_groups)
+        found = (file.sliced for file in self.listing if file.path not in own)
+        return tuple(
+            log
+            for log in found
+            if isinstance(log, LogFile)
+            and log.name.instant == plan.instant
+            and (log.path.rpartition("/")[0], log.name.file_id) in groups
         )
 
     def require_files(self) -> None:

@@ -10,7 +10,6 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Noting
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
@@ -88,11 +87,10 @@ class TimelineReader:
         for file in listing:
             if file.path in named:
                 continue
-            name = file.parsed
-            if isinstance(name, LogFileName) and not self.config.slices_by_completion_time:
-                times.update(logs[file.path].instants if file.path in logs else ())
-            elif name is not None:
-                times.add(name.instant)
+            if file.parsed is not None:
+                times.add(file.parsed.instant)
+            # On version 6 the name of a log says its slice, and still does after an upgrade: the blocks say who wrote it.
+            times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
         with Noting(self.unreadable, self.config.archive_path):
             archive = self.files.archive(self.config)

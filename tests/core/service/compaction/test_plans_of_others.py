@@ -106,6 +106,18 @@ def test_what_hudi_planned_is_left_alone_where_the_options_say_so() -> None:
     assert process.runner.execute(instant, NoProgress()).instant == instant, "by name it is run all the same"
 
 
+def test_what_hudi_has_begun_is_waited_for_and_then_named_with_what_a_person_can_do() -> None:
+    bench = table({PENDING_WRITE_WAIT_MS: "2000"})
+    instant = schedule_as_stock(bench.process())
+    bench.storage.put(f".hoodie/timeline/{instant}.compaction.inflight", b"")
+    process, began = bench.process(), bench.clock.now_ms()
+    with pytest.raises(
+        BusyError, match=f"began the compaction at {instant} 0 minutes ago.*--execute {instant} --force"
+    ):
+        process.pending.end(NoProgress())
+    assert bench.clock.now_ms() == began + 2000
+
+
 @pytest.mark.parametrize("action", ["logcompaction", "clustering"])
 def test_what_eventide_does_not_run_is_waited_for_and_never_said_to_be_run_by_it(action: str) -> None:
     bench = table({PENDING_WRITE_WAIT_MS: "3000"})

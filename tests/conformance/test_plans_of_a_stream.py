@@ -1,0 +1,174 @@
+"""Asynchronous compaction of Spark Structured Streaming, killed with a plan on the timeline: eventide runs the plan.
+
+Such a stream plans a compaction after a commit, and runs it in a thread beside its next micro-batches. Its process is
+killed when the plan is there, or when the thread has begun it. In both cases, eventide makes of the plan what Hudi makes of
+it on a twin, and the stream goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.table.instant import Instant, State
+from support.command_line import Answer, content_of, run
+from support.judge import HudiJudge, hudi_judge, hudi_rs
+from support.reach import reached
+from support.writers.batches import SCHEMA, Batch, put_parquet
+from support.writers.beside import check_all_readers
+from support.writers.spark_writers import STREAMING, write_options
+
+METADATA = {"hoodie.metadata.enable": "false"}
+ASYNC = {
+    **STREAMING,
+    **METADATA,
+    "hoodie.datasource.compaction.async.enable": "true",
+    "hoodie.compact.inline.max.delta.commits": "2",
+}
+COMPACTION = {"hoodie.payload.ordering.field": "event_ts", **METADATA}
+FILES = 5
+FILES_AFTERWARDS = 3
+PATIENCE_SECONDS = 600
+
+Rows = Counter[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    judge: str
+    version: int
+    killed_at: Literal["requested", "inflight"]
+    """Which file of the compaction the stream is killed at."""
+
+    def __str__(self) -> str:
+        return f"{self.judge.removeprefix('judge_')}-v{self.version}-{self.killed_at}"
+
+
+CASES = [
+    Case("judge_015", 6, "inflight"),
+    *(
+        pytest.param(case, marks=pytest.mark.broad)
+        for case in (
+            Case("judge_015", 6, "requested"),
+            Case("judge_102", 8, "inflight"),
+            Case("judge_111", 9, "requested"),
+        )
+    ),
+]
+
+
+class Stream:
+    """A stream of files, each a micro-batch. Its checkpoint outlives its process."""
+
+    def __init__(self, version: int, path: Path, scratch: Path) -> None:
+        self._version, self._path, self._scratch = version, path, scratch
+        self._waiting = put_parquet(scratch / "waiting", 5 * FILES + FILES_AFTERWARDS)
+        self._source = scratch / "source"
+        self._source.mkdir()
+        self._fed = 0
+
+    def feed(self, count: int) -> None:
+        for file in self._waiting[self._fed : self._fed + count]:
+            file.rename(self._source / file.name)
+        self._fed += count
+
+    def begin(self, judge: HudiJudge) -> None:
+        options = write_options(judge, self._version, ASYNC)
+        judge.begin_stream(self._path, self._source, self._scratch / "checkpoint", options=options)
+
+    def has_taken_all(self) -> bool:
+        commits = self._scratch / "checkpoint" / "commits"
+        return commits.exists() and sum(file.name.isdigit() for file in commits.iterdir()) == self._fed
+
+    @property
+    def truth(self) -> list[Batch]:
+        return [Batch(number) for number in range(self._fed)]
+
+
+def wait_until(is_so: Callable[[], object], judge: HudiJudge) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, judge.failures()
+        time.sleep(0.005)
+
+
+def plans(path: Path, state: str = "requested") -> set[str]:
+    """The instants of compactions that have got so far. Hudi creates a plan's file before it fills it."""
+    name = f"*.compaction.{state}"
+    found = [*path.glob(f".hoodie/{name}"), *path.glob(f".hoodie/timeline/{name}")]
+    return {file.name.partition(".")[0] for file in found if state == "inflight" or file.stat().st_size}
+
+
+def kill_with_a_plan(case: Case, hudi: str, path: Path, stream: Stream) -> Instant:
+    """Begins the stream, and kills its process at the sight of what the case says; the plan that it leaves."""
+    for _ in range(5):  # a compaction that was completed before the process was dead is none to run
+        known = plans(path, case.killed_at)
+        with hudi_judge(hudi) as dying:
+            stream.feed(FILES)
+            stream.begin(dying)
+            wait_until(lambda: plans(path, case.killed_at) - known, dying)  # noqa: B023
+        if pending := Table.open(str(path)).state().timeline.pending_plans:
+            (plan,) = pending
+            return plan
+    raise AssertionError("each compaction was completed before its process was dead")
+
+
+def answers(judge: HudiJudge, path: Path) -> Iterator[tuple[str, Rows]]:
+    table = Table.open(str(path))
+    for query in ("snapshot", "read_optimized"):
+        yield f"Hudi {query}", shown(judge.read(path, query))
+        yield f"hudi-rs {query}", shown(hudi_rs.read(path, query))
+    yield "eventide snapshot", shown(table.snapshot().to_arrow())
+    yield "eventide read_optimized", shown(table.read_optimized().to_arrow())
+
+
+def shown(found: pa.Table) -> Rows:
+    return Counter(tuple(row.values()) for row in found.select(["_hoodie_commit_time", *SCHEMA.names]).to_pylist())
+
+
+def compact(path: Path, *words: object) -> Answer:
+    return run("compact", path, *words, "--engine", "local", "--option", "eventide.pending.write.wait_ms=0")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_stream_killed_at_its_compaction_goes_on_after_eventide_ran_it(
+    case: Case, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(case.judge)
+    path, twin = tmp_path / "table", tmp_path / "twin"
+    stream = Stream(case.version, path, tmp_path)
+    plan = kill_with_a_plan(case, judge.version, path, stream)
+    instant = plan.requested_time
+    shutil.copytree(path, twin, copy_function=shutil.copy2)
+    judge.run_compaction(twin, COMPACTION)
+
+    if plan.state is State.INFLIGHT:
+        before = content_of(path)
+        refused = compact(path, "--before", stream.truth[0].end_ms)
+        assert (refused.exit_code, content_of(path)) == (4, before)
+        assert f"--execute {instant} --force" in refused.stderr, refused.stderr
+    ended = compact(path, "--execute", instant, *(["--force"] if plan.state is State.INFLIGHT else []))
+
+    assert ended.exit_code == 0, ended.stderr
+    for (query, found), (_, expected) in zip(answers(judge, path), answers(judge, twin), strict=True):
+        assert found == expected, f"{query}: {found - expected} instead of {expected - found}"
+    assert len(list(path.glob(f"part=*/*_{instant}.parquet"))) == len(list(twin.glob(f"part=*/*_{instant}.parquet")))
+    reached(f"plans of a killed stream: {plan.state}, run by eventide")
+
+    stream.feed(FILES_AFTERWARDS)
+    stream.begin(judge)
+    wait_until(lambda: stream.has_taken_all() and not Table.open(str(path)).state().timeline.pending_plans, judge)
+    assert not (failed := judge.end_writers()), failed
+    assert plans(path) > {instant}, "the stream planned no compaction afterwards"
+    answer = compact(path, "--before", stream.truth[-1].end_ms)
+    assert answer.exit_code == 0, answer.stderr
+    check_all_readers(path, [judge], stream.truth, METADATA, f"a stream of Hudi {judge.version} that died")

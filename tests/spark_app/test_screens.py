@@ -1,0 +1,77 @@
+"""What a table of many file slices shows fits a screen, and the options show its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.detail import WORST, Detail
+from support.command_line import run
+
+PARTITIONS = 40
+SCREEN = 24
+T_MS = 1_790_000_005_000
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty file slices of a base file and two log files; half of the last log files hold nothing before T."""
+    path = tmp_path_factory.mktemp("screens") / "t"
+    names = [f"p{number:02}" for number in range(PARTITIONS)]
+
+    def rows(times: list[int]) -> pa.Table:
+        return pa.table({"id": names, "part": names, "ms": times})
+
+    early, later = [T_MS - 2_000] * PARTITIONS, [T_MS + 1_000 * (-1) ** number for number in range(PARTITIONS)]
+    first = rows(early)
+    made = Table.create(str(path), schema=first.schema, record_key="id", partition="part", event_time="ms")
+    made.upsert(first)
+    made.upsert(rows(early))
+    made.upsert(rows(later))
+    return path
+
+
+def test_a_plan_of_many_slices_fits_a_screen_and_shows_its_files_when_told(table: Path) -> None:
+    plan = Table.open(str(table)).plan_compaction(T_MS)
+    assert len(plan.operations) == PARTITIONS
+    short = str(plan)
+    assert short.count("\n") < SCREEN
+    assert (
+        f"{PARTITIONS} slices to compact: {PARTITIONS + PARTITIONS // 2} log files merged, {PARTITIONS // 2} left over"
+        in short
+    )
+    assert ".log." not in short
+    whole = plan.explain(Detail(is_verbose=True))
+    assert all(log.name in whole for op in plan.operations for log in op.compacted)
+    of_one = plan.explain(Detail(partition="part=p07"))
+    assert ("=p07 " in of_one, "=p08 " in of_one) == (True, False)
+    assert "no file slice in partition 'p07'" in plan.explain(Detail(partition="p07"))
+    two = plan.explain(Detail(limit=2))
+    assert ("=p01 " in two, "=p02 " in two, "... and 38 more" in two) == (True, False, True)
+
+
+def test_show_of_many_slices_fits_a_screen_and_shows_its_files_when_told(table: Path) -> None:
+    short = run("show", table).stdout
+    assert short.count("\n") < SCREEN
+    assert f"{PARTITIONS} in {PARTITIONS} partitions" in short
+    assert ".log." not in short
+    of_one = run("show", table, "--partition", "part=p07").stdout
+    assert (of_one.count(".log."), "=p08 " in of_one) == (2, False)
+
+
+def test_a_plan_names_the_first_slices_that_keep_records_before_t_in_log_files(table: Path) -> None:
+    chain = "EventTimeBasedCompactionStrategy,PartitionRegexBasedCompactionStrategy"
+    options = {"hoodie.compaction.strategy": chain, "hoodie.compaction.partition.path.regex": "p0[0-2]"}
+    plan = Table.open(str(table), options).plan_compaction(T_MS)
+    left_out = PARTITIONS - len(plan.operations)
+    assert left_out == PARTITIONS - 3
+    text = plan.explain()
+    assert f"{left_out} slices will still hold records before T in log files:" in text
+    assert f"... and {left_out - WORST} more" in text
+    assert [held["earliest_event_time_ms"] for held in plan.to_json()["held"]] == [T_MS - 2_000] * left_out
+    assert text.count("\n") < SCREEN
