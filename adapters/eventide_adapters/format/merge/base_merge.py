@@ -105,8 +105,8 @@ class SliceMerge:
                 key = self.logs.keys[int(inserted[lacks[0]])].as_py()
                 raise UnsupportedTableError(
                     f"record key {key!r}: a partial update lacks the column {name}, and the record that it updates is not "
-                    "here; let an incremental query begin before the commit that wrote the record, else roll back the write that "
-                    "deleted the record, or the one that updated it"
+                    "here; let an incremental query begin before the commit that wrote the record, else roll back the write "
+                    "that deleted the record, or the one that updated it"
                 )
 
     @property
