@@ -130,6 +130,30 @@ def test_a_clean_takes_nothing_that_the_plan_will_show(table: Upgraded) -> None:
         table.check_whole()
 
 
+def test_a_restore_after_the_upgrade_takes_the_logs_of_version_6_along() -> None:
+    """They don't bear the instants of their writes. Left there, they would count again once these instants are archived."""
+    layout = Layout(6, Order.EVENT_TIME)
+    bench = Bench("restored", {**OPTIONS, **layout.write_options, **ARCHIVED_EARLY})
+    story = Story.begin(layout, bench.storage, bench.clock)
+    saved = [story.commit(commit) for commit in HISTORY.commits][-1]
+    bench.process().savepoints.save(saved)
+    kept = story.oracle.copy()
+    story.commit(ON_TOP)
+    moment = bench.moment()
+    bench.load(Moment(upgraded(dict(moment.files), layout), moment.time_ms + 1000))
+
+    assert bench.process().restorer.restore(saved)
+
+    story = Story(Layout(8, layout.order), bench.storage, bench.clock, kept, 7)
+    bench.process().savepoints.delete(saved)
+    for commit in LATER:
+        story.commit(commit)
+    process = bench.process()
+    assert saved in process.archiver.archive()
+    check_snapshot(Observer().look(process, ()), story.oracle.snapshot())
+    check_verified(process, is_deep=True)
+
+
 def test_no_good_log_is_an_orphan_when_its_write_is_archived(table: Upgraded) -> None:
     table.bench.load(table.start)
     story = Story(table.story.layout, table.bench.storage, table.bench.clock, table.story.oracle.copy(), 20)

@@ -6,6 +6,7 @@ Plan, for an instant t that never completed or is undone:
    its slice.
 2. Version 6: a log of an older slice with blocks of t stays, as it may hold those of other writes. A command block in the
    slice's next log takes t's blocks back. A log that t's writer left without one whole block goes: it holds no records.
+   After an upgrade, a log of version 6 goes with t if it has blocks of t alone.
 
 A completed write is undone only where nobody has built on it, or is about to (`check_nothing_is_lost`).
 """
@@ -24,7 +25,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class SharedLogs:
-    """Version 6: of the logs that don't bear the instant, those with blocks of it, and those it left without a whole one."""
+    """Of the logs of version 6 that don't bear the instant, those with blocks of it, and those that go as a whole."""
 
     with_blocks: tuple[DataFile, ...] = ()
     broken: tuple[DataFile, ...] = ()

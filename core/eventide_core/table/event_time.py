@@ -3,17 +3,25 @@
 A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its logical type, floored to whole
 milliseconds; a plain number or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19,
 which Hudi leaves out of its write stats, are microseconds and nanoseconds; any other length is milliseconds); any other
-string as ISO-8601.
+string as ISO-8601. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the point count;
+those behind it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
 """
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
 
 from eventide_core.errors import InvalidThresholdError
 
 _EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
+
+_MS_BY_DIGITS: Final = {10: Fraction(1000), 16: Fraction(1, 1000), 19: Fraction(1, 1_000_000)}
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,31 @@ def number_to_epoch_ms(value: int) -> int:
             return value // 1_000_000
         case _:
             return value
+
+
+def decimal_to_epoch_ms(value: Decimal) -> int | None:
+    """A decimal of an event-time column in epoch milliseconds; None where 64 bits don't hold them."""
+    digits = len(str(abs(int(value))))
+    found = math.floor(Fraction(value) * _MS_BY_DIGITS.get(digits, 1))
+    return found if _INT64_MIN <= found <= _INT64_MAX else None
+
+
+def double_to_epoch_ms(value: float) -> int | None:
+    """A floating number of an event-time column in epoch milliseconds; None for what is no number or too great.
+
+    In floating numbers, too: 1700000000.1 is 100 ms later than 1700000000, though the number next to it is less.
+    """
+    if not abs(value) < _INT64_MAX:  # nor is a NaN
+        return None
+    match len(str(abs(int(value)))):
+        case 10:
+            return math.floor(value * 1e3)
+        case 16:
+            return math.floor(value / 1e3)
+        case 19:
+            return math.floor(value / 1e6)
+        case _:
+            return math.floor(value)
 
 
 def text_to_epoch_ms(value: str) -> int | None:

@@ -76,6 +76,11 @@ class MergeConfig:
                 f"{root}: {_ORDERING_0X}={properties[_ORDERING_0X]}: Hudi 0.x, whose key this is, orders by one field, and "
                 f"other readers by all of them; say {_ORDERING} instead if only Hudi 1 uses the table"
             )
+        if is_0x and any("." in name for name in ordering):
+            raise UnsupportedTableError(
+                f"{root}: {_ORDERING_0X}={properties[_ORDERING_0X]}: Hudi 0.x, whose key this is, doesn't find a field of a "
+                "record where it orders log records, and other readers do; upgrade the table to version 9 with Hudi 1"
+            )
         partial_update = _partial_update(properties, version, root)
         rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
         return cls(

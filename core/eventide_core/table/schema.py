@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from eventide_core.errors import ConfigError, UnsupportedTableError
 
@@ -24,14 +24,16 @@ def field_names(schema: str) -> tuple[str, ...]:
 
 
 def is_nullable(schema: str, name: str, option: str) -> bool:
-    """Whether a record may lack this field's value. Raises ConfigError, naming `option`, where there is no such field."""
-    for field in _fields(schema):
-        if field["name"] == name:
-            kind = field["type"]
-            return kind == "null" or (isinstance(kind, list) and "null" in kind)
-    raise ConfigError(
-        f"option {option}={name!r}: the table has no such field; its fields are {', '.join(field_names(schema))}"
-    )
+    """Whether a record may lack this field's value; `a.b` is the field b of the record a.
+
+    Raises ConfigError, naming `option`, where there is no such field.
+    """
+    kinds = _kinds_at(schema, name)
+    if kinds is None:
+        raise ConfigError(
+            f"option {option}={name!r}: the table has no such field; its fields are {', '.join(field_names(schema))}"
+        )
+    return any(kind == "null" or (isinstance(kind, list) and "null" in kind) for kind in kinds)
 
 
 def refuse_defaults(schema: str, table: str) -> None:
@@ -50,6 +52,8 @@ def refuse_defaults(schema: str, table: str) -> None:
 
 
 _TIMES = ("date", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros")
+_NO_EVENT_TIMES = ("boolean", "bytes", "fixed", "array", "map", "record", "null")
+_TIMES_OF_DAY = ("time-millis", "time-micros")
 
 
 def is_time(schema: str, name: str) -> bool:
@@ -58,18 +62,45 @@ def is_time(schema: str, name: str) -> bool:
     Then its values are in the order of the milliseconds that they stand for. Plain numbers need not be, as their count of
     digits says their unit, nor are texts (table/event_time.py).
     """
-    for field in _fields(schema):
-        if field["name"] == name:
-            match field["type"]:
-                case (
-                    {"logicalType": str(logical)}
-                    | ["null", {"logicalType": str(logical)}]
-                    | [{"logicalType": str(logical)}, "null"]
-                ):
-                    return logical in _TIMES
-                case _:
-                    return False
-    return False
+    kinds = _kinds_at(schema, name)
+    return kinds is not None and _attribute(_without_null(kinds[-1]), "logicalType") in _TIMES
+
+
+def may_hold_event_times(schema: str, name: str) -> bool:
+    """Whether the field's type is one that event times are read from (table/event_time.py); true where it is unknown."""
+    kinds = _kinds_at(schema, name)
+    if kinds is None:
+        return True
+    kind = _without_null(kinds[-1])
+    logical, plain = _attribute(kind, "logicalType"), _attribute(kind, "type") or kind
+    return logical not in _TIMES_OF_DAY and (logical == "decimal" or plain not in _NO_EVENT_TIMES)
+
+
+def _kinds_at(schema: str, path: str) -> list[Any] | None:
+    """The Avro types of the field and of the records that hold it, outermost first; None where there is no such field."""
+    fields: Sequence[Mapping[str, Any]] = _fields(schema)
+    kinds: list[Any] = []
+    for name in path.split("."):
+        kind: Any = next((field["type"] for field in fields if field["name"] == name), None)
+        if kind is None:
+            return None
+        kinds.append(kind)
+        fields = _attribute(_without_null(kind), "fields") or ()
+    return kinds
+
+
+def _without_null(kind: Any) -> Any:
+    """The type in a union with null; any other union, and type, as it is."""
+    match kind:
+        case ["null", other] | [other, "null"]:
+            return other
+        case _:
+            return kind
+
+
+def _attribute(kind: Any, name: str) -> Any:
+    """What the definition of a type says; None for a type that is but a name, or a union."""
+    return cast("dict[str, Any]", kind).get(name) if isinstance(kind, dict) else None
 
 
 @lru_cache(maxsize=16)  # an operation asks for one field after the other

@@ -63,6 +63,11 @@ class TableConfig:
         return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
 
     @property
+    def captures_changes(self) -> bool:
+        """Whether Hudi's incremental queries of format `cdc` read the table's changes."""
+        return self.properties.get("hoodie.table.cdc.enabled", "false").lower() == "true"
+
+    @property
     def has_utc_instants(self) -> bool:
         """Whether instants are UTC; else they are in the local time zone of whoever writes, Hudi's default."""
         return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
@@ -96,8 +101,8 @@ class TableConfig:
             version = -1
         if version not in SUPPORTED_VERSIONS:
             raise UnsupportedTableError(
-                f"{root}: table version {properties['hoodie.table.version']} is not one of "
-                f"{', '.join(map(str, SUPPORTED_VERSIONS))}; upgrade or downgrade it with Hudi's own tools first"
+                f"{root}: hoodie.table.version={properties['hoodie.table.version']} is not one of "
+                f"{', '.join(map(str, SUPPORTED_VERSIONS))}; {_cure_of_version(version)}"
             )
         _refuse_unknown(properties, root)
         is_copy_on_write = properties.get(_TYPE, _COPY_ON_WRITE) == _COPY_ON_WRITE
@@ -124,6 +129,19 @@ class TableConfig:
         )
 
 
+def _cure_of_version(version: int) -> str:
+    if version < 0:
+        return "restore hoodie.properties from hoodie.properties.backup, or from a copy"
+    if version < SUPPORTED_VERSIONS[0]:
+        return (
+            "Hudi 0.14 and 0.15 upgrade the table to version 6 with their next write, or by "
+            "`call upgrade_table(table => '...', to_version => 'SIX')` in Spark SQL"
+        )
+    if version < SUPPORTED_VERSIONS[-1]:
+        return "Hudi 1.1 upgrades it by `call upgrade_table(table => '...', to_version => 'EIGHT')` in Spark SQL"
+    return "Hudi downgrades it by `call downgrade_table(table => '...', to_version => 'NINE')` in Spark SQL"
+
+
 def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     kind = properties.get(_TYPE, _COPY_ON_WRITE)
     if kind not in (_COPY_ON_WRITE, _MERGE_ON_READ):
@@ -137,8 +155,6 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
             "itself, or write it anew in PARQUET"
         )
     refused = {
-        "hoodie.table.cdc.enabled": "its compactions must write change data, which eventide does not; compact this table "
-        "with Hudi itself, or turn it off there",
         "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
         "does not read; compact this table with Hudi itself",
         "hoodie.datasource.write.drop.partition.columns": "partition columns are left out of the files, and eventide does "

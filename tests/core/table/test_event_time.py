@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from eventide_core.errors import InvalidThresholdError
 from eventide_core.table.event_time import (
     EventTimeRange,
+    decimal_to_epoch_ms,
+    double_to_epoch_ms,
     number_to_epoch_ms,
     parse_threshold,
     text_to_epoch_ms,
@@ -39,6 +42,38 @@ moments = st.datetimes(
 def test_a_plain_number_is_read_by_its_digits_and_finer_ones_are_floored(number: int, epoch_ms: int) -> None:
     assert number_to_epoch_ms(number) == epoch_ms
     assert text_to_epoch_ms(str(number)) == epoch_ms
+
+
+@pytest.mark.parametrize(
+    ("number", "epoch_ms"),
+    [
+        ("1700000934.5", 1_700_000_934_500),
+        ("1700000934.1", 1_700_000_934_100),
+        ("1700000934123.9", 1_700_000_934_123),
+        ("1700000934123999.5", 1_700_000_934_123),
+        ("-1700000934.5", -1_700_000_934_500),
+        ("-0.25", -1),
+        ("105.75", 105),
+    ],
+)
+def test_the_digits_before_the_point_say_the_unit_of_a_number_with_a_fraction(number: str, epoch_ms: int) -> None:
+    assert decimal_to_epoch_ms(Decimal(number)) == epoch_ms
+    assert double_to_epoch_ms(float(number)) == epoch_ms
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 1e19, -1e300])
+def test_what_is_no_time_has_none(number: float) -> None:
+    assert double_to_epoch_ms(number) is None
+
+
+def test_a_decimal_beyond_64_bits_has_none() -> None:
+    assert decimal_to_epoch_ms(Decimal(10**19)) is None
+    assert decimal_to_epoch_ms(Decimal(10**30) + Decimal("0.5")) is None
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_a_whole_decimal_is_the_number_that_it_is(number: int) -> None:
+    assert decimal_to_epoch_ms(Decimal(number)) == number_to_epoch_ms(number)
 
 
 @given(moments)

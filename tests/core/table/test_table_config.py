@@ -95,6 +95,15 @@ def test_a_table_without_an_ordering_field_merges_by_commit_time() -> None:
     assert _config(V6 | bare).merge_rule is MergeRule.COMMIT_TIME_ORDERING
 
 
+def test_a_field_of_a_record_orders_where_all_readers_find_it() -> None:
+    """Hudi 0.15 orders log records by commit then, and its compactions by the field."""
+    assert _config(V9, hoodie__table__ordering__fields="a.b,ts").ordering_fields == ("a.b", "ts")
+    with pytest.raises(
+        UnsupportedTableError, match=r"hoodie\.table\.precombine\.field=a\.b: Hudi 0\.x.*upgrade the table"
+    ):
+        _config(V6, hoodie__table__precombine__field="a.b")
+
+
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "-"])
 def test_no_merge_of_a_copy_on_write_table_is_refused_as_its_readers_merge_nothing(kind: str) -> None:
     """Hudi takes a table without a type for copy-on-write, too."""
@@ -105,9 +114,19 @@ def test_no_merge_of_a_copy_on_write_table_is_refused_as_its_readers_merge_nothi
     assert not _config(V9).is_copy_on_write
 
 
-@pytest.mark.parametrize("version", ["1", "5", "7", "10", "six", ""])
-def test_another_table_version_is_refused(version: str) -> None:
-    with pytest.raises(UnsupportedTableError, match=r"/lake/trips: table version"):
+@pytest.mark.parametrize(
+    ("version", "cure"),
+    [
+        ("1", "to_version => 'SIX'"),
+        ("5", "to_version => 'SIX'"),
+        ("7", "to_version => 'EIGHT'"),
+        ("10", "downgrade_table.*to_version => 'NINE'"),
+        ("six", "restore hoodie.properties"),
+        ("", "restore hoodie.properties"),
+    ],
+)
+def test_another_table_version_is_refused_with_the_way_to_one_that_is_not(version: str, cure: str) -> None:
+    with pytest.raises(UnsupportedTableError, match=rf"/lake/trips: hoodie.table.version={version} .*{cure}"):
         _config(V6, hoodie__table__version=version)
 
 
@@ -121,7 +140,6 @@ REFUSED = {
     ("hoodie.table.base.file.format", "ORC"): "base files are ORC",
     ("hoodie.table.base.file.format", "HFILE"): "base files are HFILE",
     ("hoodie.table.base.file.format", "LANCE"): "base files are LANCE",
-    ("hoodie.table.cdc.enabled", "true"): "must write change data",
     ("hoodie.table.multiple.base.file.formats.enable", "true"): "other formats than PARQUET",
     ("hoodie.datasource.write.drop.partition.columns", "true"): "partition columns are left out",
     ("hoodie.populate.meta.fields", "false"): "neither meta fields nor",

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import eventide
@@ -19,8 +20,9 @@ import eventide_core
 from eventide import Table, UnknownOptionWarning
 from eventide.options.sections import SECTIONS, all_options
 from eventide_core.action.compaction_trigger import Trigger
-from eventide_core.config import CLEANING_POLICY, CUT, LOG_BLOCK_FORMAT, TRIGGER
+from eventide_core.config import CLEANING_POLICY, CLOCK_SKEW_MS, CUT, LOG_BLOCK_FORMAT, THRESHOLD, TRIGGER
 from eventide_core.config.option import Option, Options
+from eventide_core.ports import NoProgress
 from eventide_core.table.clean_metadata import CleaningPolicy
 from eventide_core.table.plans import CutMode
 from eventide_core.table.write_shape import LogBlockFormat
@@ -72,6 +74,63 @@ def test_the_default_and_every_choice_that_the_page_names_are_taken(option: Opti
         assert Options({option: option.default_text}).get(option) == option.default
     read = [Options({name: text}).get(option) for name in option.names for text in option.kind.choices]
     assert len(set(read)) == len(option.kind.choices)
+
+
+def _values_of_the_page() -> list[tuple[str, str]]:
+    """Each option of the reference page with its default and each value that the page's type column names."""
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    found: list[tuple[str, str]] = []
+    for line in page.splitlines():
+        if not line.startswith("| `"):
+            continue
+        names, default, kind, _ = (cell.strip() for cell in line.strip("|").split(" | ", 3))
+        values = [*re.findall(r"`([^`]+)`", default), *(kind.split(", ") if ", " in kind else [])]
+        found += [(name, value) for name in re.findall(r"`([^`]+)`", names) for value in values]
+    return found
+
+
+@pytest.mark.parametrize(("name", "value"), _values_of_the_page())
+def test_every_value_on_the_reference_page_is_taken(name: str, value: str) -> None:
+    option = next(option for option in OPTIONS if name in option.names)
+    Options({name: value}).get(option)
+
+
+# What the page says is refused, needs something that is not there, or sends metrics to a server.
+ELSEWHERE = {
+    "hoodie.datasource.hive_sync.mode",
+    "hoodie.datasource.hive_sync.create_managed_table",
+    "hoodie.datasource.hive_sync.metastore.uris",
+    "hoodie.datasource.hive_sync.enable",
+    "hoodie.datasource.meta.sync.enable",
+    "hoodie.meta.sync.enable",
+    "hoodie.metrics.on",
+    "hoodie.compaction.partial.link.mode",  # hardlinks, and symlinks of tables that are not exclusive
+    "as.of.watermark",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(max(len(option.kind.choices) for option in OPTIONS)))
+def test_a_table_lives_under_every_value_on_the_reference_page(nth: int, tmp_path: Path) -> None:
+    """The nth value of all options at once, which is the first one again where an option has fewer."""
+    values = dict[str, list[str]]()
+    for name, value in _values_of_the_page():
+        values.setdefault(name, []).append(value)
+    chosen = {name: found[nth % len(found)] for name, found in values.items() if name not in ELSEWHERE}
+    chosen |= {THRESHOLD: "4", CLOCK_SKEW_MS: "1"}
+    rows = pa.table({"id": ["a", "b"], "part": ["p", "q"], "at": [1, 2], "op": ["U", "U"]})
+    table = Table.create(
+        str(tmp_path / "trips"), schema=rows.schema, record_key="id", partition="part", event_time="at", options=chosen
+    )
+    table.upsert(rows)
+    table.upsert(rows.set_column(2, "at", pa.array([3, 4])))
+    assert table.snapshot().to_arrow().num_rows == 2
+    table.plan_compaction().explain()
+    table.service().round(NoProgress())
+    table.clean()
+    table.archive()
+    assert table.verify(deep=True).ok
+    assert {row["at"] for row in table.snapshot().to_arrow().to_pylist()} == {3, 4}
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=str)

@@ -9,20 +9,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.event_time import text_to_epoch_ms
+from eventide_core.table.event_time import decimal_to_epoch_ms, text_to_epoch_ms
 
 Column = Any
 """Any pa.Array; the library's stubs type each kind apart."""
 
 _DAY_MS = 86_400_000
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_INT64_DIGITS = 18  # the greatest power of ten in 64 bits
 
 
 def event_times_ms(column: Column) -> pa.Int64Array:
     """The column's event times, null where a record has none: a null, or a text that is no time.
 
-    A text of more digits than 64 bits hold counts as none, too. Raises UnsupportedTableError for a column that is neither
-    a time, a date, a whole number nor a text.
+    A text of more digits than 64 bits hold counts as none, too, and so do a number that is too great and a NaN. Raises
+    UnsupportedTableError for a column that is neither a time, a date, a number nor a text.
     """
     kind = column.type
     if pa.types.is_null(kind):
@@ -35,7 +36,11 @@ def event_times_ms(column: Column) -> pa.Int64Array:
         return _with_nulls(_numbers(column, pa.int32()).astype(np.int64) * _DAY_MS, column)
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return _with_nulls(_by_digits(_numbers(column, kind).astype(np.int64)), column)
-    raise UnsupportedTableError(f"an event-time column of type {kind}: known are times, dates, whole numbers and texts")
+    if pa.types.is_floating(kind):
+        return _doubles(column)
+    if pa.types.is_decimal128(kind):
+        return _decimals(column)
+    raise UnsupportedTableError(f"an event-time column of type {kind}: known are times, dates, numbers and texts")
 
 
 def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
@@ -48,6 +53,38 @@ def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int
             return numbers // 1000
         case _:
             return numbers // 1_000_000
+
+
+def _doubles(column: Column) -> pa.Int64Array:
+    """As `double_to_epoch_ms` has them: the same floating operations, in the same order."""
+    numbers = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    is_known = np.abs(numbers) < float(_INT64_MAX)
+    values = np.where(is_known, numbers, 0.0)
+    whole = np.abs(np.trunc(values)).astype(np.uint64)
+    seconds, micros, nanos = (_has_digits(whole, digits) for digits in (10, 16, 19))
+    times = np.floor(np.select([seconds, micros, nanos], [values * 1e3, values / 1e3, values / 1e6], values))
+    return pa.array(times.astype(np.int64), pa.int64(), mask=~is_known)
+
+
+def _decimals(column: Column) -> pa.Int64Array:
+    """As `decimal_to_epoch_ms` has them: by it where a value's digits need more than 64 bits, else by whole columns."""
+    scale = column.type.scale
+    words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
+    low, high = words[:, 0], words[:, 1]
+    is_null = column.is_null().to_numpy(zero_copy_only=False)
+    is_narrow = (high == low >> 63) & (low != _INT64_MIN) if scale <= _INT64_DIGITS else np.zeros(len(column), np.bool_)
+    unscaled = np.where(is_narrow & ~is_null, low, 0)
+    whole = (np.abs(unscaled) // 10 ** min(scale, _INT64_DIGITS)).astype(np.uint64)
+    choices = [
+        np.floor_divide(unscaled, 10**places) if places >= 0 else unscaled * 10**-places
+        for places in (min(scale + shift, _INT64_DIGITS) for shift in (-3, 3, 6, 0))
+    ]
+    times = np.select([_has_digits(whole, digits) for digits in (10, 16, 19)], choices[:3], choices[3])
+    is_wide = ~is_narrow & ~is_null
+    for place in np.flatnonzero(is_wide):
+        found = decimal_to_epoch_ms(column[int(place)].as_py())
+        times[place], is_null[place] = (0, True) if found is None else (found, False)
+    return pa.array(times, pa.int64(), mask=is_null)
 
 
 def _by_digits(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventide_adapters.format.avro.field_path import type_at
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.base_file.parquet import open_base
 from eventide_core.ports import Storage
@@ -22,9 +23,9 @@ class ParquetBaseContent:
 
     def event_times(self, base_path: str, field: str) -> EventTimeRange | None:
         with open_base(self.storage, base_path) as file:
-            if field not in file.schema_arrow.names:
+            kind = type_at(field, {column.name: column.type for column in file.schema_arrow})
+            if kind is None:
                 return None
-            kind = file.schema_arrow.field(field).type
             rows = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
             groups = [_statistics(group, field) for group in rows if group.num_rows]
         if not groups:

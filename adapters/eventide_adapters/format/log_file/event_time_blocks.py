@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_core.errors import UnsupportedTableError
@@ -29,7 +30,7 @@ def by_event_time(rows: pa.Table, event_time_field: str | None, bucket_ms: int) 
     if not bucket_ms or event_time_field is None or len(rows) < 2 or _has_doubles(rows):
         yield rows
         return
-    column: Any = rows.column(event_time_field).combine_chunks()
+    column: Any = column_at(rows, event_time_field).combine_chunks()
     try:
         times = event_times_ms(column)
     except UnsupportedTableError:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
@@ -22,7 +23,7 @@ def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int6
     """In epoch milliseconds, null for none. The part must have the event-time column among its own."""
     assert shape.event_time_field is not None, "event times of a table whose event-time field is not known"
     if isinstance(part, DataBlock):
-        return event_times_ms(part.records.column(shape.event_time_field))
+        return event_times_ms(column_at(part.records, shape.event_time_field))
     if shape.event_time_field in shape.ordering_fields:
         return event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, shape.event_time_field))
     return pa.nulls(len(part.keys), pa.int64())

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.field_path import column_at, type_at
 from eventide_core.errors import UnsupportedTableError
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -23,21 +24,23 @@ LEAST = np.iinfo(np.int64).min
 
 def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.DataType:
     """Their type, by those of the table's columns. Raises UnsupportedTableError for a field that is none."""
-    for name in fields:
-        if name not in types:
+    found: dict[str, Any] = {name: type_at(name, types) for name in fields}
+    for name, kind in found.items():
+        if kind is None:
             raise UnsupportedTableError(f"ordering field {name} is no column of the table ({', '.join(types)})")
     if not fields:
         return pa.null()
     if len(fields) == 1:
-        return types[fields[0]]
-    return pa.struct([pa.field(name, types[name]) for name in fields])
+        only: pa.DataType = found[fields[0]]
+        return only
+    return pa.struct([pa.field(name, kind) for name, kind in found.items()])
 
 
 def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> pa.Array[Any]:
     """The ordering values of records that have these fields."""
     if not fields:
         return pa.nulls(len(records))
-    columns = [records.column(name) for name in fields]
+    columns: list[pa.Array[Any]] = [column_at(records, name) for name in fields]
     return columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, list(fields))
 
 
@@ -55,16 +58,16 @@ def ranks(values: pa.Array[Any]) -> Numbers:
         return np.zeros(len(values), np.int64)
     if isinstance(values, pa.StructArray):
         return _ranks_of_fields(values)
-    comparable = _comparable(values)
-    if pa.types.is_integer(comparable.type) or pa.types.is_temporal(comparable.type):
-        width = pa.int32() if comparable.type.bit_width == 32 else pa.int64()
-        numbers = comparable.view(width).cast(pa.int64())
+    ordered = comparable(values)
+    if pa.types.is_integer(ordered.type) or pa.types.is_temporal(ordered.type):
+        width = pa.int32() if ordered.type.bit_width == 32 else pa.int64()
+        numbers = ordered.view(width).cast(pa.int64())
     else:
-        encoded: Any = comparable.dictionary_encode()
+        encoded: Any = ordered.dictionary_encode()
         rank_of = np.empty(len(encoded.dictionary), np.int64)
         rank_of[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
-        ordered: Any = pa.array(rank_of)
-        numbers = ordered.take(encoded.indices)
+        by_place: Any = pa.array(rank_of)
+        numbers = by_place.take(encoded.indices)
     return np.asarray(numbers.fill_null(LEAST).to_numpy(zero_copy_only=False))
 
 
@@ -87,7 +90,7 @@ def _ranks_of_fields(values: pa.StructArray) -> Numbers:
     return numbers
 
 
-def _comparable(values: pa.Array[Any]) -> Any:
+def comparable(values: pa.Array[Any]) -> Any:
     """The values such that Arrow's order is Hudi's: floats become integers in Java's total order of them."""
     if not pa.types.is_floating(values.type):
         return values

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
@@ -35,7 +36,7 @@ Fillers: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:
     """The columns that a merge needs, whatever else is read."""
-    return (RECORD_KEY, *(name for name in shape.ordering_fields if name != RECORD_KEY))
+    return top_level((RECORD_KEY, *shape.ordering_fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ class SliceMerge:
     def _beats_base(self, keys: npt.NDArray[np.int32], batch: pa.RecordBatch, rows: Numbers) -> Flags:
         if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or not self.shape.ordering_fields:
             return np.ones(len(keys), np.bool_)
-        fields = list(self.shape.ordering_fields)
-        met = orderings_of(batch.select(fields).take(rows), fields)
+        fields = self.shape.ordering_fields
+        met = orderings_of(batch.select(list(top_level(fields))).take(rows), fields)
         newer, older = common_ranks(self.logs.orderings.take(keys), met)
         return np.asarray((newer >= older) | self.logs.is_natural_delete[keys], np.bool_)

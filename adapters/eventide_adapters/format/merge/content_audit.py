@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.field_path import column_at, top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
 from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
@@ -162,7 +163,7 @@ class ArrowContentAudit:
 
     def _shown(self, slice_read: SliceRead, shape: RecordShape) -> pa.Table:
         """The versions that a snapshot of the slice shows."""
-        times = [shape.event_time_field] if shape.event_time_field is not None else []
+        times = () if shape.event_time_field is None else top_level([shape.event_time_field])
         names = {*_VERSION, *merge_columns(shape), *times}
         batches = ArrowSliceReader(self.storage).records(slice_read, shape, table_fields(shape.schema, names))
         parts = [_version(batch, shape) for batch in batches]
@@ -183,7 +184,7 @@ def _damage(error: EventideError) -> str:
 def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
     """Key, commit and event time: what tells one version of a record from another."""
     field = shape.event_time_field
-    times = pa.nulls(len(batch), pa.int64()) if field is None else event_times_ms(batch.column(field))
+    times = pa.nulls(len(batch), pa.int64()) if field is None else event_times_ms(column_at(batch, field))
     return pa.table([*map(batch.column, _VERSION), times], names=[*_VERSION, _EVENT_TIME])
 
 
@@ -193,7 +194,7 @@ def _least(part: DataBlock | DeleteBlock, shape: RecordShape) -> int | None:
     if field is None:
         return None
     if isinstance(part, DataBlock):
-        found: Any = pc.min(event_times_ms(part.records.column(field))).as_py()
+        found: Any = pc.min(event_times_ms(column_at(part.records, field))).as_py()
     elif field in shape.ordering_fields:
         found = pc.min(event_times_ms(ordering_of_fields(part.orderings, shape.ordering_fields, field))).as_py()
     else:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.log_file.ordering_values import orderings_of
+from eventide_adapters.format.log_file.ordering_values import comparable, orderings_of
 from eventide_adapters.format.log_file.records import DeleteBlock
 from eventide_core.table.key_history import KeyHistory
 from eventide_core.table.record_order import Version
@@ -133,7 +133,9 @@ def _comparable(orderings: Any) -> list[Any]:
             fields.append([default if value is None else value for value in _comparable(field)])
         is_given = orderings.is_valid().to_pylist()
         return [values if given else None for values, given in zip(zip(*fields, strict=True), is_given, strict=True)]
-    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+    if pa.types.is_floating(kind):
+        orderings = comparable(orderings)  # a NaN compares, too
+    elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         orderings = orderings.view(pa.int64())
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
         orderings = orderings.view(pa.int32())

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
+from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.virtual_key import read_keyed_base
 from eventide_adapters.format.log_file.blocks import (
@@ -95,7 +96,7 @@ class ArrowLogContent:
     def latest_keys(
         self, log: LogFile, shape: RecordShape, since_ms: int, limit: int, blocks: BlockFilter
     ) -> tuple[TimedKey, ...]:
-        columns = tuple(dict.fromkeys([*merge_columns(shape), *_event_time_columns(self.storage, shape)]))
+        columns = top_level([*merge_columns(shape), *_event_time_columns(self.storage, shape)])
         reader, latest = BlockReader(self.storage, shape, columns), dict[str, int]()
         for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=False):
             known = event_times_in_header(placed.block, shape.event_time_field)
@@ -132,7 +133,7 @@ class ArrowLogContent:
         merged_paths = {log.path for log in merged}
         columns = merge_columns(shape)
         if early_before_ms is not None and shape.event_time_field is not None:
-            columns = tuple(dict.fromkeys([*columns, shape.event_time_field]))
+            columns = top_level([*columns, shape.event_time_field])
         reader = BlockReader(self.storage, shape, columns)
         sides: dict[bool, list[VersionColumns]] = {True: [], False: []}
         for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
@@ -168,7 +169,7 @@ def _event_time_columns(storage: Storage, shape: RecordShape) -> list[str]:
         raise UnsupportedTableError(
             f"{storage.root}: no event-time field is known; set hoodie.payload.event.time.field to the column that has it"
         )
-    return [shape.event_time_field]
+    return [*top_level([shape.event_time_field])]
 
 
 class _Tally:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.field_path import column_at
 from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, table_fields
 from eventide_adapters.format.base_file.bloom_filter import BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
@@ -241,7 +242,7 @@ def _with_meta_columns(
 
 def _event_times(rows: pa.Table, shape: WriteShape) -> EventTimeRange:
     name = shape.records.event_time_field
-    column: Any = pa.nulls(len(rows)) if name is None else rows.column(name).combine_chunks()
+    column: Any = pa.nulls(len(rows)) if name is None else column_at(rows, name).combine_chunks()
     return _range(column)
 
 

@@ -70,7 +70,8 @@ class TableFacts:
     decoded. `listing` are the files of all folders but `.hoodie`; `unmarked` those of folders that don't bear Hudi's mark of
     a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there. `left_overs` says of which log each is the copy or link. `going` are files that something
-    pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote.
+    pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote;
+    `untold` are writes that are older than the archived timeline.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the logs of the latest slices, as
     the planner gets them, `uncompacted` those of their records that are said to be in no base file. `indexed_files` are
     those that Hudi's metadata table lists, with their sizes.
@@ -93,6 +94,7 @@ class TableFacts:
     going: frozenset[str]
     saved: Mapping[str, frozenset[str]]
     archived: frozenset[str]
+    untold: frozenset[str]
     logs: Mapping[str, LogScan]
     row_counts: Mapping[str, int]
     base_problems: Mapping[str, str]

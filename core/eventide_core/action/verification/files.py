@@ -87,11 +87,17 @@ def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
         if file.path in known:
             continue
         base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
+        if log is not None and log.suffix and _is_written(facts, log.instant):
+            continue  # a change log, in which no reader looks for records
         if log is not None and facts.is_named_by_its_slice(file):
             yield from _orphaned_blocks(facts, file, log)
         else:
             instant = base.instant if base is not None else log.instant if log is not None else ""
             yield from _orphan(facts, file, instant)
+
+
+def _is_written(facts: TableFacts, instant: str) -> bool:
+    return facts.timeline.find(instant) is not None or facts.timeline.is_archived(instant)
 
 
 def _planned(facts: TableFacts) -> set[str]:
@@ -104,6 +110,9 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
     found = facts.timeline.find(instant) or facts.later.find(instant)
     if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
         return  # being written, or it was while we looked
+    if instant in facts.untold:
+        yield _untold(file, instant)
+        return
     cure = "remove it once you have looked into it"
     if found is not None or facts.timeline.is_archived(instant):
         yield Finding(file.path, f"is not named by the commit {instant}, though readers take it for a part of it", cure)
@@ -114,13 +123,21 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
         )
 
 
+def _untold(file: DataFile, instant: str) -> Remark:
+    return Remark(
+        f"{file.path} is of {instant}, which is older than the archived timeline: nothing tells what it wrote"
+    )
+
+
 def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Iterator[Said]:
     scan = facts.logs.get(file.path)
     if scan is None or scan.problem is not None:
         yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
         return
     group = (file.path.rpartition("/")[0], log.file_id)
-    for instant in sorted(scan.instants):
+    if untold := sorted(scan.instants & facts.untold):
+        yield _untold(file, untold[0])
+    for instant in sorted(scan.instants - facts.untold):
         # One that was rolled back and archived looks like one that completed: its command block tells.
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
             problem = f"holds records of {instant} under the slice {log.instant}, though no commit names the file"

@@ -3,7 +3,7 @@
 from eventide_core.config import EVENT_TIME_FIELD, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.state.table import TableState
-from eventide_core.table.schema import is_nullable
+from eventide_core.table.schema import is_nullable, may_hold_event_times
 
 
 def event_time_field_of(state: TableState, options: Options) -> str:
@@ -11,7 +11,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     eventide created does, others do not), else the table's (first) ordering field.
 
     Raises RefusedError for an option that names another field than the published cut is in, ConfigError where none is
-    known.
+    known, or is of a type that is no time.
     """
     asked, published = options.get(EVENT_TIME_FIELD), state.cut_field
     if published is not None and asked not in (None, published):
@@ -23,6 +23,12 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     if name is None:
         raise ConfigError(
             f"the table has no ordering field, so it does not tell its event-time field: give {EVENT_TIME_FIELD}"
+        )
+    schema = state.known_schema
+    if schema is not None and not may_hold_event_times(schema, name):
+        raise ConfigError(
+            f"the field {name!r} is of a type that is no event time: give {EVENT_TIME_FIELD}, the name of a field of times, "
+            "dates, numbers or texts"
         )
     return name
 

@@ -182,7 +182,7 @@ class Rollback:
             _check_not_archived(state, found)
             _check_not_the_last(state, found)
             check_nothing_is_lost(self._judged(state, found))
-            shared = logs_of_completed_write(state, time)
+            shared = logs_of_completed_write(self.files.storage, state, time)
         else:
             self._check_pending(state, found)
             shared = logs_of_failed_write(self.files.storage, state, time)

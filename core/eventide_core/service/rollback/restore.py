@@ -73,6 +73,9 @@ class Restorer:
     def _begin(self, state: TableState, savepoint: str, lease: Lease) -> RestorePlan:
         """Step 1."""
         targets = self._targets(state, savepoint)
+        for target in targets:
+            if target.instant in state.commits:
+                logs_of_completed_write(self.files.storage, state, target.instant)  # refuses what cannot be undone
         self.metadata.check(state.config, RowChange.TAKEN_BACK)
         plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
         requested = Instant(plan.instant, Action.RESTORE, State.REQUESTED)
@@ -141,7 +144,7 @@ class Restorer:
             return RollbackMetadata(instant, (target,), {})
         now = replace(state, listing=self.files.data_files())
         if found.is_completed:
-            shared = logs_of_completed_write(now, target.instant)
+            shared = logs_of_completed_write(self.files.storage, now, target.instant)
         else:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)

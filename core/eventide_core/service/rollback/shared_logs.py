@@ -1,8 +1,9 @@
-"""Version 6: which logs hold blocks of a write although they don't bear its instant."""
+"""Which logs hold blocks of a write although they don't bear its instant: those of version 6, also after an upgrade."""
 
 from collections.abc import Iterator
 
 from eventide_core.action.rollback_planner import SharedLogs
+from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
 from eventide_core.service.state.markers_and_heartbeats import marked_paths
 from eventide_core.service.state.table import TableState
@@ -34,13 +35,24 @@ def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> S
     return SharedLogs(tuple(with_blocks), tuple(broken))
 
 
-def logs_of_completed_write(state: TableState, instant: str) -> SharedLogs:
-    """The logs that a completed write says it appended to."""
-    if state.config.slices_by_completion_time:
-        return SharedLogs()
+def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
+    """The logs that a completed write says it appended to.
+
+    On an upgraded table, they go as a whole. Raises RefusedError for one that holds blocks of another write, too.
+    """
     written = {stat.path for stat in state.commits[instant].stats}
     logs = (file for file in state.listing if file.path in written)
-    return SharedLogs(tuple(f for f in logs if (n := LogFileName.parse(f.name)) is not None and n.instant != instant))
+    found = tuple(f for f in logs if (n := LogFileName.parse(f.name)) is not None and n.instant != instant)
+    if not state.config.slices_by_completion_time:
+        return SharedLogs(found)
+    for file in found:
+        for block in block_headers(storage, file):
+            if block.instant_time not in (instant, None):
+                raise RefusedError(
+                    f"{file.path} holds records of {instant} and of {block.instant_time}: version 6 appended to it, and "
+                    "from version 8 on no part of a log is taken back; downgrade the table to version 6 with Hudi first"
+                )
+    return SharedLogs(broken=found)
 
 
 def takes_back(storage: Storage, file: DataFile, instant: str) -> bool:

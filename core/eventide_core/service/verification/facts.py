@@ -74,13 +74,13 @@ class FactsReader:
         listing, unmarked = list_everything(self.files.storage)
         later = self.files.timeline(config)
         plans = reader.plans()
-        logs = scan_logs(self.files.storage, self.engine, listing)
         blocks = BlockFilter(frozenset(i.requested_time for i in timeline.completed), timeline.start)
+        logs = scan_logs(self.files.storage, self.engine, listing, blocks)
         going = reader.going()
         saved = reader.saved()
         reader.check_readable()
         left_overs = reader.left_overs(commits)
-        archived = reader.archived(commits, listing, logs)
+        archived, untold = reader.archived(commits, listing, logs)
         bases, base_problems = self._row_counts(state)
         shape, fresh, log_facts, fresh_problem = self._freshness(state, is_deep)
         indexed, index_problem = self._indexed(config, timeline)
@@ -102,6 +102,7 @@ class FactsReader:
             going=going,
             saved=saved,
             archived=archived,
+            untold=untold,
             logs=logs,
             row_counts=bases,
             base_problems=base_problems,

@@ -80,8 +80,10 @@ class TimelineReader:
 
     def archived(
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
-    ) -> frozenset[str]:
-        """What archived writes wrote, of those that wrote the files that no active one names."""
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """What archived writes wrote, of those that wrote the files that no active one names; and which of these writes are
+        older than the archived timeline, so that nothing tells what they wrote. A downgrade to version 6 leaves such.
+        """
         named = {stat.path for commit in commits.values() for stat in commit.stats}
         times: set[str] = set()
         for file in listing:
@@ -92,12 +94,16 @@ class TimelineReader:
             # On version 6 the name of a log says its slice, and still does after an upgrade: the blocks say who wrote it.
             times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
+        untold: set[str] = set()
         with Noting(self.unreadable, self.config.archive_path):
             archive = self.files.archive(self.config)
             for time in sorted(filter(self.timeline.is_archived, times)):
-                commit = archive.commit(time) if archive.find(time) is not None else None
-                found.update(stat.path for stat in (commit.stats if commit is not None else ()))
-        return frozenset(found)
+                if archive.find(time) is None:
+                    if next(archive.writes("0", time), None) is None:
+                        untold.add(time)
+                elif (commit := archive.commit(time)) is not None:
+                    found.update(stat.path for stat in commit.stats)
+        return frozenset(found), frozenset(untold)
 
     def left_overs(self, commits: Mapping[str, CommitMetadata]) -> Mapping[str, str]:
         """Of each link and copy that a commit names, the log that it is of."""

@@ -83,6 +83,11 @@ class Append:
                 f"{self.files.storage.root}: hoodie.table.type=COPY_ON_WRITE: eventide writes log files, which such a table "
                 "has none of; write to it with Hudi, or write to a MERGE_ON_READ table"
             )
+        if before.config.captures_changes:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as logs alone, "
+                "from which Hudi can read no changes; write to this table with Hudi"
+            )
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))

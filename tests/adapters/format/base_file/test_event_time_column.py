@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from decimal import Context, Decimal
 from typing import Any
 
 import fastavro
@@ -21,7 +22,13 @@ from eventide_adapters.format.avro.event_time_properties import (
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.base_file.event_time_column import event_times_ms
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
-from eventide_core.table.event_time import EventTimeRange, number_to_epoch_ms, text_to_epoch_ms
+from eventide_core.table.event_time import (
+    EventTimeRange,
+    decimal_to_epoch_ms,
+    double_to_epoch_ms,
+    number_to_epoch_ms,
+    text_to_epoch_ms,
+)
 from support.log_files import table_schema
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -37,6 +44,40 @@ _LONGS = st.one_of(
 def test_longs_follow_the_rule_of_digits(values: list[int | None]) -> None:
     expected = [None if value is None else number_to_epoch_ms(value) for value in values]
     assert event_times_ms(pa.array(values, pa.int64())).to_pylist() == expected
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.floats() | _LONGS.map(float) | _LONGS.map(lambda number: number + 0.1)))
+def test_doubles_follow_the_rule_of_digits_with_a_fraction(values: list[float | None]) -> None:
+    expected = [None if value is None else double_to_epoch_ms(value) for value in values]
+    assert event_times_ms(pa.array(values, pa.float64())).to_pylist() == expected
+
+
+def test_a_float_is_the_double_of_its_value() -> None:
+    assert event_times_ms(pa.array([1.5, None, float("nan"), -0.25], pa.float32())).to_pylist() == [1, None, None, -1]
+
+
+@st.composite
+def _decimals(draw: st.DrawFn) -> tuple[int, list[Decimal | None]]:
+    """A scale, and values with as many places. Powers of ten of all lengths, and what lies beside them."""
+    scale = draw(st.integers(0, 38))
+    numbers = st.integers(-(10**38) + 1, 10**38 - 1) | st.tuples(
+        st.integers(0, 37), st.integers(-2, 2), st.sampled_from((-1, 1))
+    ).map(lambda parts: parts[2] * 10 ** parts[0] + parts[1])
+    found = draw(st.lists(st.none() | numbers, max_size=8))
+    return scale, [None if number is None else Decimal(number).scaleb(-scale, _EXACT) for number in found]
+
+
+_EXACT = Context(prec=80)
+
+
+@settings(deadline=None)
+@given(_decimals())
+def test_decimals_follow_the_rule_of_digits_with_a_fraction(drawn: tuple[int, list[Decimal | None]]) -> None:
+    scale, values = drawn
+    column = pa.array([None, *values], pa.decimal128(38, scale))[1:]
+    expected = [None if value is None else decimal_to_epoch_ms(value) for value in values]
+    assert event_times_ms(column).to_pylist() == expected
 
 
 @settings(deadline=None)
@@ -82,7 +123,7 @@ def test_a_column_of_nulls_has_no_times() -> None:
     assert event_times_ms(pa.nulls(3)) == pa.nulls(3, pa.int64())
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.binary(), pa.decimal128(10, 2), pa.list_(pa.int64())])
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.binary(), pa.time64("us"), pa.list_(pa.int64())])
 def test_other_columns_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(UnsupportedTableError, match="event-time column of type"):
         event_times_ms(pa.array([], kind))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -131,7 +131,27 @@ def as_blocks(
     return blocks
 
 
-@pytest.mark.parametrize("kind", ORDERINGS)
+def in_a_record(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same with the ordering columns as fields of a record."""
+    key, *ordering, position = batch.columns
+    names = batch.schema.names[1:-1]
+    record = pa.StructArray.from_arrays(ordering, names)
+    return pa.RecordBatch.from_arrays([key, record, position], ["_hoodie_record_key", "r", "position"])
+
+
+def ordered_in_a_record(block: DataBlock | DeleteBlock) -> DataBlock | DeleteBlock:
+    if isinstance(block, DataBlock):
+        return replace(block, records=in_a_record(block.records))
+    values = block.orderings
+    if isinstance(values, pa.StructArray):
+        names = [f"r.{field.name}" for field in values.type]
+        values = pa.StructArray.from_arrays(values.flatten(), names, mask=values.is_null())
+    return replace(block, orderings=values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_in_a_record"), [*((kind, False) for kind in ORDERINGS), ("long", True), ("several", True)]
+)
 @pytest.mark.parametrize("rule", [COMMIT_TIME, EVENT_TIME, MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST])
 @settings(deadline=None)  # the first example loads Arrow
 @given(
@@ -141,14 +161,24 @@ def as_blocks(
     held_bytes=st.sampled_from([0, 100, HELD_BYTES]),
 )
 def test_a_merged_slice_holds_the_latest_version_of_every_key(
-    kind: str, rule: MergeRule, base: dict[str, int], log: list[list[Change]], batch_size: int, held_bytes: int
+    kind: str,
+    rule: MergeRule,
+    is_in_a_record: bool,
+    base: dict[str, int],
+    log: list[list[Change]],
+    batch_size: int,
+    held_bytes: int,
 ) -> None:
     ordering_type, values = ORDERINGS[kind]
     schema = schema_of(ordering_type)
     base_rows = [(key, values[ordering], -1 - i) for i, (key, ordering) in enumerate(base.items())]
     batches = [records(schema, base_rows[i : i + batch_size]) for i in range(0, len(base_rows), batch_size)]
-    shape = shape_of(rule, tuple(schema.names[1:-1]))
-    rows, merge = merged(batches, as_blocks(log, schema, values), schema, shape, held_bytes)
+    fields, blocks = tuple(schema.names[1:-1]), as_blocks(log, schema, values)
+    if is_in_a_record:
+        fields = tuple(f"r.{name}" for name in fields)
+        batches, blocks = [*map(in_a_record, batches)], [*map(ordered_in_a_record, blocks)]
+        schema = in_a_record(records(schema, [])).schema
+    rows, merge = merged(batches, blocks, schema, shape_of(rule, fields), held_bytes)
 
     flat = [change for part in log for change in part]
     keys = list(dict.fromkeys([*base, *(change.key for change in flat)]))

@@ -57,6 +57,19 @@ def test_a_table_stays_sound_through_all_that_eventide_does_to_it(name: str, mod
     check_sound(table)
 
 
+def test_a_log_that_is_older_than_the_archived_timeline_is_no_orphan(tmp_path: Path) -> None:
+    """A downgrade of Hudi to version 6 leaves the archived timeline behind."""
+    path = golden.unpack("v6_archived", tmp_path)
+    archived = list(path.glob(".hoodie/archived/.commits_*"))
+    assert archived
+    for file in archived:
+        file.unlink()
+    found = Table.open(str(path)).verify(deep=True)
+    assert found.ok, found.failed
+    (orphans,) = [check for check in found.checks if check.name == "orphan-files"]
+    assert any("older than the archived timeline" in remark for remark in orphans.remarks)
+
+
 def test_a_link_that_leads_out_of_the_table_is_reported_and_not_followed(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     table = Table.open(str(path), {"eventide.table.exclusive": "true"})

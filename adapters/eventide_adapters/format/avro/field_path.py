@@ -1,0 +1,33 @@
+"""Fields by their paths, as Hudi's settings name them: `a.b` is the field b of the record a. No name holds a dot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def top_level(paths: Iterable[str]) -> tuple[str, ...]:
+    """The columns that hold these fields, each once."""
+    return tuple(dict.fromkeys(path.partition(".")[0] for path in paths))
+
+
+def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
+    """The type of a field, by those of the columns; None where there is no such field."""
+    name, *inner = path.split(".")
+    found: Any = types.get(name)
+    for step in inner:
+        if found is None or not pa.types.is_struct(found):
+            return None
+        place = found.get_field_index(step)
+        found = None if place < 0 else found.field(place).type
+    return found
+
+
+def column_at(records: pa.RecordBatch | pa.Table, path: str) -> Any:
+    """The values of a field, null where a record that holds it is null."""
+    name, *inner = path.split(".")
+    column: Any = records.column(name)
+    return pc.struct_field(column, inner) if inner else column

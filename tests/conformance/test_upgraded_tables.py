@@ -1,0 +1,188 @@
+"""Tables of version 6 that Hudi upgrades in the middle of a life with eventide.
+
+In the table are left-overs of a partial compaction, a savepoint, archived instants, and a compaction that is planned and
+has been written on top of. Hudi's upgrade renames no log, so those on top of the plan are hidden until it is run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from support.command_line import content_of, run
+from support.judge import HudiJudge, hudi_rs
+from support.judge.options import (
+    AVRO_LOG_BLOCKS,
+    BUCKET_INDEX,
+    DEFAULT_PAYLOAD,
+    MERGE_ON_READ,
+    NO_METADATA_TABLE,
+    table_name,
+    table_version,
+)
+from support.reach import reached
+
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("part", pa.string()),
+    pa.field("event_ts", pa.int64()),
+    pa.field("word", pa.string()),
+]
+SCHEMA = pa.schema(COLUMNS)
+OPTIONS = MERGE_ON_READ | BUCKET_INDEX | AVRO_LOG_BLOCKS | DEFAULT_PAYLOAD | NO_METADATA_TABLE | table_name("upgraded")
+SERVICES = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.archive.beyond.savepoint": "true",
+}
+NAMES = {5: "FIVE", 6: "SIX", 8: "EIGHT"}
+BROAD = pytest.mark.broad
+
+Rows = Counter[tuple[object, ...]]
+
+
+class Life:
+    """A table that Hudi writes, and what its rows must be."""
+
+    def __init__(self, judge: HudiJudge, path: Path) -> None:
+        self.judge, self.path, self.version = judge, path, 6
+        self._rows: dict[str, tuple[object, ...]] = {}
+
+    @property
+    def options(self) -> dict[str, str]:
+        return OPTIONS | ({} if self.judge.version.startswith("0.") else table_version(self.version))
+
+    @property
+    def table(self) -> Table:
+        return Table.open(str(self.path), SERVICES)
+
+    def write(self, ms: int, word: str, *, first: int = 0, step: int = 1) -> None:
+        """Rows of one event time; `first` and `step` choose the keys."""
+        rows = [(f"k{key}", "ab"[key % 2], ms, word) for key in range(first, 24, step)]
+        self._rows |= {str(row[0]): row for row in rows}
+        self.judge.write(
+            self.path,
+            pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA),
+            options=self.options,
+            mode="append" if self.path.exists() else "overwrite",
+        )
+
+    def change_version(self, version: int) -> None:
+        verb = "upgrade" if version > self.version else "downgrade"
+        name = f"{verb}d_to_{version}"
+        self.judge.sql(f"create table {name} using hudi location '{self.path}'")
+        self.judge.call(f"{verb}_table", table=name, to_version=NAMES[version])
+        self.judge.sql(f"drop table {name}")
+        self.version = version
+        assert f"hoodie.table.version={version}\n" in (self.path / ".hoodie/hoodie.properties").read_text()
+
+    def check(self) -> None:
+        failed = [(check.name, check.findings[:2]) for check in self.table.verify(deep=True).failed]
+        assert not failed, failed
+        expected = Counter(self._rows.values())
+        assert shown(self.judge.read(self.path)) == expected
+        assert shown(hudi_rs.read(self.path)) == expected
+        assert shown(self.table.snapshot().to_arrow()) == expected
+        read_optimized = shown(self.judge.read(self.path, "read_optimized"))
+        assert shown(self.table.read_optimized().to_arrow()) == read_optimized
+        reached("upgraded tables: rows compared", len(expected) + len(read_optimized))
+
+    def go_on(self, ms: int) -> None:
+        """Hudi writes, eventide compacts in part, archives and cleans."""
+        self.write(ms, f"at version {self.version}", step=2)
+        self.write(ms + 20, f"at version {self.version}, later", first=1, step=3)
+        watermark_ms = self.table.compact(before=ms + 10).freshness.watermark_ms
+        assert watermark_ms is not None
+        assert watermark_ms >= ms + 10
+        self.check()
+        assert self.table.archive()
+        self.check()
+        self.table.clean(1)
+        self.check()
+
+
+def shown(found: pa.Table) -> Rows:
+    return Counter(tuple(row[name] for name in SCHEMA.names) for row in found.to_pylist())
+
+
+def live_at_version_6(life: Life, *, is_planned_by_hudi: bool) -> str:
+    """The instant of the plan that is pending at the end."""
+    life.write(100, "first")
+    life.write(120, "second", step=2)
+    life.write(140, "third", step=3)
+    compacted = life.table.compact(life.table.plan_compaction(130, link_mode="copy"))
+    life.table.savepoint(compacted.instant)
+    life.write(160, "fourth", step=4)
+    life.write(180, "fifth", step=5)
+    assert life.table.archive()
+    if is_planned_by_hudi:
+        life.judge.schedule_compaction(life.path, OPTIONS | table_version(6))
+    else:
+        life.table.schedule(life.table.plan_compaction(170, link_mode="copy"))
+    life.write(200, "on top of the plan", first=2, step=6)
+    (pending,) = life.table.state().timeline.pending_plans
+    return pending.requested_time
+
+
+@pytest.mark.parametrize(
+    ("name", "is_planned_by_hudi"),
+    [
+        pytest.param("judge_111", False, id="1.1.1-plan of eventide"),
+        pytest.param("judge_111", True, id="1.1.1-plan of Hudi", marks=BROAD),
+        pytest.param("judge_120", False, id="1.2.0-plan of eventide", marks=BROAD),
+    ],
+)
+def test_a_table_is_upgraded_with_a_plan_pending(
+    name: str, is_planned_by_hudi: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    life = Life(request.getfixturevalue(name), tmp_path / "table")
+    instant = live_at_version_6(life, is_planned_by_hudi=is_planned_by_hudi)
+
+    life.change_version(8)
+
+    hidden = shown(life.table.snapshot().to_arrow())
+    assert hidden == shown(life.judge.read(life.path)), "no reader sees what lies on top of the plan"
+    failed = life.table.verify(deep=True).failed
+    assert [check.name for check in failed] == ["pending-plans"], [check.findings[:2] for check in failed]
+    assert all(f"--execute {instant}" in finding.cure for finding in failed[0].findings)
+    refused = run("rollback", life.path, instant)
+    assert (refused.exit_code, f"compact --execute {instant}" in refused.stderr) == (3, True), refused.stderr
+    assert life.table.resume().resumed == (instant,)
+    life.check()
+    reached("upgraded tables: plans run after the upgrade")
+
+    life.go_on(300)
+
+
+@BROAD
+def test_a_table_of_version_5_is_refused_until_hudi_has_upgraded_it(judge_015: HudiJudge, tmp_path: Path) -> None:
+    """As Hudi 0.12 and 0.13 write them."""
+    life = Life(judge_015, tmp_path / "table")
+    life.write(100, "first")
+    life.write(120, "second", step=2)
+    life.change_version(5)
+    before = content_of(life.path)
+    for verb in (
+        ["show"],
+        ["plan", "--before", "130"],
+        ["read"],
+        ["compact", "--before", "130"],
+        ["verify"],
+        ["freshness"],
+    ):
+        answer = run(verb[0], life.path, *verb[1:])
+        assert answer.exit_code == 3, answer
+        assert "hoodie.table.version=5" in answer.stderr
+        assert "to_version => 'SIX'" in answer.stderr
+    assert content_of(life.path) == before
+
+    life.change_version(6)
+
+    life.table.compact(before=130)
+    life.check()
