@@ -15,6 +15,7 @@ from eventide.engine_local import LocalEngine
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
 from eventide_adapters.format.base_file.event_times import ParquetBaseContent
+from eventide_adapters.format.merge.change_reader import ArrowChangeReader
 from eventide_adapters.format.merge.content_audit import ArrowContentAudit
 from eventide_adapters.format.merge.log_content import ArrowLogContent
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
@@ -99,6 +100,7 @@ class Application:
     sync: CatalogSync
     metadata: MetadataTableUpkeep
     reader: ArrowSliceReader
+    change_reader: ArrowChangeReader
     bases: BaseContent
     metrics: MetricsSink | Unreported | None
     engine: Engine
@@ -193,6 +195,7 @@ def assemble(
         sync=CatalogSync(files, freshness, lambda: open_catalog(typed, engine), typed),
         metadata=metadata,
         reader=ArrowSliceReader(storage),
+        change_reader=ArrowChangeReader(storage),
         bases=ParquetBaseContent(storage),
         metrics=open_sink(typed),
         engine=engine,

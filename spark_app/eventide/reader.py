@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from eventide.spark.engine import ship_packages, task_count
 from eventide.spark.parquet import divided, parquet_frame
-from eventide_adapters.format.avro.schema import query_schema
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.config import COMMITS_RETAINED
 from eventide_core.errors import CleanedWhileReadingError, InvalidFilterError, MissingFileError
@@ -45,7 +44,7 @@ class Rows:
 
     @property
     def schema(self) -> pa.Schema:
-        return query_schema(self.plan.shape)
+        return self.reader.schema_of(self.plan.shape)
 
     def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of these columns, or of all columns for None. Raises InvalidFilterError."""

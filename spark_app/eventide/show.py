@@ -1,13 +1,13 @@
 """What a table is at this moment, for people and as JSON: settings, timeline, slices, what is pending."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eventide.bootstrap import Application
 from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, EventideError, UnsupportedTableError
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
@@ -103,7 +103,10 @@ class TableDescription:
 
 
 def describe(application: Application) -> TableDescription:
-    """The table as it is now. A log that cannot be read is a problem to report, not an error."""
+    """The table as it is now. A log that cannot be read is a problem to report, not an error.
+
+    Raises UnsupportedTableError where the last log of a slice holds what eventide doesn't read.
+    """
     files = application.files
     state = TableState.load(files)
     logs = [log for found in state.view.latest_slices() for log in found.log_files]
@@ -113,13 +116,18 @@ def describe(application: Application) -> TableDescription:
         field = None
     facts: dict[str, LogFacts] = {}
     problems: dict[str, str] = {}
+    errors = _error_of_last(application, state, logs)
     if field is None:
         problems = dict.fromkeys((log.path for log in logs), f"no event-time field is known: give {EVENT_TIME_FIELD}")
     elif logs:
         shape = state.shape(field)
         proof = are_stats_proof(shape.schema, field, application.options)
-        facts, errors = application.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
-        problems = {path: str(error) for path, error in errors.items()}
+        facts, found = application.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
+        errors |= found
+    for error in errors.values():
+        if isinstance(error, UnsupportedTableError):
+            raise error
+    problems |= {path: str(error) for path, error in errors.items()}
     plans = {
         instant.requested_time: files.plan(state.config, instant.requested_time)
         for instant in state.timeline.pending
@@ -127,6 +135,18 @@ def describe(application: Application) -> TableDescription:
     }
     alone = writes_of_single_writers(files, state.config, state.timeline)
     return TableDescription(files.storage.root, state, field, facts, problems, plans, alone)
+
+
+def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:
+    """What a merge would raise for the last log, which tells what writers write; others may be known by write stats."""
+    if not logs:
+        return {}
+    last = max(logs, key=lambda log: log.name.reader_order)
+    try:
+        application.freshness.facts.check([(last,)], state.blocks())
+    except EventideError as error:
+        return {last.path: error}
+    return {}
 
 
 def _instant(instant: Instant) -> dict[str, Any]:

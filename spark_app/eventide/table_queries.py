@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from eventide.bootstrap import Application
+from eventide.options.queries import INCREMENTAL_FORMAT, IncrementalFormat
 from eventide.reader import Rows
 from eventide_core.action.watermark_view import PublishedView
 from eventide_core.errors import ConfigError
@@ -51,9 +52,22 @@ class TableQueries:
     def incremental(self, begin: str, end: str | None = None) -> Rows:
         """The latest state of the rows that commits in (begin, end] changed.
 
-        As in Hudi, times are completion times on table version 8 and later, and instants on version 6.
+        As in Hudi, times are completion times on table version 8 and later, and instants on version 6. With the option
+        `hoodie.datasource.query.incremental.format=cdc`, it is `changes(begin, end)`.
         """
+        if self._application.options.get(INCREMENTAL_FORMAT) is IncrementalFormat.CDC:
+            return self.changes(begin, end)
         return self._rows(partial(self._application.queries.incremental, begin, end))
+
+    def changes(self, begin: str, end: str | None = None) -> Rows:
+        """Each change that commits in (begin, end] made, on a table with change data capture (`hoodie.table.cdc.enabled`).
+
+        The columns are Hudi's: `op` (i, u, or d), `ts_ms` (the instant), and `before` and `after`, the row as JSON. Raises
+        CleanedHistoryError if the files of that time have been cleaned.
+        """
+        application = self._application
+        plan = partial(application.queries.changes, begin, end)
+        return Rows(plan(), application.change_reader, application.engine, plan)
 
     def settled_until(self) -> str:
         """The latest `end` for which the answer of `incremental` is final. Use it to read changes repeatedly.

@@ -62,6 +62,7 @@ def new_table(
             _sanitized_fields(partition),
         )
         ordering, event_time = (name and sanitized(name) for name in (ordering, event_time))
+    typed.get(keys.TABLE_TYPE)  # a copy-on-write table is refused
     name = typed.get(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
     ordering = ordering or event_time
     rule = typed.get(keys.MERGE_MODE)

@@ -45,6 +45,8 @@ COMMIT_ORDER, EVENT_ORDER = MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME
 STOCK_OPTIONS = {
     (6, COMMIT_ORDER): PLAIN | OVERWRITE_WITH_LATEST,
     (6, EVENT_ORDER): PLAIN | DEFAULT_PAYLOAD,
+    (8, COMMIT_ORDER): PLAIN | COMMIT_TIME_ORDERING | table_version(8),
+    (8, EVENT_ORDER): PLAIN | EVENT_TIME_ORDERING | table_version(8),
     (9, COMMIT_ORDER): PLAIN | COMMIT_TIME_ORDERING | table_version(9),
     (9, EVENT_ORDER): PLAIN | EVENT_TIME_ORDERING | table_version(9),
 }
@@ -129,7 +131,7 @@ def _seen(rows: pa.Table) -> set[tuple[str, int, str]]:
 
 
 @pytest.mark.parametrize("merge_rule", [COMMIT_ORDER, EVENT_ORDER])
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.broad), 9])
 def test_hudi_reads_what_the_writer_wrote(
     version: int, merge_rule: MergeRule, tmp_path: Path, judge_111: HudiJudge
 ) -> None:
@@ -155,11 +157,11 @@ def test_hudi_0x_reads_a_version_6_table_of_the_writer(
 
 
 @pytest.mark.parametrize("merge_rule", [COMMIT_ORDER, EVENT_ORDER])
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.broad), 9])
 def test_hudi_goes_on_writing_where_the_writer_stopped(
     version: int, merge_rule: MergeRule, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    judge: HudiJudge = request.getfixturevalue("judge_015" if version == 6 else "judge_111")
+    judge: HudiJudge = request.getfixturevalue({6: "judge_015", 8: "judge_102", 9: "judge_111"}[version])
     path = tmp_path / "table"
     # A stock writer rolls back what is inflight, and refuses to where commits came after it.
     _write(path, version, merge_rule, leaves_one_inflight=False)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.errors import NothingToDoError, RefusedError, UnsupportedTableError
+from eventide_core.errors import ConfigError, NothingToDoError, RefusedError, UnsupportedTableError
 from eventide_core.ports import NoProgress
 from golden.readings import as_values
 from support import golden
@@ -90,6 +90,15 @@ def test_a_write_is_refused_with_the_cure(operation: str, path: Path) -> None:
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.type=COPY_ON_WRITE.*write to it with Hudi"):
         getattr(table, operation)(records.drop_columns([c for c in records.column_names if c.startswith("_hoodie")]))
     assert content_of(path) == before
+
+
+def test_no_copy_on_write_table_is_created(tmp_path: Path) -> None:
+    options = {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
+    with pytest.raises(ConfigError, match="'COPY_ON_WRITE' is not one of MERGE_ON_READ"):
+        Table.create(
+            str(tmp_path / "t"), schema=pa.schema([pa.field("id", pa.string())]), record_key="id", options=options
+        )
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_round_of_the_service_cleans_and_archives(path: Path, name: str) -> None:

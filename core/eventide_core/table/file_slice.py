@@ -27,7 +27,8 @@ class LogFile:
 class FileSlice:
     """A base file (absent where records came as logs only) and its logs in reader order.
 
-    `base_instant` is the instant of the base file, or what a slice without one goes by.
+    `base_instant` is the instant of the base file, or what a slice without one goes by. `change_logs` hold changes for
+    queries of format `cdc`, and no records: they go with the slice, and are never merged.
     """
 
     partition: str
@@ -35,6 +36,7 @@ class FileSlice:
     base_instant: str
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...]
+    change_logs: tuple[LogFile, ...] = ()
 
     @property
     def file_group(self) -> tuple[str, str]:

@@ -7,12 +7,13 @@
    a reader, to the slice below it (Hudi's merged slices).
 4. Of two base files of one file group and instant, the one that the commit names counts. An attempt
    that lost left the other.
-5. File groups that a completed replacecommit replaced are gone, from its instant on.
+5. A change log belongs to the slice of the instant in its name, or of the last one before it.
+6. File groups that a completed replacecommit replaced are gone, from its instant on.
 """
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
@@ -71,18 +72,18 @@ class FileSystemView:
 
         `is_named` says of an instant and a path whether the instant's commit names the file.
 
-        Raises UnsupportedTableError for change data capture logs, and for two base files in one place unless the commit
-        names just one of them; (8 and later) CorruptTimelineError for a log of an archived instant whose completion time
-        the timeline does not know.
+        Raises UnsupportedTableError for two base files in one place unless the commit names just one of them, (8 and
+        later) CorruptTimelineError for a log of an archived instant whose completion time the timeline does not know.
         """
         rivals: dict[tuple[FileGroup, str], list[BaseFile]] = {}
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
         logs: dict[FileGroup, list[LogFile]] = {}
+        changes: dict[FileGroup, list[LogFile]] = {}
         for file in files:
             match file.sliced:
+                case LogFile() as log if log.name.suffix:
+                    changes.setdefault((file.partition, log.name.file_id), []).append(log)
                 case LogFile() as log:
-                    if log.name.suffix:
-                        raise UnsupportedTableError(f"{file.path}: change data capture logs are not supported")
                     logs.setdefault((file.partition, log.name.file_id), []).append(log)
                 case BaseFile() as base if timeline.is_completed(base.name.instant):
                     of_group = bases.setdefault((file.partition, base.name.file_id), {})
@@ -100,6 +101,9 @@ class FileSystemView:
             group: slicer(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
             for group in sorted({*bases, *logs})
         }
+        for group, change_logs in changes.items():
+            if slices.get(group):
+                slices[group] = _with_change_logs(slices[group], change_logs)
         return cls({group: found for group, found in slices.items() if found}, dict(replaced_at))
 
     def is_replaced(self, group: FileGroup, as_of: str | None = None) -> bool:
@@ -154,6 +158,14 @@ def _sliced(name: BaseFileName | LogFileName | None, path: str, size: int) -> Ba
             return BaseFile(name, path, size)
         case None:
             return None
+
+
+def _with_change_logs(slices: Sequence[FileSlice], changes: Sequence[LogFile]) -> tuple[FileSlice, ...]:
+    of_slice: dict[int, list[LogFile]] = {}
+    instants = [found.base_instant for found in slices]
+    for log in sorted(changes, key=_READER_ORDER):
+        of_slice.setdefault(max(bisect_right(instants, log.name.instant) - 1, 0), []).append(log)
+    return tuple(replace(found, change_logs=tuple(of_slice.get(place, ()))) for place, found in enumerate(slices))
 
 
 def _slices_by_name(

@@ -11,13 +11,17 @@ from eventide_core.table.properties import table_checksum
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.schema import field_names
 
-CREATED_VERSIONS: Final = (6, 9)
+CREATED_VERSIONS: Final = (6, 8, 9)
 _MODEL: Final = "org.apache.hudi.common.model"
 _PAYLOADS: Final = {
     MergeRule.COMMIT_TIME_ORDERING: f"{_MODEL}.OverwriteWithLatestAvroPayload",
     MergeRule.EVENT_TIME_ORDERING: f"{_MODEL}.DefaultHoodieRecordPayload",
 }
 _DEFAULT_MERGER: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_MERGERS: Final = {
+    MergeRule.COMMIT_TIME_ORDERING: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
+    MergeRule.EVENT_TIME_ORDERING: _DEFAULT_MERGER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class NewTable:
             "hoodie.datasource.write.drop.partition.columns": "false",
             "hoodie.datasource.write.hive_style_partitioning": str(self.is_hive_style).lower(),
             "hoodie.datasource.write.partitionpath.urlencode": str(self.is_url_encoded).lower(),
-            **(self._version_6() if self.version < 8 else self._version_9()),
+            **self._of_version(),
             **self.writer_options,
             **self.partition_times,
         }
@@ -131,6 +135,20 @@ class NewTable:
         if PartitionKind.TIMESTAMP in self.partition_kinds.values() and not self.partition_times:
             raise ConfigError(f"a partition path with a time needs the options {TIME_PREFIX}*")
 
+    def _of_version(self) -> dict[str, str]:
+        if self.version < 8:
+            return self._version_6()
+        ordering = "hoodie.table.precombine.field" if self.version == 8 else "hoodie.table.ordering.fields"
+        pairs = self._version_9() if self.version > 8 else {**self._version_9(), **self._version_8()}
+        return pairs if self.ordering_field is None else {**pairs, ordering: self.ordering_field}
+
+    def _version_8(self) -> dict[str, str]:
+        """What Hudi 1.0, whose version it is, reads beside the merge mode."""
+        return {
+            "hoodie.compaction.payload.class": _PAYLOADS[self.merge_rule],
+            "hoodie.record.merge.strategy.id": _MERGERS[self.merge_rule],
+        }
+
     def _version_6(self) -> dict[str, str]:
         ordering = {} if self.ordering_field is None else {"hoodie.table.precombine.field": self.ordering_field}
         return {
@@ -143,7 +161,6 @@ class NewTable:
         }
 
     def _version_9(self) -> dict[str, str]:
-        ordering = {} if self.ordering_field is None else {"hoodie.table.ordering.fields": self.ordering_field}
         return {
             "hoodie.table.initial.version": str(self.version),
             "hoodie.table.format": "native",
@@ -151,7 +168,6 @@ class NewTable:
             "hoodie.timeline.path": "timeline",
             "hoodie.timeline.history.path": "history",
             "hoodie.archivelog.folder": "history",
-            **ordering,
             "hoodie.table.keygenerator.type": self.key_generator.value,
             "hoodie.record.merge.mode": self.merge_rule,
             "hoodie.table.multiple.base.file.formats.enable": "false",

@@ -41,6 +41,17 @@ class SliceRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRead(SliceRead):
+    """What the write at `instant` changed in a file group: the slice as it left it, and as it was `before`; None: new.
+
+    A slice without files is empty: the write replaced the file group.
+    """
+
+    instant: str = ""
+    before: SliceRead | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPlan:
     """The slices that a query reads, in no particular order of rows, and the shape of their records."""
 
@@ -50,5 +61,7 @@ class QueryPlan:
     @property
     def paths(self) -> frozenset[str]:
         """The files that are read."""
-        logs = (path for found in self.slices for path, _ in found.log_paths)
-        return frozenset((*logs, *(found.base_path for found in self.slices if found.base_path is not None)))
+        earlier = (one.before for one in self.slices if isinstance(one, ChangeRead) and one.before is not None)
+        slices = (*self.slices, *earlier)
+        logs = (path for found in slices for path, _ in found.log_paths)
+        return frozenset((*logs, *(found.base_path for found in slices if found.base_path is not None)))

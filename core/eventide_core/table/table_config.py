@@ -62,6 +62,11 @@ class TableConfig:
         return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
 
     @property
+    def captures_changes(self) -> bool:
+        """Whether Hudi's incremental queries of format `cdc` read the table's changes."""
+        return self.properties.get("hoodie.table.cdc.enabled", "false").lower() == "true"
+
+    @property
     def has_utc_instants(self) -> bool:
         """Whether instants are UTC; else they are in the local time zone of whoever writes, Hudi's default."""
         return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
@@ -148,8 +153,6 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
             "itself, or write it anew in PARQUET"
         )
     refused = {
-        "hoodie.table.cdc.enabled": "its compactions must write change data, which eventide does not; compact this table "
-        "with Hudi itself, or turn it off there",
         "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
         "does not read; compact this table with Hudi itself",
         "hoodie.datasource.write.drop.partition.columns": "partition columns are left out of the files, and eventide does "

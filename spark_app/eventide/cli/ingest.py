@@ -47,7 +47,7 @@ def ingest(
     Reads each SOURCE, a file or a directory of files in Parquet, JSON (one object per line), or CSV (with a header), and
     writes all rows into TABLE in one commit.
 
-    A new table has version 9, or 6 with --option hoodie.write.table.version=6.
+    A new table has version 9, or the one of --option hoodie.write.table.version=VERSION: 6 or 8.
     """
     if not create and (words["record_key"] or words["partition"] or words["ordering"]):
         raise click.UsageError("--record-key, --partition, and --ordering describe a new table: add --create")

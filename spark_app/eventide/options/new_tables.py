@@ -25,6 +25,12 @@ TABLE_VERSION = Option(
     9,
     "The version of the new table.",
 )
+TABLE_TYPE = Option(
+    "hoodie.datasource.write.table.type",
+    one_of("MERGE_ON_READ"),
+    "MERGE_ON_READ",
+    "The type of the new table. Only MERGE_ON_READ is supported; Hudi's own default is COPY_ON_WRITE.",
+)
 MERGE_MODE = Option(
     "hoodie.write.record.merge.mode",
     one_of("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"),

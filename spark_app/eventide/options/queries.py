@@ -11,6 +11,13 @@ class QueryType(StrEnum):
     INCREMENTAL = "incremental"
 
 
+class IncrementalFormat(StrEnum):
+    """What an incremental query returns: the latest state of the rows that changed, or each change."""
+
+    LATEST_STATE = "latest_state"
+    CDC = "cdc"
+
+
 QUERY_TYPE = Option(
     "hoodie.datasource.query.type",
     choice(QueryType),
@@ -49,6 +56,13 @@ END = Option(
     None,
     "The end of an incremental query, including it.",
     otherwise="the last commit",
+)
+INCREMENTAL_FORMAT = Option(
+    "hoodie.datasource.query.incremental.format",
+    choice(IncrementalFormat),
+    IncrementalFormat.LATEST_STATE,
+    "What an incremental query returns: the rows that changed, or with cdc each change (op, ts_ms, before, after) of a "
+    "table with change data capture.",
 )
 DELETE_FIELD = Option(
     "hoodie.payload.delete.field",

@@ -208,9 +208,16 @@ def test_two_base_files_in_one_place_are_refused_where_no_commit_tells_which_cou
         _view_6([f"{_t(1)}.commit"], [_base(1), _base(1, token="9-9-9")])
 
 
-def test_change_data_capture_logs_are_refused() -> None:
-    with pytest.raises(UnsupportedTableError, match="change data capture"):
-        _view_6([f"{_t(1)}.commit"], [_base(1), _log(1, suffix=".cdc")])
+def test_a_change_log_belongs_to_the_slice_of_its_instant_and_is_none_of_its_logs() -> None:
+    files = [_base(1), _log(1), _base(2), _log(2, suffix=".cdc")]
+    view = _view_6([f"{_t(1)}.commit", f"{_t(2)}.commit"], files)
+    ((first, second),) = view.slices.values()
+    assert [log.path for log in (*first.log_files, *first.change_logs)] == [files[1].path]
+    assert ([*second.log_files], [log.path for log in second.change_logs]) == ([], [files[3].path])
+
+
+def test_a_change_log_alone_makes_no_slice() -> None:
+    assert _view_6([f"{_t(1)}.commit"], [_log(1, suffix=".cdc")]).slices == {}
 
 
 def test_other_files_of_a_partition_are_nobodys() -> None:

@@ -140,7 +140,6 @@ REFUSED = {
     ("hoodie.table.base.file.format", "ORC"): "base files are ORC",
     ("hoodie.table.base.file.format", "HFILE"): "base files are HFILE",
     ("hoodie.table.base.file.format", "LANCE"): "base files are LANCE",
-    ("hoodie.table.cdc.enabled", "true"): "must write change data",
     ("hoodie.table.multiple.base.file.formats.enable", "true"): "other formats than PARQUET",
     ("hoodie.datasource.write.drop.partition.columns", "true"): "partition columns are left out",
     ("hoodie.populate.meta.fields", "false"): "neither meta fields nor",

@@ -156,3 +156,38 @@ def test_a_plan_that_names_files_which_the_table_has_not_is_never_run(side: str,
     answer = run("compact", path, "--execute", scheduled.instant, "--engine", "local", "--output", "json")
     assert (answer.exit_code, answer.document["error"]["type"]) == (2, "PlanMismatchError")
     assert content_of(path) == before
+
+
+VERBS = (
+    ("show",),
+    ("plan", "--before", T),
+    ("read", "--query", "snapshot"),
+    ("compact", "--before", T, "--engine", "local"),
+    ("verify",),
+    ("freshness",),
+    ("clean", "--dry-run"),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("v9_no_deletes", "hoodie.datasource.write.drop.partition.columns", "true"),
+        ("v9_no_deletes", "hoodie.bootstrap.base.path", "/old"),
+        ("v9_copy_on_write", "hoodie.bootstrap.base.path", "/old"),
+        ("v6_no_deletes", "hoodie.table.precombine.field", "a.b"),
+    ],
+)
+def test_what_is_not_supported_every_verb_refuses_alike(
+    name: str, key: str, value: str, verb: tuple[str, ...], tmp_path: Path
+) -> None:
+    table = golden.unpack(name, tmp_path)
+    properties = table / ".hoodie" / "hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if not line.startswith(f"{key}=")]
+    properties.write_text("\n".join([*lines, f"{key}={value}", ""]))
+    before = content_of(table)
+    answer = run(verb[0], table, *verb[1:], "--output", "json")
+    assert (answer.exit_code, answer.document["error"]["type"]) == (3, "UnsupportedTableError"), answer.stderr
+    assert value in answer.document["error"]["message"]
+    assert content_of(table) == before

@@ -96,3 +96,11 @@ def test_a_compaction_survives_a_store_that_loses_every_fourth_answer(
     assert len(files_of(there.storage)) == len(files_of(LocalStorage(here.uri)))
     assert in_order(there.table().snapshot().to_arrow()) == before
     assert in_order(there.table().read_optimized().to_arrow()) == in_order(here.read_optimized().to_arrow())
+
+
+@pytest.mark.parametrize("table", ["v6_copy_on_write", "v9_copy_on_write"])
+def test_a_copy_on_write_table_is_read_by_spark_as_here(table: str, tmp_path: Path, spark: SparkSession) -> None:
+    here = Table.open(str(golden.unpack(table, tmp_path)))
+    begin = here.state().timeline.writes[-2].requested_time
+    for rows in (here.snapshot(), here.read_optimized(), here.as_of(begin), here.incremental(begin)):
+        assert in_order(rows.to_spark(spark).toArrow()) == in_order(rows.to_arrow())

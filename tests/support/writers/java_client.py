@@ -92,6 +92,8 @@ class Writer:
         )
         self._schema: Any = self._jvm.org.apache.avro.Schema.Parser().parse(SCHEMA)
         self._file_ids = self._file_groups()
+        is_changelog = given.get("hoodie.allow.operation.metadata.field") == "true"
+        self._operation = [self._hudi.common.model.HoodieOperation.UPDATE_AFTER] if is_changelog else []
 
     def write(self, rows: list[list[Any]], hold: threading.Event, seconds: float) -> str:
         """One batch: an instant, its logs, a while, its commit. The instant."""
@@ -132,7 +134,9 @@ class Writer:
         for name, value in zip(FIELDS, (key, part, event_ms, word), strict=True):
             record.put(name, value)
         model = self._hudi.common.model
-        made = model.HoodieAvroRecord(model.HoodieKey(key, f"part={part}"), self._payload(record, event_ms))
+        made = model.HoodieAvroRecord(
+            model.HoodieKey(key, f"part={part}"), self._payload(record, event_ms), *self._operation
+        )
         identifier = self._hudi.index.bucket.BucketIdentifier
         bucket = identifier.getBucketId(key, "id", BUCKETS)
         file_id = self._file_ids.get((part, bucket))

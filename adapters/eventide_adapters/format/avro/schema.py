@@ -31,7 +31,6 @@ from eventide_core.table.schema import META_FIELDS
 
 RECORD_KEY: Final = "_hoodie_record_key"
 IS_DELETED: Final = "_hoodie_is_deleted"
-OPERATION: Final = "_hoodie_operation"
 
 _PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
     "null": pa.null(),

@@ -5,7 +5,8 @@
 3. A rollback block takes back the blocks of its target instant that come before it, in this log and in earlier ones; a
    later write of the same instant stays.
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
-5. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates.
+5. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates,
+   records with operations (table/changelog.py).
 6. A torn block is what a write left that broke off, and readers pass over it. A strict caller passes over it only where it
    would not count if it were whole, by the instant in its header; else records are lost that a commit promised.
 """
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO
 
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Storage
+from eventide_core.table.changelog import refuse_operations
 from eventide_core.table.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock, read_blocks
 from eventide_core.table.log_compaction import counting_instants
 from eventide_core.table.read_ahead import ReadAhead, ReadRange
@@ -193,6 +195,7 @@ def refuse_unknown(placed: PlacedBlock) -> None:
         raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")
     if header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
         raise UnsupportedTableError(f"{placed.place}: partial updates (records of some columns) are not supported")
+    refuse_operations(header, placed.place)
 
 
 def rollback_target(placed: PlacedBlock) -> str:

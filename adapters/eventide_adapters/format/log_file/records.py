@@ -9,7 +9,7 @@ and as a record, it comes in pieces that keep the order of its rows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.reading_limits import check_parquet, within_memory
-from eventide_adapters.format.avro.schema import IS_DELETED, OPERATION, RECORD_KEY, record_fields, table_fields
+from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, table_fields
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
@@ -128,7 +128,6 @@ class BlockReader:
         schema = placed.block.header.get(HeaderKey.SCHEMA)
         if schema is None:
             raise CorruptLogBlockError(f"{placed.place}: a data block without a schema in its header")
-        _refuse_operations((field.name for field in record_fields(schema)), placed.place)
 
         def read(offset: int, length: int) -> bytes:
             return placed.read_range(self._storage, offset, length)
@@ -141,7 +140,6 @@ class BlockReader:
                 file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written = {field.name: field.type for field in file.schema_arrow}
-                _refuse_operations(written, placed.place)
                 check_columns(written, self._read_fields, placed.place)
                 if file.metadata.num_rows == 0:
                     empty = pa.schema([field.arrow for field in self._read_fields])
@@ -215,8 +213,3 @@ def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark,
             )
         marks.append(_Mark(marker.field, marker.value))
     return tuple(marks)
-
-
-def _refuse_operations(names: Iterable[str], place: str) -> None:
-    if OPERATION in names:
-        raise UnsupportedTableError(f"{place}: records with {OPERATION} (change streams of Flink) are not supported")

@@ -33,6 +33,10 @@ class ArrowSliceReader:
 
     storage: Storage
 
+    def schema_of(self, shape: RecordShape) -> pa.Schema:
+        """All columns of what is read, in their order."""
+        return query_schema(shape)
+
     def read(
         self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None
     ) -> Iterator[pa.RecordBatch]:

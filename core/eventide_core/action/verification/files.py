@@ -87,11 +87,17 @@ def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
         if file.path in known:
             continue
         base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
+        if log is not None and log.suffix and _is_written(facts, log.instant):
+            continue  # a change log, in which no reader looks for records
         if log is not None and facts.is_named_by_its_slice(file):
             yield from _orphaned_blocks(facts, file, log)
         else:
             instant = base.instant if base is not None else log.instant if log is not None else ""
             yield from _orphan(facts, file, instant)
+
+
+def _is_written(facts: TableFacts, instant: str) -> bool:
+    return facts.timeline.find(instant) is not None or facts.timeline.is_archived(instant)
 
 
 def _planned(facts: TableFacts) -> set[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from eventide_core import config as keys
+from eventide_core.action.change_capture import require_derived_changes
 from eventide_core.action.compaction_planner import (
     PlanTerms,
     plan_compaction,
@@ -79,6 +80,7 @@ class CompactionDrafter:
         # A bad value is said before anything is written.
         self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
+        require_derived_changes(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
         strategy = chosen_strategy(self.options, self._today())
         now = unused_instant(state, self.clock)
         back = backdating_facts(state, self.options, now, self.files.rolled_back(state.config, state.timeline))

@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventide_core import config as keys
+from eventide_core.action.change_capture import require_derived_changes
 from eventide_core.action.compaction_trigger import check_pending_writes, check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, EventideError, MissingFileError, PlanMismatchError, StorageError
@@ -121,6 +122,7 @@ class ForeignCompactionRunner:
             if found is None or found.is_completed:
                 return None
             self.metadata.check(state.config, RowChange.NONE)
+            require_derived_changes(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
             self._check_neighbours(state, plan)
             attempt = self._attempt(state.config, plan.instant)
             if found.state is State.INFLIGHT and attempt is None and not may_take_over:
@@ -153,7 +155,7 @@ class ForeignCompactionRunner:
             self._check_made(plan, results)
             self.metadata.revert(state.config, lease, plan.instant)
             changes = FileChanges(RowChange.NONE, added_files(executed, results))
-            update = self.metadata.prepare(state.config, plan.instant, changes)
+            update = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
             outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
             if outcome.completion_time is None:
@@ -179,6 +181,7 @@ class ForeignCompactionRunner:
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
+            update.compact(lease, outcome.completion_time, self.options)
             remove_tree(storage, marker_folder(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:

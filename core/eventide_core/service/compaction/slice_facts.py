@@ -41,7 +41,7 @@ class SliceFactsReader:
         return ReaderRules(
             state.config.merge_rule,
             state.config.reader_rules,
-            is_base_file_index(slices, self.options),
+            is_base_file_index(state.config, slices, self.options),
             orders_by_event_time=field is not None
             and shape.ordering_fields == (field,)
             and is_time(shape.schema, field),

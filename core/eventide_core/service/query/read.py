@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from eventide_core.action.change_planner import ChangePlanner
 from eventide_core.action.query_planner import (
     earliest_request,
     parse_instant_time,
@@ -120,6 +121,28 @@ class QueryService:
         else:
             slices = _slices_until(state, until)
         return QueryPlan(plan_incremental(slices, instants), state.shape(None))
+
+    def changes(self, begin: str, end: str | None) -> QueryPlan:
+        """What each commit in (begin, end] changed, as Hudi's incremental queries of format `cdc` have it.
+
+        Raises CleanedHistoryError where files of that span, or what they were written on, have been cleaned, and
+        UnsupportedTableError for a table without change data capture, or without meta fields.
+        """
+        state = self._state()
+        if not state.config.captures_changes or state.config.virtual_key_fields:
+            key, wanted = ("hoodie.populate.meta.fields", "true")
+            if not state.config.captures_changes:
+                key = "hoodie.table.cdc.enabled"
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; ask for the latest "
+                "state of the rows instead, or write the table anew with that setting"
+            )
+        after = parse_instant_time(begin)
+        until = parse_instant_time(end) if end else None
+        planner = ChangePlanner(state.timeline, state.view, state.config.slices_by_completion_time)
+        writes = span(_writes_since(state, after), after, until)
+        reads = tuple(change for write in writes for change in planner.plan(write, state.commit(write)))
+        return QueryPlan(reads, state.shape(None))
 
     def _require_kept(self, state: TableState, instant: str) -> None:
         """Raises MissingFileError where a savepoint of that instant keeps a file which is not there."""

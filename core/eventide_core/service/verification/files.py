@@ -8,9 +8,11 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
 from eventide_core.service.state.table_files import PARTITION_MARK
 from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
+from eventide_core.table.changelog import refuse_operations
 from eventide_core.table.file_name import LogFileName, is_data_file
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.slice_read import BlockFilter
 
 
 def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[str]]:
@@ -34,11 +36,13 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
     return tuple(sorted(found, key=lambda file: file.path)), frozenset(unmarked)
 
 
-def scan_logs(storage: Storage, engine: Engine, listing: tuple[DataFile, ...]) -> Mapping[str, LogScan]:
-    """The blocks of each log, but of links that lead nowhere."""
+def scan_logs(
+    storage: Storage, engine: Engine, listing: tuple[DataFile, ...], counted: BlockFilter
+) -> Mapping[str, LogScan]:
+    """The blocks of each log, but of links that lead nowhere. Raises UnsupportedTableError for records with operations."""
     there = {file.path for file in listing if file.link_target is None}
     logs = [f for f in listing if LogFileName.parse(f.name) is not None and (f.link_target or f.path) in there]
-    scans = engine.map(Attempt(_ScanLog(storage)), logs)
+    scans = engine.map(Attempt(_ScanLog(storage, counted)), logs)
     return {
         log.path: LogScan((), scan.text) if isinstance(scan, Problem) else scan
         for log, scan in zip(logs, scans, strict=True)
@@ -50,6 +54,7 @@ class _ScanLog:
     """A picklable reading of a log's headers."""
 
     storage: Storage
+    counted: BlockFilter
 
     def __call__(self, file: DataFile) -> LogScan:
         blocks: list[BlockFacts] = []
@@ -59,6 +64,8 @@ class _ScanLog:
 
         try:
             for block in read_blocks(read, file.size, file.path, is_strict=False):
+                if self.counted.accepts(block.instant_time or ""):
+                    refuse_operations(block.header, f"log file {file.path}")
                 is_torn = block.block_type is BlockType.CORRUPT
                 is_command = block.block_type is BlockType.COMMAND
                 target = block.header.get(HeaderKey.TARGET_INSTANT_TIME) if is_command else None

@@ -1,0 +1,57 @@
+"""When a table with change data capture may be compacted without writing change logs."""
+
+import pytest
+
+from eventide_core.action.change_capture import require_derived_changes
+from eventide_core.config import INDEX_TYPE, Options
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.file_name import BaseFileName, LogFileName
+from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.table_config import TableConfig
+
+T = "20261122000000000"
+PROPERTIES = (
+    "hoodie.table.version=9\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.recordkey.fields=id\n"
+    "hoodie.record.merge.mode=COMMIT_TIME_ORDERING\n"
+)
+SPARK, BUCKET, FLINK = (
+    "3dbd7353-15e0-4654-a7b5-ca8054e14c1a-0",
+    "00000001-2cec-4351-920d-d6c3417dc4f3-0",
+    "3dbd7353-15e0-4654-a7b5-ca8054e14c1a",
+)
+
+
+def config(**more: str) -> TableConfig:
+    lines = "".join(f"{key.replace('__', '.')}={value}\n" for key, value in more.items())
+    return TableConfig.parse(PROPERTIES + lines, "/t")
+
+
+def one(file_id: str, *, has_base: bool = True) -> FileSlice:
+    base = BaseFile(BaseFileName(file_id, "0-1-0", T), f"p/{file_id}.parquet", 1) if has_base else None
+    return FileSlice("p", file_id, T, base, (LogFile(LogFileName(file_id, T, 1, "0-1-0"), "p/log", 1),))
+
+
+@pytest.mark.parametrize(
+    ("options", "found", "is_refused"),
+    [
+        ({}, one(SPARK), False),
+        ({}, one(SPARK, has_base=False), True),
+        ({}, one(BUCKET), True),
+        ({}, one(FLINK), True),
+        ({INDEX_TYPE: "SIMPLE"}, one(SPARK, has_base=False), False),
+        ({INDEX_TYPE: "bucket"}, one(SPARK), True),
+        ({INDEX_TYPE: "FLINK_STATE"}, one(SPARK), True),
+    ],
+)
+def test_where_inserts_are_logs_changes_may_be_read_from_compactions(
+    options: dict[str, str], found: FileSlice, *, is_refused: bool
+) -> None:
+    require_derived_changes(config(), Options(options), [found], "/t")
+    captures = config(hoodie__table__cdc__enabled="true")
+    if not is_refused:
+        require_derived_changes(captures, Options(options), [found], "/t")
+        return
+    with pytest.raises(
+        UnsupportedTableError, match=r"/t: hoodie\.table\.cdc\.enabled=true, with .*compact it with Hudi"
+    ):
+        require_derived_changes(captures, Options(options), [found], "/t")

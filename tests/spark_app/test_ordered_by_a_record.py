@@ -1,0 +1,107 @@
+"""A table that a field of a record orders, in which eventide finds the event times too. What Hudi makes of such tables,
+test_ordering_fields says.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from eventide_core.errors import UnsupportedTableError
+
+NOON_MS = 1_700_000_000_000
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("at", pa.int64()),
+    pa.field("a", pa.struct([pa.field("b", pa.int64()), pa.field("name", pa.string())])),
+    pa.field("seq", pa.int64()),
+]
+SCHEMA = pa.schema(COLUMNS)
+LONG, TEXT = ["null", "long"], ["null", "string"]
+AVRO = {
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "id", "type": TEXT, "default": None},
+        {"name": "at", "type": LONG, "default": None},
+        {
+            "name": "a",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "a",
+                    "fields": [{"name": "b", "type": LONG}, {"name": "name", "type": TEXT}],
+                },
+            ],
+            "default": None,
+        },
+        {"name": "seq", "type": LONG, "default": None},
+    ],
+}
+
+
+def rows(commit: int, **times: int) -> pa.Table:
+    """The column `at` rises from commit to commit, so that it would let the last one win."""
+    found = [
+        {"id": key, "at": NOON_MS + commit, "a": {"b": NOON_MS + at, "name": key}, "seq": commit}
+        for key, at in times.items()
+    ]
+    return pa.Table.from_pylist(found, schema=SCHEMA)
+
+
+def seen(table: Table) -> dict[str, int]:
+    found = table.snapshot().to_arrow().to_pylist()
+    assert len({row["id"] for row in found}) == len(found), "a key is there twice"
+    return {row["id"]: row["seq"] for row in found}
+
+
+@pytest.fixture(params=[8, 9])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Its last log, and no other, lies at and after 300 ms."""
+    path = tmp_path / "t"
+    options = {BUCKETS: 1, CLOCK_SKEW_MS: "1", "eventide.log.event.times": "false"}
+    options["hoodie.write.track.event.time.watermark"] = "false"  # else the ranges would be those of the other field
+    table = Table.create(
+        str(path), schema=json.dumps(AVRO), record_key="id", event_time="at", version=request.param, options=options
+    )
+    table.upsert(rows(0, late=100, newer=100, equal=100))
+    table.upsert(rows(1, late=50, newer=200, equal=100, log=200))
+    table.upsert(rows(2, log=150, only=250))
+    table.upsert(rows(3, newer=300, new=350))
+    properties = path / ".hoodie" / "hoodie.properties"
+    text = properties.read_text()
+    for key in ("hoodie.table.ordering.fields", "hoodie.table.precombine.field", "hoodie.payload.event.time.field"):
+        text = text.replace(f"{key}=at\n", f"{key}=a.b\n")
+    assert "=at\n" not in text
+    properties.write_text(text)
+    return path
+
+
+EXPECTED = {"late": 0, "newer": 3, "equal": 1, "log": 1, "only": 2, "new": 3}
+
+
+@pytest.mark.parametrize("cut", ["file", "exact"])
+@pytest.mark.parametrize("before_ms", [120, 300])
+def test_it_is_read_compacted_and_sound(cut: str, before_ms: int, path: Path) -> None:
+    table = Table.open(str(path), {CLOCK_SKEW_MS: "1"})
+    assert seen(table) == EXPECTED
+    assert table.verify(deep=True).ok
+    result = table.compact(before=NOON_MS + before_ms, cut=cut)
+    assert result.freshness.watermark_ms == NOON_MS + before_ms
+    assert seen(table) == EXPECTED
+    assert table.verify(deep=True).ok
+    early = {row["id"] for row in table.read_optimized().to_arrow().to_pylist() if row["a"]["b"] < NOON_MS + before_ms}
+    shown = {row["id"] for row in table.snapshot().to_arrow().to_pylist() if row["a"]["b"] < NOON_MS + before_ms}
+    assert shown <= early
+
+
+def test_a_write_is_refused_by_the_name_of_the_field(path: Path) -> None:
+    with pytest.raises(UnsupportedTableError, match=r"is ordered by a\.b, a field of a record.*with Hudi"):
+        Table.open(str(path)).upsert(rows(4, new=400))
