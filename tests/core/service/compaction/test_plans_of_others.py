@@ -173,7 +173,7 @@ def test_a_plan_of_hudi_is_not_run_beside_a_rollback() -> None:
     bench = table()
     instant = schedule_as_stock(bench.process())
     bench.storage.put(f".hoodie/timeline/{C}.rollback.inflight", b"")
-    with pytest.raises(BusyError, match=f"a rollback is under way at {C}"):
+    with pytest.raises(BusyError, match=f"a rollback is in progress at {C}"):
         bench.process().runner.execute(instant, NoProgress())
 
 
