@@ -10,6 +10,7 @@ from eventide_core.ports import AddedFile, FileChanges, RowChange
 TABLES = ["v6_mdt", "v9_mdt"]
 INSTANT = "20261122000000000"
 COMPLETED = "20261122000000123"
+COMPLETED_BEFORE = "20261122000000122"  # the update itself, from version 8 on
 ADDED = (
     AddedFile("part=a", f"new_0-7-7_{INSTANT}.parquet", 1234, ()),
     AddedFile("part=b", f".old_{INSTANT}.log.1_0-1-2", 77, ("left.log",)),

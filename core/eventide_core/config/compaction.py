@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import DURATION, FLAG, TEXT, WHOLE_NUMBER, Option, choice, one_of
+from eventide_core.config.option import DURATION, FLAG, TEXT, WHOLE_NUMBER, Option, choice, one_of, whole_number
 
 
 class LinkChoice(StrEnum):
@@ -86,6 +86,12 @@ METADATA_TABLE = Option(
     choice(MetadataTable),
     MetadataTable.UPDATE,
     "What happens to Hudi's metadata table where there is one: it is updated, it is dropped, or the action is refused.",
+)
+METADATA_COMPACT_AFTER = Option(
+    "hoodie.metadata.compact.max.delta.commits",
+    whole_number(at_least=1),
+    10,
+    "After how many delta commits Hudi's metadata table is compacted, inside the write that makes the last of them.",
 )
 EXCLUSIVE = Option(
     "eventide.table.exclusive",

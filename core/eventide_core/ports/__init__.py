@@ -10,6 +10,7 @@ from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
     AddedFile,
     FileChanges,
+    MetadataCompaction,
     MetadataFiles,
     MetadataTable,
     MetadataUpdate,
@@ -62,6 +63,7 @@ __all__ = [
     "MergeTask",
     "MergedSlice",
     "MetadataCodec",
+    "MetadataCompaction",
     "MetadataFiles",
     "MetadataTable",
     "MetadataUpdate",

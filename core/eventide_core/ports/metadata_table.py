@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
+from eventide_core.ports.locking import Lease
 from eventide_core.table.file_name import path_in
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import SliceRead
@@ -88,6 +89,17 @@ class MetadataUpdate(Protocol):
         ...
 
 
+class MetadataCompaction(Protocol):
+    """A compaction of the metadata table: of its logs and bases, new bases in every partition."""
+
+    def run(self, lease: Lease) -> bool:
+        """Runs it to its commit, or withdraws it where a writer who shares no lock has overtaken it.
+
+        False where that cannot be done any more (version 6): then the metadata table must be dropped.
+        """
+        ...
+
+
 class MetadataTable(Protocol):
     """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
 
@@ -124,6 +136,22 @@ class MetadataTable(Protocol):
     def tells(self, changes: FileChanges) -> bool:
         """Whether it names all files that were added, and none that was removed. Asked after the table's commit: a
         compaction of the metadata table that ran between the two has lost them, and then it must be dropped."""
+        ...
+
+    def begun_compaction(self) -> MetadataCompaction | None:
+        """The compaction that eventide began and a crash broke off: to be run before anything else is written to it."""
+        ...
+
+    def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
+        """A compaction where that many delta commits have completed since the last one; nothing is written yet.
+
+        None where it is not due, or not possible beside what is pending. `moment` is the completion time of the commit of
+        the table that has just been made.
+        """
+        ...
+
+    def remove_old_slices(self, lease: Lease) -> None:
+        """Of each of its file groups the latest slice stays, and the one before it."""
         ...
 
     def files_of(self, instant: str) -> MetadataFiles | None:

@@ -144,7 +144,7 @@ def _metadata_update(
         for of_partition in stats.values()
         for stat in of_partition
     )
-    return application.metadata.prepare(state.config, instant, FileChanges(RowChange.NONE, added))
+    return application.metadata.prepare(state.config, NoLock(), instant, FileChanges(RowChange.NONE, added))
 
 
 def _merge(application: Application, state: Any, instant: str) -> dict[str, tuple[WriteStat, ...]]:

@@ -1,12 +1,12 @@
-"""Writes the HFiles that go into HFILE log blocks; `hfile` describes the layout."""
+"""Writes HFiles: base files of the metadata table, and the contents of HFILE log blocks; `hfile` describes the layout."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
 from typing import Final
 
 from eventide_adapters.format.metadata_table.hfile import (
@@ -26,6 +26,8 @@ _CHECKSUM_LENGTH: Final = 4
 _NO_CHECKSUMS: Final = 0
 _COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 _COLUMN_AND_TIME: Final = b"\0" + struct.pack(">q", 2**63 - 1) + b"\4"  # no family, the latest time, a put
+_ENTRY_HEAD: Final = struct.Struct(">iih")  # lengths of the cell, the value and the row
+_CELL_LENGTH_MORE: Final = 2 + len(_COLUMN_AND_TIME)  # than its row
 
 
 class HFileStyle(Enum):
@@ -43,33 +45,50 @@ def encode_hfile(
     `schema` is the values' Avro schema. A data block is closed as soon as it has `block_bytes`. The same input makes the
     same bytes.
     """
-    assert entries
-    assert all(one[0] < other[0] for one, other in pairwise(entries))
     file = bytearray()
+    write_hfile(file.extend, entries, schema, style, block_bytes=block_bytes)
+    return bytes(file)
+
+
+def write_hfile(
+    write: Callable[[bytes], object],
+    entries: Iterable[tuple[bytes, bytes]],
+    schema: str,
+    style: HFileStyle,
+    *,
+    block_bytes: int = _BLOCK_BYTES,
+    has_key_range: bool = False,
+) -> int:
+    """The same, block by block through `write`; how many entries there were.
+
+    `has_key_range`: the file's info names the first and the last key, as Hudi has it in base files.
+    """
     index = bytearray()
+    totals = _Totals()
     previous = -1
-    offset = 0
-    size = 0
-    for first_key, data in _data_blocks(entries, block_bytes):
-        offset, block = len(file), _block(DATA_MAGIC, data, previous)
-        file += block
+    end = offset = size = 0
+    for first_key, data in _data_blocks(entries, totals, block_bytes):
+        offset, block = end, _block(DATA_MAGIC, data, previous)
+        write(block)
+        end += len(block)
         key = _index_key(first_key, style)
         index += struct.pack(">qi", offset, len(block)) + _vint(len(key)) + key
         previous = offset if style is HFileStyle.HBASE else -1
         size += 1
-    index_offset = len(file)
-    file += _block(INDEX_MAGIC, bytes(index))
-    file += _block(INDEX_MAGIC, b"")  # of meta blocks, of which there are none
-    info_offset = len(file)
-    file += _block(INFO_MAGIC, _info(entries, schema, style))
+    assert totals.count
+    index_offset = end
+    # The second index is that of meta blocks, of which there are none.
+    indexes = _block(INDEX_MAGIC, bytes(index)) + _block(INDEX_MAGIC, b"")
+    info_offset = index_offset + len(indexes)
+    info = _block(INFO_MAGIC, _info(totals, schema, style, has_key_range=has_key_range))
     numbers = {
         1: info_offset,
         2: index_offset,
         3: len(index),
-        4: len(file),
+        4: info_offset + len(info),
         5: size,
         6: 0,  # meta blocks
-        7: len(entries),
+        7: totals.count,
         8: 1,  # levels of the index
         9: 0,  # the first data block
         10: offset,
@@ -77,18 +96,43 @@ def encode_hfile(
     trailer = b"".join(_varint(field << 3) + _varint(number) for field, number in numbers.items())
     trailer += _delimited(11, _COMPARATOR) + _varint(12 << 3) + _varint(GZIP)
     head = TRAILER_MAGIC + _varint(len(trailer)) + trailer
-    return bytes(file) + head.ljust(TRAILER_LENGTH - 4, b"\0") + struct.pack(">i", style.value)
+    write(indexes + info + head.ljust(TRAILER_LENGTH - 4, b"\0") + struct.pack(">i", style.value))
+    return totals.count
 
 
-def _data_blocks(entries: Sequence[tuple[bytes, bytes]], block_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+@dataclass(slots=True)
+class _Totals:
+    """What the entries of a file come to; lengths in bytes, of keys without what a cell adds."""
+
+    count: int = 0
+    key_length: int = 0
+    value_length: int = 0
+    first_key: bytes = b""
+    last_key: bytes = b""
+
+
+def _data_blocks(
+    entries: Iterable[tuple[bytes, bytes]], totals: _Totals, block_bytes: int
+) -> Iterator[tuple[bytes, bytes]]:
     """First key and data of each block."""
     data = bytearray()
-    first = entries[0][0]
+    first = b""
     for key, value in entries:
+        if not totals.count:
+            totals.first_key = key
+        else:
+            assert key > totals.last_key, f"{key!r} after {totals.last_key!r}"
         if not data:
             first = key
-        cell = _cell(key)
-        data += struct.pack(">ii", len(cell), len(value)) + cell + value + b"\0"
+        totals.count += 1
+        totals.key_length += len(key)
+        totals.value_length += len(value)
+        totals.last_key = key
+        data += _ENTRY_HEAD.pack(len(key) + _CELL_LENGTH_MORE, len(value), len(key))
+        data += key
+        data += _COLUMN_AND_TIME
+        data += value
+        data.append(0)
         if len(data) >= block_bytes:
             yield first, bytes(data)
             data.clear()
@@ -105,16 +149,16 @@ def _block(magic: bytes, data: bytes, previous: int = -1) -> bytes:
     return magic + sizes + struct.pack(">bii", _NO_CHECKSUMS, _CHECKSUM_CHUNK, with_header) + compressed + checksums
 
 
-def _info(entries: Sequence[tuple[bytes, bytes]], schema: str, style: HFileStyle) -> bytes:
-    count = len(entries)
-    key_bytes = sum(len(_cell(key) if style is HFileStyle.HBASE else key) for key, _ in entries)
+def _info(totals: _Totals, schema: str, style: HFileStyle, *, has_key_range: bool) -> bytes:
+    more = _CELL_LENGTH_MORE * totals.count if style is HFileStyle.HBASE else 0
     pairs = {
         b"KEY_VALUE_VERSION": struct.pack(">i", 1),
         b"MAX_MEMSTORE_TS_KEY": struct.pack(">q", 0),
-        b"hfile.AVG_KEY_LEN": struct.pack(">i", key_bytes // count),
-        b"hfile.AVG_VALUE_LEN": struct.pack(">i", sum(len(value) for _, value in entries) // count),
+        b"hfile.AVG_KEY_LEN": struct.pack(">i", (totals.key_length + more) // totals.count),
+        b"hfile.AVG_VALUE_LEN": struct.pack(">i", totals.value_length // totals.count),
         b"hfile.CREATE_TIME_TS": struct.pack(">q", 0),
-        b"hfile.LASTKEY": _index_key(entries[-1][0], style),
+        b"hfile.LASTKEY": _index_key(totals.last_key, style),
+        **({b"maxRecordKey": totals.last_key, b"minRecordKey": totals.first_key} if has_key_range else {}),
         b"schema": schema.encode(),
     }
     message = b"".join(_delimited(1, _delimited(1, key) + _delimited(2, value)) for key, value in pairs.items())

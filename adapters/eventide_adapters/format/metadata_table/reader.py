@@ -20,6 +20,7 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_table.hfile import HFile
+from eventide_adapters.format.metadata_table.merged import Source
 from eventide_adapters.format.metadata_table.records import Value, decode_value
 from eventide_core.errors import (
     CorruptBaseFileError,
@@ -41,7 +42,7 @@ from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PAR
 from eventide_core.table.table_path import METADATA_FOLDER
 from eventide_core.table.timeline import Timeline
 
-_COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
+COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the several that ranges take
 
 
@@ -50,6 +51,7 @@ class MetadataTableReader:
     """The metadata table at one moment. `partitions` are in use, `building` are being made by Hudi.
 
     `timeline` is its own; `timeline_path` leads to it from the table's root. Where no partition is in use it may not exist.
+    `data_timeline` is that of the table whose metadata it is.
     """
 
     storage: Storage
@@ -58,6 +60,7 @@ class MetadataTableReader:
     building: tuple[str, ...]
     timeline: Timeline
     timeline_path: str
+    data_timeline: Timeline
     blocks: BlockFilter
     has_utc_instants: bool = False
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
@@ -72,7 +75,8 @@ class MetadataTableReader:
         own = _own_properties(storage)
         timeline_path = f"{METADATA_FOLDER}/{_timeline_path(own, version)}"
         timeline = _timeline(storage, timeline_path)
-        pending = {i.requested_time for i in _timeline(storage, _timeline_path(properties, version)).pending}
+        data_timeline = _timeline(storage, _timeline_path(properties, version))
+        pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
         return cls(
             storage,
@@ -81,25 +85,34 @@ class MetadataTableReader:
             tuple(sorted(names(properties, METADATA_BUILDING_KEY))),
             timeline,
             timeline_path,
+            data_timeline,
             BlockFilter(frozenset(completed - pending), timeline.start),
             properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
         )
 
     @property
     def slices_by_completion_time(self) -> bool:
-        return self.version >= _COMPLETION_TIME_VERSION
+        return self.version >= COMPLETION_TIME_VERSION
 
-    def slices(self, partition: str) -> tuple[FileSlice, ...]:
-        """The latest slice of each file group of a partition of the metadata table, in the order of their numbers."""
+    def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
+        """The latest slice of each file group of a partition of the metadata table, in the order of their numbers.
+
+        With `completed_before`, without the logs that were completed at that moment or later (8 and later).
+        """
+        return self.view(partition, completed_before).latest_slices()
+
+    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
+        """The same, all slices."""
         folder = f"{METADATA_FOLDER}/{partition}"
         listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(folder) if not e.is_directory]
-        view = FileSystemView.build(
+        if completed_before is not None:
+            listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
+        return FileSystemView.build(
             self.timeline,
             self._without_archived(listed),
             slices_by_completion_time=self.slices_by_completion_time,
             replaced_at={},
         )
-        return view.latest_slices()
 
     def records(self, found: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
         """The versions of each record, oldest first; of `keys` alone where given.
@@ -108,22 +121,38 @@ class MetadataTableReader:
         blocks that are no HFiles.
         """
         wanted = None if keys is None else frozenset(key.encode() for key in keys)
+        sources, deleted = self.sources(found, wanted)
         versions: dict[str, list[Value]] = {}
+        for number, source in enumerate(sources):
+            for key, value in source.entries:
+                if number >= deleted.get(key, 0):
+                    text = _text(key, source.place)
+                    versions.setdefault(text, []).append(decode_value(value, source.schema, source.place))
+        return versions
+
+    def sources(
+        self, found: FileSlice, wanted: Collection[bytes] | None = None
+    ) -> tuple[list[Source], Mapping[bytes, int]]:
+        """What the slice's records are merged from, oldest first, and the deleted keys; see `merged.merged_entries`.
+
+        Of the keys that are `wanted` alone where given. The entries are read as they are asked for. Raises what `records`
+        does.
+        """
+        sources: list[Source] = []
+        deleted: dict[bytes, int] = {}
         if found.base_file is not None:
             path = found.base_file.path
             base = self._base(path, found.base_file.size)
             schema = _text(base.info().get("schema", b""), path)
-            for key, value in base.entries(wanted):
-                versions.setdefault(_text(key, path), []).append(decode_value(value, schema, path))
+            sources.append(Source(base.entries(wanted), schema, path, is_merged=True))
         for placed in self._log_blocks(found):
             if placed.block.block_type is BlockType.DELETE:
-                for deleted in _deleted_keys(placed, self.storage):
-                    versions.pop(deleted, None)
+                deleted.update((key.encode(), len(sources)) for key in _deleted_keys(placed, self.storage))
                 continue
+            block = self._block(placed, found.log_files[placed.log_number].size)
             schema = placed.block.header.get(HeaderKey.SCHEMA, "")
-            for key, value in self._block(placed, found.log_files[placed.log_number].size).entries(wanted):
-                versions.setdefault(_text(key, placed.place), []).append(decode_value(value, schema, placed.place))
-        return versions
+            sources.append(Source(block.entries(wanted), schema, placed.place))
+        return sources, deleted
 
     def schema(self, found: FileSlice) -> str | None:
         """The Avro schema of the latest values in a slice; None where it never had one."""
@@ -138,6 +167,12 @@ class MetadataTableReader:
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log, torn ones apart."""
         return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
+
+    def _is_completed_since(self, moment: str, file: DataFile) -> bool:
+        if not isinstance(file.parsed, LogFileName):
+            return False
+        completion = self.timeline.completion_time(file.parsed.instant)
+        return completion is not None and completion >= moment
 
     def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
         """Logs of archived delta commits, whose completion times are gone, left out where a later base stands above."""
@@ -224,7 +259,7 @@ def _timeline(storage: Storage, path: str) -> Timeline:
 
 
 def _timeline_path(properties: Mapping[str, str], version: int) -> str:
-    if version < _COMPLETION_TIME_VERSION:
+    if version < COMPLETION_TIME_VERSION:
         return ".hoodie"
     return f".hoodie/{properties.get('hoodie.timeline.path', 'timeline').strip('/')}"
 

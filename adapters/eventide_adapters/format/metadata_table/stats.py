@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
+from eventide_adapters.format.metadata_table.merged import merged_statistics
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
     COLUMN_STATS,
@@ -26,8 +26,6 @@ from eventide_adapters.format.metadata_table.records import (
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile
 from eventide_core.table.file_name import BaseFileName
-
-_SIGNED_BYTES = "DecimalWrapper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def known_statistics(
         if keys:
             for key, versions in reader.records(part, keys).items():
                 source, column = keys[key]
-                stats = _merged([version["ColumnStatsMetadata"] for version in versions])
+                stats = merged_statistics(version["ColumnStatsMetadata"] for version in versions)
                 if stats is not None:
                     found[source][column] = stats
     return found
@@ -123,37 +121,3 @@ def range_record(file_name: str, column: str, found: ColumnRange, model: Value) 
         "totalSize": 0,
         "totalUncompressedSize": 0,
     }
-
-
-def _merged(versions: Sequence[Value | None]) -> Value | None:
-    """The statistics of one file: of several versions, one for each append, their span. None where they were deleted."""
-    merged: Value | None = None
-    for version in versions:
-        if version is None or version["isDeleted"]:
-            merged = None
-        elif merged is None:
-            merged = version
-        else:
-            ends = {
-                "minValue": _outer(merged["minValue"], version["minValue"], least=True),
-                "maxValue": _outer(merged["maxValue"], version["maxValue"], least=False),
-            }
-            counts = {
-                name: merged[name] + version[name]
-                for name in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
-            }
-            merged = version | ends | counts
-    return merged
-
-
-def _outer(one: Any, other: Any, *, least: bool) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    keys = [_comparable(one), _comparable(other)]
-    return one if (keys[0] <= keys[1]) == least else other
-
-
-def _comparable(wrapped: tuple[str, Value]) -> Any:
-    name, record = wrapped
-    value = record["value"]
-    return int.from_bytes(value, "big", signed=True) if name.endswith(_SIGNED_BYTES) else value

@@ -22,6 +22,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
+from eventide_adapters.format.metadata_table.old_slices import remove_old_slices
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
 from eventide_adapters.format.metadata_table.records import (
@@ -38,7 +40,15 @@ from eventide_adapters.format.metadata_table.records import (
 )
 from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
 from eventide_core.errors import BusyError, MetadataTableBusyError, RecordDecodeError, UnsupportedTableError
-from eventide_core.ports import FileChanges, MetadataFiles, MetadataUpdate, RowChange, Storage
+from eventide_core.ports import (
+    FileChanges,
+    Lease,
+    MetadataCompaction,
+    MetadataFiles,
+    MetadataUpdate,
+    RowChange,
+    Storage,
+)
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.table_path import METADATA_FOLDER
@@ -104,6 +114,15 @@ class HudiMetadataTable:
             pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
         )
 
+    def begun_compaction(self) -> MetadataCompaction | None:
+        return HudiMetadataCompaction.pending(MetadataTableReader.load(self.storage))
+
+    def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
+        return HudiMetadataCompaction.due(MetadataTableReader.load(self.storage), delta_commits_max, moment)
+
+    def remove_old_slices(self, lease: Lease) -> None:
+        remove_old_slices(MetadataTableReader.load(self.storage), lease)
+
     def _checked(self, rows: RowChange) -> MetadataTableReader:
         reader = MetadataTableReader.load(self.storage)
         unkept = [partition for partition in reader.partitions if not _is_kept(partition, rows)]
@@ -121,7 +140,7 @@ class HudiMetadataTable:
                 "it has ended"
             )
         for plan in reader.timeline.pending_plans:
-            if not reader.slices_by_completion_time:
+            if not reader.slices_by_completion_time and HudiMetadataCompaction.pending(reader) is None:
                 raise MetadataTableBusyError(
                     f"{self.storage.root}: a {plan.action} of the metadata table is pending at {plan.requested_time}; "
                     "the next write of Hudi ends it"

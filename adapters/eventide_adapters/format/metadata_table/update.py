@@ -6,7 +6,7 @@ of the table: readers ignore it until then. Each name is fixed by C and what the
 same ones; a log that isn't committed is replaced.
 
     version 6      log `.<file id>_<base instant>.log.<last + 1>_<token>`
-    8 and later    log `.<file id>_<C>.log.1_<token>`
+    8 and later    log `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
 
 The token is that of C alone, so that a writer who shares no lock and counts to the same number has another name.
 """
@@ -49,7 +49,7 @@ from eventide_core.ports import FileChanges, Storage
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
-from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.table_path import METADATA_FOLDER
 
@@ -113,7 +113,7 @@ class HudiMetadataUpdate:
         if self.logs is None:
             return
         storage, timeline_path = self.reader.storage, self.reader.timeline_path
-        end = completion_time if self.reader.slices_by_completion_time else None
+        end = self._end(completion_time) if self.reader.slices_by_completion_time else None
         requested, inflight, completed = (
             f"{timeline_path}/{Instant(self.instant, Action.DELTA_COMMIT, state, time).file_name}"
             for state, time in ((State.REQUESTED, None), (State.INFLIGHT, None), (State.COMPLETED, end))
@@ -124,6 +124,16 @@ class HudiMetadataUpdate:
             storage.put(f"{METADATA_FOLDER}/{log.path}", log.data)
         stats = [self._stat(log, len(log.data)) for log in self.logs]
         storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
+
+    def _end(self, completion_time: str) -> str:
+        """Just before the table's own commit: a compaction of the metadata table may take that time as its instant.
+
+        After the instant of every compaction that is there: a log that had completed before would belong below its base.
+        """
+        before = instant_time(instant_epoch_ms(completion_time) - 1)
+        plans = (Action.COMPACTION, Action.COMMIT)
+        last = max((i.requested_time for i in self.reader.timeline.instants if i.action in plans), default="")
+        return max(before, last)
 
     def _stat(self, log: _Log, size: int) -> WriteStat:
         file_slice, name = log.file_slice, str(log.name)

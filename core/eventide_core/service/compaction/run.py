@@ -326,7 +326,7 @@ class CompactionRunner:
                     )
             fresh = self.freshness.after(state, plan)
             changes = FileChanges(RowChange.NONE, added_files(plan, results))
-            metadata = self.metadata.prepare(state.config, plan.instant, changes)
+            metadata = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
             outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
             if outcome.completion_time is None:
@@ -345,6 +345,7 @@ class CompactionRunner:
             lease.check()
             storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
             metadata.check_after_commit(lease)
+            metadata.compact(lease, outcome.completion_time, self.options)
         remove_markers(storage, plan)
         return None
 

@@ -155,7 +155,7 @@ class ForeignCompactionRunner:
             self._check_made(plan, results)
             self.metadata.revert(state.config, lease, plan.instant)
             changes = FileChanges(RowChange.NONE, added_files(executed, results))
-            update = self.metadata.prepare(state.config, plan.instant, changes)
+            update = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
             outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
             if outcome.completion_time is None:
@@ -181,6 +181,7 @@ class ForeignCompactionRunner:
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
+            update.compact(lease, outcome.completion_time, self.options)
             remove_tree(storage, marker_folder(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:

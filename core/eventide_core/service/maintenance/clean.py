@@ -227,7 +227,7 @@ class Cleaner:
 
     def _complete(self, state: TableState, plan: CleanPlan, lease: Lease) -> None:
         completion = next_instant_time(plan.instant)
-        update = self.metadata.prepare(state.config, plan.instant, FileChanges(RowChange.NONE, (), plan.deleted))
+        update = self.metadata.prepare(state.config, lease, plan.instant, FileChanges(RowChange.NONE, (), plan.deleted))
         update.write(lease, completion)
         metadata = CleanMetadata(
             plan.instant,
@@ -244,6 +244,7 @@ class Cleaner:
             f"{state.config.timeline_path}/{completed.file_name}", self.files.codec.encode_clean(metadata)
         )
         update.check_after_commit(lease)
+        update.compact(lease, completion, self.options)
 
 
 def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:

@@ -126,7 +126,7 @@ class Restorer:
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
         changes = self.metadata.differences(config, self.files.data_files())
-        update = self.metadata.prepare(config, plan.instant, changes)
+        update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         recorded = completion if config.slices_by_completion_time else None
         completed = Instant(plan.instant, Action.RESTORE, State.COMPLETED, recorded)

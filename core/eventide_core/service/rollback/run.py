@@ -98,7 +98,7 @@ class RollbackRunner:
         completion = next_instant_time(plan.instant)
         self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
-        update = self.metadata.prepare(config, plan.instant, changes)
+        update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         removed += self.forget(config, target, lease)
         self._complete(config, metadata, update, completion, lease)
@@ -132,7 +132,7 @@ class RollbackRunner:
             removed += self._delete([f"{timeline}/{inflight.file_name}"], lease)
         completion = next_instant_time(plan.instant)
         metadata = RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
-        update = self.metadata.prepare(config, plan.instant, _NO_CHANGES)
+        update = self.metadata.prepare(config, lease, plan.instant, _NO_CHANGES)
         update.write(lease, completion)
         self._complete(config, metadata, update, completion, lease)
         remove_markers_and_heartbeat(storage, target)

@@ -8,6 +8,9 @@ An action, all of it under the table lock:
    the table's own; with `drop` it goes.
 4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
    two and passed over the update. Then it is dropped, since readers would miss files.
+5. `compact`, of a write, a compaction or a clean: the metadata table is compacted where that is due, and its old slices go.
+
+A crash during 5 leaves a compaction of the metadata table that is pending. The next action ends it in `prepare`.
 
 A crash between 3 and the commit leaves an update that nobody sees. A second run writes nothing twice. A rollback of the
 action calls `revert` before its instant leaves the timeline.
@@ -18,16 +21,25 @@ requested file, by which a second run finds what is left. `drop` takes the setti
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
 from eventide_core.config import MetadataTable as Choice
 from eventide_core.config import Options
-from eventide_core.errors import RefusedError
+from eventide_core.errors import (
+    CorruptBaseFileError,
+    CorruptLogBlockError,
+    MissingFileError,
+    RecordDecodeError,
+    RefusedError,
+)
 from eventide_core.ports import (
     AddedFile,
     FileChanges,
     Lease,
+    MetadataCompaction,
     MetadataTable,
     MetadataUpdate,
     RowChange,
@@ -40,6 +52,7 @@ from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
 from eventide_core.table.table_path import METADATA_FOLDER
 
+_DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
 _BY_FILE = frozenset(("files", "bloom_filters"))
 
 
@@ -67,6 +80,18 @@ class PendingUpdate:
             lease.check()
             self.table.drop()
 
+    def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
+        """After that, where it is due. `completion_time` of the commit.
+
+        Damage of the metadata table is no failure of the action, which has completed. The next one meets it in `prepare`.
+        """
+        if self.update is None:
+            return
+        with suppress(*_DAMAGE):
+            due = self.table.content.due_compaction(options.get(COMPACT_AFTER), completion_time)
+            if due is not None and self.table.run(due, lease):
+                self.table.content.remove_old_slices(lease)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredMetadataTable:
@@ -80,6 +105,14 @@ class StoredMetadataTable:
 
     def drop(self) -> None:
         drop_metadata_table(self.storage)
+
+    def run(self, compaction: MetadataCompaction | None, lease: Lease) -> bool:
+        """Whether it is still there afterwards."""
+        if compaction is None or compaction.run(lease):
+            return True
+        lease.check()
+        self.drop()
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +145,18 @@ class MetadataTableUpkeep:
         """Whether it has indexes that every write has to follow by its rows, and is kept up to date."""
         return not _BY_FILE.issuperset(config.metadata_partitions) and self._choice() is Choice.UPDATE
 
-    def prepare(self, config: TableConfig, instant: str, changes: FileChanges) -> PendingUpdate:
-        """What `changes` at that instant make of it; nothing is written yet. Raises what `check` does."""
+    def prepare(self, config: TableConfig, lease: Lease, instant: str, changes: FileChanges) -> PendingUpdate:
+        """What `changes` at that instant make of it; nothing of them is written yet. Raises what `check` does.
+
+        A compaction of the metadata table that eventide began is ended first.
+        """
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
+        if is_updated and not self._stored.run(self.table.begun_compaction(), lease):
+            is_used = is_updated = False
         update = self.table.prepare(instant, changes) if is_updated else None
-        return PendingUpdate(StoredMetadataTable(self.storage, self.table), changes, update, is_used and not is_updated)
+        return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
         """What it has to get to name just the data files that are there; nothing where it is not kept up to date."""
@@ -146,8 +184,12 @@ class MetadataTableUpkeep:
             lease.check()
             if self._choice() is Choice.DROP:
                 drop_metadata_table(self.storage)
-            else:
+            elif self._stored.run(self.table.begun_compaction(), lease):  # its plan may name logs of that instant
                 revert_update(self.storage, self.table, instant)
+
+    @property
+    def _stored(self) -> StoredMetadataTable:
+        return StoredMetadataTable(self.storage, self.table)
 
     def _choice(self) -> Choice:
         return self.options.get(OPTION)

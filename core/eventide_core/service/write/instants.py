@@ -99,7 +99,7 @@ class WriteInstants:
             if found.is_completed:
                 return
             self._check_conflicts(pending, config, timeline)
-            update = self.metadata.prepare(config, pending.instant, self._changes(pending, config))
+            update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config))
             completion = self._unused(config, timeline)
             recorded = completion if config.slices_by_completion_time else None
             completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, recorded)
@@ -108,6 +108,7 @@ class WriteInstants:
             lease.check()
             self.files.storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
             update.check_after_commit(lease)
+            update.compact(lease, completion, self.options)
 
     def abort(self, instant: str, failure: BaseException) -> None:
         """What happens to a write that won't complete: it is rolled back at once where that can be done.

@@ -13,7 +13,17 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import FileChanges, RowChange
 from support import golden
-from support.metadata_updates import ADDED, COMPLETED, INSTANT, TABLES, begin, metadata_files, opened, write
+from support.metadata_updates import (
+    ADDED,
+    COMPLETED,
+    COMPLETED_BEFORE,
+    INSTANT,
+    TABLES,
+    begin,
+    metadata_files,
+    opened,
+    write,
+)
 
 
 @pytest.fixture(params=TABLES)
@@ -87,9 +97,9 @@ def test_an_update_adds_files_and_changes_none(table: Path) -> None:
             f"files/.files-0000-0_{INSTANT}.log.1_0-7-0",
             f".hoodie/timeline/{INSTANT}.deltacommit.requested",
             f".hoodie/timeline/{INSTANT}.deltacommit.inflight",
-            f".hoodie/timeline/{INSTANT}_{COMPLETED}.deltacommit",
+            f".hoodie/timeline/{INSTANT}_{COMPLETED_BEFORE}.deltacommit",
         }
-        written = table / ".hoodie" / "metadata" / ".hoodie" / "timeline" / f"{INSTANT}_{COMPLETED}.deltacommit"
+        written = table / ".hoodie" / "metadata" / ".hoodie" / "timeline" / f"{INSTANT}_{COMPLETED_BEFORE}.deltacommit"
         with written.open("rb") as stream:
             (record,) = fastavro.reader(stream)
         assert isinstance(record, dict)

@@ -19,7 +19,7 @@ from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import column_stats_key, partition_stats_key
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
 from eventide_core.table.properties import PROPERTIES_PATH
 from support import golden
 
@@ -144,6 +144,24 @@ def test_every_new_file_has_the_ranges_of_its_rows_and_partitions_hold_them_all(
             merged = [ends(version["ColumnStatsMetadata"]) for version in ranges[key]]
             assert row["amount"] is None or any(low <= row["amount"] <= high for low, high in merged if low is not None)
             assert not any(version["ColumnStatsMetadata"]["isTightBound"] for version in ranges[key])
+
+
+def test_a_torn_base_of_an_index_fails_no_write_that_has_completed(path: Path) -> None:
+    """The compaction of the metadata table stops at it; the next write is refused before it begins to commit."""
+    table = Table.open(str(path), OPTIONS | {"hoodie.metadata.compact.max.delta.commits": "12"})
+    writes = written(table)
+    next(writes)
+    (log,) = path.glob(".hoodie/metadata/record_index/.record-index-0000-0_2*.log.1_*")
+    data = bytearray(log.read_bytes())
+    at = data.index(b"DATABLK*") + 40  # within the compressed entries
+    data[at : at + 8] = bytes(8)
+    log.write_bytes(data)
+    commits = len(table.state().timeline.writes)
+    next(writes)
+    assert len(table.state().timeline.writes) == commits + 1
+    with pytest.raises(CorruptLogBlockError, match="drop the metadata table"):
+        next(writes)
+    assert len(table.state().timeline.writes) == commits + 1
 
 
 def least_and_greatest(values: Iterator[Any]) -> tuple[Any, Any]:

@@ -1,0 +1,158 @@
+"""The versions of a record of the metadata table, merged into one: by partition, as Hudi's HoodieMetadataPayload does.
+
+    files            names added and removed; of two sizes of a name the greater one
+    column_stats     the span of the ranges of one file; a removal takes the ranges before it away
+    partition_stats  the same; a range that is tight replaces those before it
+    bloom_filters    the latest
+    record_index     the latest
+
+A DELETE block takes every version before it away. What is removed leaves nothing behind: a merge has all versions, the base
+file's too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from eventide_adapters.format.metadata_table.records import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    Value,
+    decode_value,
+    encode_value,
+    merged_files,
+)
+
+_DECIMAL: Final = 10  # among Hudi's numbers of value types: bytes that are a number
+_SIGNED_BYTES: Final = "DecimalWrapper"
+_COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+_OF_LATEST: Final = ("isTightBound",)
+
+
+class Source(NamedTuple):
+    """A base file or HFILE block of a slice: its entries by key, their schema, and its place, for messages.
+
+    `is_merged`: a base file, whose records a compaction has merged before.
+    """
+
+    entries: Iterable[tuple[bytes, bytes]]
+    schema: str
+    place: str
+    is_merged: bool = False
+
+
+class Version(NamedTuple):
+    """One version of a key: which of the sources it is from, counted from the oldest, and its bytes."""
+
+    key: bytes
+    source: int
+    value: bytes
+
+
+def merged_entries(
+    partition: str, sources: Sequence[Source], deleted: Mapping[bytes, int], schema: str
+) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values in the order of the keys, one for each that is left; the values are of `schema`.
+
+    `sources` are in the order of their age, oldest first. `deleted` keys lose what the sources before that number say.
+    Holds one version of each source at a time. Raises RecordDecodeError.
+    """
+    merge = _MERGES[partition]
+    versions = heapq.merge(*(_versions(number, source) for number, source in enumerate(sources)))
+    for key, of_key in groupby(versions, itemgetter(0)):
+        since = deleted.get(key, 0)
+        counting = [version for version in of_key if version.source >= since]
+        if not counting:
+            continue
+        last = counting[-1]
+        source = sources[last.source]
+        if merge is None or (len(counting) == 1 and source.is_merged):
+            value: bytes | None = last.value
+            if source.schema != schema:
+                value = encode_value(decode_value(last.value, source.schema, source.place), schema)
+        else:
+            decoded = [decode_value(v.value, sources[v.source].schema, sources[v.source].place) for v in counting]
+            merged = merge(decoded)
+            value = None if merged is None else encode_value(merged, schema)
+        if value is not None:
+            yield key, value
+
+
+def can_merge(partition: str) -> bool:
+    """Whether the records of that partition of the metadata table are known well enough."""
+    return partition in _MERGES
+
+
+def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
+    """The statistics of a column: of several versions, one for each append, their span. None where they were deleted."""
+    merged: Value | None = None
+    for version in versions:
+        if version is None or version["isDeleted"]:
+            merged = None
+        elif merged is None or version.get("isTightBound"):
+            merged = version
+        else:
+            # Where one of them had no values, only the other one says of what kind values are.
+            form = merged if version["minValue"] is None else version
+            ends = {
+                "minValue": _outer(form, merged["minValue"], version["minValue"], is_least=True),
+                "maxValue": _outer(form, merged["maxValue"], version["maxValue"], is_least=False),
+            }
+            counts = {name: merged[name] + version[name] for name in _COUNTS}
+            merged = form | ends | counts | {name: version[name] for name in _OF_LATEST if name in version}
+    return merged
+
+
+def _versions(number: int, source: Source) -> Iterator[Version]:
+    for key, value in source.entries:
+        yield Version(key, number, value)
+
+
+def _files(versions: Sequence[Value]) -> Value:
+    entries = {name: {"size": size, "isDeleted": False} for name, size in sorted(merged_files(versions).items())}
+    return versions[-1] | {"filesystemMetadata": entries}
+
+
+def _statistics(versions: Sequence[Value]) -> Value | None:
+    merged = merged_statistics(version["ColumnStatsMetadata"] for version in versions)
+    return None if merged is None else versions[-1] | {"ColumnStatsMetadata": merged}
+
+
+def _bloom_filter(versions: Sequence[Value]) -> Value | None:
+    return None if versions[-1]["BloomFilterMetadata"]["isDeleted"] else versions[-1]
+
+
+_MERGES: Final[Mapping[str, Callable[[Sequence[Value]], Value | None] | None]] = {
+    FILES: _files,
+    COLUMN_STATS: _statistics,
+    PARTITION_STATS: _statistics,
+    BLOOM_FILTERS: _bloom_filter,
+    RECORD_INDEX: None,
+}
+"""None: the latest version, as it is."""
+
+
+def _outer(form: Value, one: Any, other: Any, *, is_least: bool) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    is_number = (form.get("valueType") or {}).get("typeOrdinal") == _DECIMAL
+    keys = [_order(one, is_number=is_number), _order(other, is_number=is_number)]
+    return one if (keys[0] <= keys[1]) == is_least else other
+
+
+def _order(wrapped: tuple[str, Value], *, is_number: bool) -> Any:
+    name, record = wrapped
+    value = record["value"]
+    if isinstance(value, bytes) and (is_number or name.endswith(_SIGNED_BYTES)):
+        return int.from_bytes(value, "big", signed=True)
+    if isinstance(value, float):
+        return (math.isnan(value), 0.0 if math.isnan(value) else value)  # as for Java, NaN is the greatest
+    return value

@@ -1,0 +1,316 @@
+"""The metadata table of a small real table, compacted: it says what it said, dead or alive, beside whoever writes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from eventide.testing.histories import NoLock
+from eventide_adapters.format.metadata_table.compaction import delta_commits_since_compaction
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.errors import MetadataTableBusyError
+from eventide_core.ports import AddedFile, FileChanges, MetadataCompaction, RowChange
+from eventide_core.service.state.metadata_table import revert_update
+from eventide_core.table.instant import instant_epoch_ms, instant_time
+from support import golden
+from support.metadata_updates import TABLES, metadata_files
+
+FIRST_MS = instant_epoch_ms("20261122000000000")
+UPDATES = 4
+T = TypeVar("T")
+
+
+@pytest.fixture(params=TABLES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return golden.unpack(str(request.param), tmp_path)
+
+
+def timeline_of(path: Path) -> Path:
+    new = path / ".hoodie" / "timeline"
+    return new if new.exists() else path / ".hoodie"
+
+
+def times(number: int) -> tuple[str, str]:
+    """The instant of an update, and the completion time of the table's commit."""
+    return instant_time(FIRST_MS + 10 * number), instant_time(FIRST_MS + 10 * number + 5)
+
+
+def begin(path: Path, number: int) -> None:
+    timeline_of(path).joinpath(f"{times(number)[0]}.deltacommit.requested").write_bytes(b"")
+
+
+def beat(path: Path, number: int) -> None:
+    heartbeat = path / ".hoodie" / ".heartbeat" / times(number)[0]
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.write_bytes(b"")
+
+
+def update(path: Path, number: int) -> None:
+    """Adds a file, and takes away the one that was added two updates ago."""
+    instant, completed = times(number)
+    removed = {"part=a": (f"f{number - 2}_0-7-7_{times(number - 2)[0]}.parquet",)} if number > 1 else {}
+    added = AddedFile("part=a", f"f{number}_0-7-7_{instant}.parquet", 100 + number)
+    metadata = HudiMetadataTable(LocalStorage(path))
+    metadata.prepare(instant, FileChanges(RowChange.NONE, (added,), removed)).write(completed)
+
+
+def commit(path: Path, number: int) -> None:
+    instant, completed = times(number)
+    timeline = timeline_of(path)
+    name = f"{instant}_{completed}" if timeline.name == "timeline" else instant
+    timeline.joinpath(f"{name}.deltacommit").write_bytes(b"")
+
+
+def write(path: Path, *numbers: int) -> None:
+    for number in numbers:
+        begin(path, number)
+        update(path, number)
+        commit(path, number)
+
+
+def due(path: Path, number: int = UPDATES - 1) -> MetadataCompaction | None:
+    return HudiMetadataTable(LocalStorage(path)).due_compaction(UPDATES, times(number)[1])
+
+
+def compact(path: Path, number: int = UPDATES - 1) -> None:
+    found = due(path, number)
+    assert found is not None
+    assert found.run(NoLock())
+
+
+def content(path: Path) -> dict[str, dict[str, int]]:
+    return {name: dict(files) for name, files in HudiMetadataTable(LocalStorage(path)).read_files().items()}
+
+
+def log_counts(path: Path) -> list[int]:
+    return [len(found.log_files) for found in MetadataTableReader.load(LocalStorage(path)).slices("files")]
+
+
+def completed_compactions(path: Path) -> list[str]:
+    folder = path / ".hoodie" / "metadata"
+    return sorted(found.name for found in folder.rglob("*.commit"))
+
+
+def test_a_compaction_leaves_what_the_metadata_table_says(table: Path) -> None:
+    write(table, *range(UPDATES))
+    before = content(table)
+    assert before["part=a"].items() >= {f"f{n}_0-7-7_{times(n)[0]}.parquet": 100 + n for n in (2, 3)}.items()
+    compact(table)
+    assert content(table) == before
+    assert log_counts(table) == [0]
+    reader = MetadataTableReader.load(LocalStorage(table))
+    assert delta_commits_since_compaction(reader) == 0
+    assert not reader.timeline.pending
+    write(table, *range(UPDATES, UPDATES + 3))
+    assert log_counts(table) == [3]
+    assert due(table, UPDATES + 2) is None
+    write(table, UPDATES + 3)
+    before = content(table)
+    compact(table, UPDATES + 3)
+    assert content(table) == before
+    assert log_counts(table) == [0]
+    assert len(completed_compactions(table)) == 2
+
+
+def test_of_many_compactions_two_slices_stay(table: Path) -> None:
+    """A removal that dies in the midst is ended by the next one."""
+    folder = table / ".hoodie" / "metadata" / "files"
+    for round_number in range(5):
+        numbers = range(round_number * UPDATES, (round_number + 1) * UPDATES)
+        write(table, *numbers)
+        compact(table, numbers[-1])
+        said = content(table)
+        if round_number == 2:
+            dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={2: Fault.CRASH_BEFORE}))
+            with pytest.raises(SimulatedCrash):
+                HudiMetadataTable(dying).remove_old_slices(NoLock())
+        else:
+            HudiMetadataTable(LocalStorage(table)).remove_old_slices(NoLock())
+        assert content(table) == said
+        (slices,) = MetadataTableReader.load(LocalStorage(table)).view("files").slices.values()
+        if round_number != 2:
+            assert len(slices) == 2
+            assert len([file for file in folder.iterdir() if file.suffix == ".hfile"]) == 2
+            logs = [file for file in folder.iterdir() if ".log." in file.name and file.suffix != ".crc"]
+            assert len(logs) == UPDATES if round_number else len(logs) == 10 + UPDATES
+
+
+def test_after_many_updates_few_files_are_left(table: Path) -> None:
+    """At most ten logs to read, and the files of two slices."""
+    metadata = HudiMetadataTable(LocalStorage(table))
+    folder = table / ".hoodie" / "metadata" / "files"
+    for number in range(45):
+        write(table, number)
+        found = metadata.due_compaction(10, times(number)[1])
+        if found is not None:
+            assert found.run(NoLock())
+            metadata.remove_old_slices(NoLock())
+        assert sum(log_counts(table)) <= 10
+    files = [file for file in folder.iterdir() if not file.name.endswith(".crc")]
+    assert len(files) <= 2 + 10 + 10 + 1
+    assert len(content(table)["part=a"]) <= 2 + 20
+
+
+def test_its_instants_are_those_of_hudi(table: Path) -> None:
+    """Version 6: the last delta commit's with a suffix. Later: one after which every later delta commit completes."""
+    write(table, *range(UPDATES))
+    compact(table)
+    instant, completed = times(UPDATES - 1)
+    if table.name == "v6_mdt":
+        assert completed_compactions(table) == [f"{instant}001.commit"]
+    else:
+        after = instant_time(instant_epoch_ms(completed) + 1)
+        assert completed_compactions(table) == [f"{completed}_{after}.commit"]
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_what_a_crash_leaves_says_the_same_and_is_ended(table: Path, fault: Fault, tmp_path: Path) -> None:
+    write(table, *range(UPDATES))
+    said = content(table)
+    whole = tmp_path / "whole"
+    shutil.copytree(table, whole)
+    compact(whole)
+    crashes = 0
+    for number in range(20):
+        path = tmp_path / f"crash{number}" / table.name
+        shutil.copytree(table, path)
+        dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={number: fault}))
+        found = HudiMetadataTable(dying).due_compaction(UPDATES, times(UPDATES - 1)[1])
+        assert found is not None
+        try:
+            found.run(NoLock())
+        except SimulatedCrash:
+            crashes += 1
+        assert content(path) == said
+        metadata = HudiMetadataTable(LocalStorage(path))
+        metadata.check(RowChange.NONE)  # what eventide left is in nobody's way
+        begun = metadata.begun_compaction() or due(path)
+        assert begun is None or begun.run(NoLock())
+        assert metadata_files(path) == metadata_files(whole)
+    assert crashes == 4
+
+
+def test_an_undone_action_is_not_merged(table: Path) -> None:
+    """The table's commit of an update that is there already may still fail: then its delta commit is rolled back."""
+    write(table, *range(UPDATES))
+    begin(table, UPDATES)
+    beat(table, UPDATES)
+    update(table, UPDATES)
+    before = content(table)
+    found = due(table, UPDATES + 1)
+    if table.name == "v6_mdt":
+        assert found is None
+    else:
+        assert found is not None
+        assert found.run(NoLock())
+        assert completed_compactions(table)[0] < times(UPDATES)[0]
+        assert content(table) == before
+        assert log_counts(table) == [1]
+    storage = LocalStorage(table)
+    revert_update(storage, HudiMetadataTable(storage), times(UPDATES)[0])
+    assert content(table) == before
+
+
+def test_beside_a_writer_without_a_heartbeat_it_waits(table: Path) -> None:
+    """It shares no lock: it may have chosen the old slice for its log, and rolls back what it finds begun."""
+    write(table, *range(UPDATES))
+    begin(table, UPDATES)
+    assert due(table) is None
+    beat(table, UPDATES)
+    compact(table)
+
+
+def test_a_plan_of_another_engine_is_left_alone(table: Path) -> None:
+    write(table, *range(UPDATES))
+    timeline = table / ".hoodie" / "metadata" / timeline_of(table).relative_to(table)
+    foreign = golden.unpack("v9_compacted" if table.name == "v9_mdt" else "v6_compacted", table.parent / "other")
+    (plan, *_) = sorted(timeline_of(foreign).glob("*.compaction.requested"))
+    theirs = f"{times(UPDATES)[1]}.compaction.requested"
+    shutil.copy(plan, timeline / theirs)
+    metadata = HudiMetadataTable(LocalStorage(table))
+    assert metadata.begun_compaction() is None
+    assert due(table) is None
+    if table.name == "v6_mdt":
+        with pytest.raises(MetadataTableBusyError):
+            metadata.check(RowChange.NONE)
+
+
+class Overtaken(FaultyStorage):
+    """Another writer, who shares no lock, acts just after a file whose path has that pattern is made."""
+
+    def __init__(self, path: Path, pattern: str, act: Callable[[], object]) -> None:
+        super().__init__(LocalStorage(path))
+        self._pattern = re.compile(pattern)
+        self._act: list[Callable[[], object]] = [act]
+
+    def _write(self, kind: str, path: str, write: Callable[[], T]) -> T:
+        answer = super()._write(kind, path, write)
+        if self._act and self._pattern.search(path):
+            self._act.pop()()
+        return answer
+
+
+def late_log(path: Path, instant: str) -> None:
+    """The log of a delta commit that completes below the compaction's instant, and the delta commit."""
+    folder = path / ".hoodie" / "metadata"
+    timeline = folder / timeline_of(path).relative_to(path)
+    log = next((folder / "files").glob(f".*{times(1)[0]}.log.1_*"), None) or max((folder / "files").glob(".*log.9*"))
+    if timeline.name == "timeline":
+        shutil.copy(log, log.with_name(log.name.replace(times(1)[0], instant)))
+        timeline.joinpath(f"{instant}_{times(1)[1]}.deltacommit").write_bytes(b"")
+    else:
+        shutil.copy(log, log.with_name(".files-0000-0_00000000000000010.log.99_0-1-1"))
+
+
+@pytest.mark.parametrize("step", [r"compaction\.requested", r"compaction\.inflight", r"\.hfile"])
+def test_a_log_that_comes_late_into_an_old_slice_ends_the_compaction(table: Path, step: str) -> None:
+    write(table, *range(UPDATES))
+    before = metadata_files(table)
+    late = instant_time(FIRST_MS + 12)
+    storage = Overtaken(table, step, lambda: late_log(table, late))
+    found = HudiMetadataTable(storage).due_compaction(UPDATES, times(UPDATES - 1)[1])
+    assert found is not None
+    assert found.run(NoLock())
+    after = metadata_files(table)
+    assert before.items() <= after.items()
+    assert not [name for name in after.keys() - before.keys() if "compaction" in name or ".commit" in name]
+    assert sum(log_counts(table)) == 10 + UPDATES + 1
+    assert not [name for name in after.keys() - before.keys() if name.endswith(".hfile")]
+
+
+def test_version_6_drops_what_cannot_be_withdrawn(tmp_path: Path) -> None:
+    """One log has come into the old slice, and another has been put above the base that is to be."""
+    path = golden.unpack("v6_mdt", tmp_path)
+    write(path, *range(UPDATES))
+
+    def act() -> None:
+        late_log(path, "")
+        folder = path / ".hoodie" / "metadata" / "files"
+        (log,) = folder.glob(".files*log.10_*")
+        shutil.copy(log, folder / f".files-0000-0_{times(UPDATES - 1)[0]}001.log.1_0-1-1")
+
+    storage = Overtaken(path, r"compaction\.inflight", act)
+    found = HudiMetadataTable(storage).due_compaction(UPDATES, times(UPDATES - 1)[1])
+    assert found is not None
+    assert not found.run(NoLock())
+
+
+def test_of_two_that_compact_at_once_one_wins(table: Path) -> None:
+    write(table, *range(UPDATES))
+    said = content(table)
+    one, other = due(table), due(table)
+    assert one is not None
+    assert other is not None
+    assert one.run(NoLock())
+    assert other.run(NoLock())
+    assert len(completed_compactions(table)) == 1
+    assert content(table) == said
+    assert log_counts(table) == [0]

@@ -1,0 +1,135 @@
+"""The versions of a record of the metadata table merged into one, beside a model that knows no files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide_adapters.format.metadata_table.merged import Source, can_merge, merged_entries, merged_statistics
+from eventide_adapters.format.metadata_table.records import decode_value, encode_value, files_value, merged_files
+
+SCHEMA = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [
+    {"name": "key", "type": ["null", "string"], "default": null},
+    {"name": "type", "type": "int"},
+    {"name": "filesystemMetadata", "type": ["null", {"type": "map", "values": {"type": "record",
+        "name": "HoodieMetadataFileInfo",
+        "fields": [{"name": "size", "type": "long"}, {"name": "isDeleted", "type": "boolean"}]}}], "default": null}]}"""
+WIDER = SCHEMA.replace(
+    '{"name": "type", "type": "int"}',
+    '{"name": "type", "type": "int"}, {"name": "more", "type": ["null", "string"], "default": null}',
+)
+
+keys = st.sampled_from(["a", "b", "part=c", "k10", "k9"])
+names = st.sampled_from(["f1", "f2", "f3"])
+change = st.tuples(st.dictionaries(names, st.integers(1, 9), max_size=3), st.sets(names, max_size=2))
+# A step of a slice: the records of a file, or the keys that a DELETE block takes away.
+steps = st.lists(st.one_of(st.dictionaries(keys, change, min_size=1), st.frozensets(keys)), max_size=6)
+
+
+def sources_of(history: list[Any], *, has_base: bool) -> tuple[list[Source], dict[bytes, int]]:
+    sources: list[Source] = []
+    deleted: dict[bytes, int] = {}
+    for number, step in enumerate(history):
+        if isinstance(step, frozenset):
+            deleted.update((key.encode(), len(sources)) for key in step)
+            continue
+        schema = SCHEMA if number % 2 else WIDER
+        is_merged = has_base and not sources
+        values = {
+            key.encode(): encode_value(files_value(added, () if is_merged else tuple(gone - added.keys())), schema)
+            for key, (added, gone) in step.items()
+        }
+        sources.append(Source(sorted(values.items()), schema, f"file {number}", is_merged))
+    return sources, deleted
+
+
+@given(steps, st.booleans())
+def test_a_merge_leaves_what_the_versions_come_to(history: list[Any], has_base: bool) -> None:
+    versions: dict[str, list[dict[str, Any]]] = {}
+    of_files = 0
+    for step in history:
+        if isinstance(step, frozenset):
+            for key in step:
+                versions.pop(key, None)
+            continue
+        for key, (added, gone) in step.items():
+            removed = () if has_base and not of_files else tuple(gone - added.keys())
+            versions.setdefault(key, []).append(files_value(added, removed))
+        of_files += 1
+    sources, deleted = sources_of(history, has_base=has_base)
+    merged = list(merged_entries("files", sources, deleted, SCHEMA))
+    assert [key for key, _ in merged] == sorted(key.encode() for key in versions)
+    for key, value in merged:
+        read = decode_value(value, SCHEMA, "here")["filesystemMetadata"]
+        assert not any(info["isDeleted"] for info in read.values())
+        assert {name: info["size"] for name, info in read.items()} == merged_files(versions[key.decode()])
+    # A merge of what a merge has left changes nothing.
+    again = list(merged_entries("files", [Source(merged, SCHEMA, "base", is_merged=True)], {}, SCHEMA))
+    assert again == merged
+
+
+@given(steps)
+def test_of_a_record_index_the_latest_version_is_left(history: list[Any]) -> None:
+    sources, deleted = sources_of(history, has_base=False)
+    latest: dict[bytes, bytes] = {}
+    number = 0
+    for step in history:
+        if isinstance(step, frozenset):
+            for key in step:
+                latest.pop(key.encode(), None)
+            continue
+        for key, value in sources[number].entries:
+            latest[key] = encode_value(decode_value(value, sources[number].schema, ""), SCHEMA)
+        number += 1
+    assert list(merged_entries("record_index", sources, deleted, SCHEMA)) == sorted(latest.items())
+
+
+def stats(least: Any, greatest: Any, **more: Any) -> dict[str, Any]:
+    counts = {"valueCount": 2, "nullCount": 1, "totalSize": 0, "totalUncompressedSize": 0}
+    wrapped = {"minValue": least, "maxValue": greatest}
+    return {"fileName": "f", "columnName": "c", "isDeleted": False, **counts, **wrapped, **more}
+
+
+def number(value: Any) -> tuple[str, dict[str, Any]]:
+    return "org.LongWrapper", {"value": value}
+
+
+def test_ranges_are_widened_unless_the_later_one_is_tight() -> None:
+    first, second = stats(number(3), number(5)), stats(number(4), number(9))
+    merged = merged_statistics([first, second])
+    assert merged == {**first, "maxValue": number(9), "valueCount": 4, "nullCount": 2}
+    tight = stats(number(4), number(4), isTightBound=True)
+    assert merged_statistics([first, tight]) == tight
+    loose = stats(number(4), number(9), isTightBound=False)
+    merged = merged_statistics([tight, loose])
+    assert merged is not None
+    assert (merged["minValue"], merged["maxValue"], merged["isTightBound"]) == (number(4), number(9), False)
+
+
+def test_statistics_that_were_deleted_are_forgotten() -> None:
+    first, second = stats(number(3), number(5)), stats(number(4), number(9))
+    deleted = stats(None, None, isDeleted=True)
+    assert merged_statistics([first, deleted]) is None
+    assert merged_statistics([first, deleted, second]) == second
+
+
+def test_a_version_without_values_says_nothing_of_their_kind() -> None:
+    decimal = {"typeOrdinal": 10, "additionalInfo": "9,2"}
+    known = stats(("org.BytesWrapper", {"value": b"\xff"}), ("org.BytesWrapper", {"value": b"\x01"}), valueType=decimal)
+    empty = stats(None, None, valueType={"typeOrdinal": 1, "additionalInfo": None})
+    merged = merged_statistics([known, empty])
+    assert merged is not None
+    assert merged["valueType"] == decimal
+    more = stats(("org.BytesWrapper", {"value": b"\x02"}), ("org.BytesWrapper", {"value": b"\x03"}), valueType=decimal)
+    merged = merged_statistics([empty, known, more])
+    assert merged is not None
+    assert merged["minValue"][1]["value"] == b"\xff"  # -1
+    assert merged["maxValue"][1]["value"] == b"\x03"
+
+
+@pytest.mark.parametrize("partition", ["secondary_index_by_city", "expr_index_by_day", "unheard_of"])
+def test_a_partition_of_an_unknown_kind_is_not_merged(partition: str) -> None:
+    assert not can_merge(partition)

@@ -1,0 +1,153 @@
+"""Metadata tables of real Hudi that eventide compacts: Hudi reads by them, writes on, and ends what eventide began.
+
+Every read is made with and without the metadata table, which must agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import assemble
+from eventide.writer import incoming_records
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.ports import NoProgress
+from eventide_core.table.write_shape import WriteOperation
+from golden.histories import PLAIN
+from support import golden
+from support.judge import HudiJudge, hudi_rs
+from support.pruned_reads import BY_LISTING
+
+BY_METADATA = {"hoodie.metadata.enable": "true"}
+AT_ONCE = {"hoodie.metadata.compact.max.delta.commits": "1"}
+BROAD = pytest.mark.broad
+Rows = Counter[tuple[str, ...]]
+T = TypeVar("T")
+
+
+class DyingStorage(FaultyStorage):
+    """The storage of a process that dies before it makes a file whose path has that pattern."""
+
+    def __init__(self, path: Path, pattern: str) -> None:
+        super().__init__(LocalStorage(path))
+        self._pattern = re.compile(pattern)
+
+    def _write(self, kind: str, path: str, write: Callable[[], T]) -> T:
+        if self._pattern.search(path):
+            raise SimulatedCrash(path)
+        return super()._write(kind, path, write)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A golden table with a metadata table, and the Hudi that goes on with it."""
+
+    path: Path
+    options: Mapping[str, str]
+    judge: HudiJudge
+
+    @property
+    def own(self) -> dict[str, str]:
+        return {**AT_ONCE, "hoodie.bucket.index.num.buckets": "2"}
+
+    def rows(self) -> Rows:
+        """What eventide shows, and Hudi by the metadata table and by listings."""
+        found = rows(Table.open(str(self.path)).snapshot().to_arrow())
+        for options in (BY_METADATA, BY_LISTING):
+            assert rows(self.judge.read(self.path, options=options)) == found
+        return found
+
+    def upsert(self, changed: pa.Table, dies_before: str | None = None) -> None:
+        if dies_before is None:
+            Table.open(str(self.path), self.own).upsert(changed)
+            return
+        application = assemble(str(self.path), self.own, storage=DyingStorage(self.path, dies_before))
+        incoming = incoming_records(application, WriteOperation.UPSERT, changed)
+        with pytest.raises(SimulatedCrash):
+            application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
+
+    def changed(self, word: str, ms: int) -> pa.Table:
+        shown = Table.open(str(self.path)).snapshot().to_arrow(PLAIN.names).sort_by("id").to_pylist()[::7]
+        changed: list[dict[str, Any]] = [{**row, "val": word, "event_ts": 2 * 10**12 + ms} for row in shown]
+        return pa.Table.from_pylist(changed, schema=PLAIN)
+
+    def compactions(self, state: str) -> list[str]:
+        """The requested times of the metadata table's compactions that have, or are, of that state."""
+        files = (self.path / ".hoodie/metadata/.hoodie").rglob(f"*.{state}")
+        return sorted(re.split(r"[_.]", file.name)[0] for file in files)
+
+    def check_files(self) -> None:
+        on_disk: dict[str, dict[str, int]] = {}
+        for file in self.path.glob("part=*/*"):
+            if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc":
+                on_disk.setdefault(file.parent.name, {})[file.name] = file.stat().st_size
+        assert HudiMetadataTable(LocalStorage(self.path)).read_files() == on_disk
+
+    def log_count(self) -> int:
+        (found,) = MetadataTableReader.load(LocalStorage(self.path)).slices("files")
+        return len(found.log_files)
+
+
+def rows(found: pa.Table) -> Rows:
+    return Counter(tuple(repr(row[name]) for name in PLAIN.names) for row in found.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("name", "fixture"),
+    [
+        ("v6_mdt", "judge_015"),
+        ("v9_mdt", "judge_111"),
+        pytest.param("v6_mdt", "judge_111", marks=BROAD),
+        pytest.param("v9_mdt", "judge_120", marks=BROAD),
+    ],
+)
+def test_hudi_goes_on_with_a_compacted_metadata_table(
+    name: str, fixture: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(fixture)
+    path = golden.unpack(name, tmp_path)
+    subject = Subject(path, {**golden.expected(name).options, **BY_METADATA}, judge)
+
+    subject.upsert(subject.changed("compacted", 1))
+    assert subject.log_count() == 0
+    (first,) = subject.compactions("commit")
+    shown = subject.rows()
+    if name.startswith("v9"):
+        assert rows(hudi_rs.read(path)) == shown
+
+    # Hudi ends the compaction that eventide began and did not end.
+    subject.upsert(subject.changed("begun", 2), dies_before=r"metadata/\.hoodie/.*\.commit$")
+    begun = subject.compactions("inflight")[-1]
+    assert begun > first
+    assert subject.compactions("commit") == [first]
+    shown = subject.rows()
+    judge.write(path, subject.changed("Hudi's", 3), options=subject.options)
+    assert subject.compactions("commit") == [first, begun]
+    assert subject.rows() != shown
+    subject.check_files()
+
+    # And goes on after it: a compaction of its own takes in what both have written.
+    subject.upsert(subject.changed("once more", 4))
+    assert subject.log_count() == 0
+    assert len(list(path.glob(".hoodie/metadata/files/files-*.hfile"))) == 2  # old slices are gone
+    often = {**subject.options, **AT_ONCE}
+    judge.write(path, subject.changed("Hudi's own", 5), options=often)
+    judge.write(path, subject.changed("Hudi's own, too", 6), options=often)
+    assert len(subject.compactions("commit")) >= 4
+    subject.rows()
+    subject.check_files()
+    table = f"compacted_{name}_{fixture}"
+    judge.sql(f"create table {table} using hudi location '{path}'")
+    assert judge.call("validate_metadata_table_files", table=table).num_rows == 0
+    judge.sql(f"drop table {table}")
