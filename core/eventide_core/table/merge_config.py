@@ -7,8 +7,8 @@
 3. Merge mode CUSTOM is followed for one payload, which is an order of versions: EventTimeAvroPayload, as Flink and the
    Java client of Hudi 1.0 declare it. Hudi 1.0 on Spark merges it by event time. Other engines and versions differ where
    deletes are among the versions, so they count as readers with rules of their own (record_order).
-4. Version 9 has made marker and ordering fields out of the payloads that are no more than these (AWSDmsAvroPayload,
-   MySqlDebeziumAvroPayload); below it the same payloads run code of their own, and are refused.
+4. Version 9 has made ordering fields, a delete marker or a partial update mode out of Hudi's payloads
+   (`_DECLARED_FROM_VERSION_9`); below it the same payloads run code of their own, and are refused.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,13 @@ _REFUSED_PAYLOADS = {
     "AWSDmsAvroPayload": "takes deletes from the column Op by code of its own",
     "MySqlDebeziumAvroPayload": "orders by places in MySQL's log by code of its own",
 }
-_SIMPLE_FROM_VERSION_9 = ("AWSDmsAvroPayload", "MySqlDebeziumAvroPayload")
+_DECLARED_FROM_VERSION_9 = (
+    "AWSDmsAvroPayload",
+    "MySqlDebeziumAvroPayload",
+    "OverwriteNonDefaultsWithLatestAvroPayload",
+    "PartialUpdateAvroPayload",
+    "PostgresDebeziumAvroPayload",
+)
 _CUSTOM = "CUSTOM"
 _CUSTOM_BY_EVENT_TIME = "EventTimeAvroPayload"
 _STRATEGY = "hoodie.record.merge.strategy.id"
@@ -127,10 +133,8 @@ def _merge_rule(
     name = (payload or "").rpartition(".")[2]
     if payload is not None and name not in _PAYLOADS:
         why = _REFUSED_PAYLOADS.get(name, "is code that only its owner's engine has")
-        cure = "upgrade it to version 9, or " if name in _SIMPLE_FROM_VERSION_9 and version < 9 else ""
-        raise UnsupportedTableError(
-            f"{root}: payload {payload} {why}, and eventide merges by ordering alone; {cure}{_USE_HUDI}"
-        )
+        cure = "upgrade it to version 9, or " if name in _DECLARED_FROM_VERSION_9 and version < 9 else ""
+        raise UnsupportedTableError(f"{root}: payload {payload} {why}; {cure}{_USE_HUDI}")
     _refuse_strategy(properties, root)
     if mode is not None and not _is_custom_by_event_time(properties, name):
         raise UnsupportedTableError(

@@ -168,6 +168,8 @@ def test_what_would_change_the_rows_unseen_is_refused_with_the_reason(key: str, 
         ("debezium.PostgresDebeziumAvroPayload", "fills what Postgres left out"),
         ("debezium.MySqlDebeziumAvroPayload", "upgrade it to version 9"),
         ("AWSDmsAvroPayload", "upgrade it to version 9"),
+        ("debezium.PostgresDebeziumAvroPayload", "upgrade it to version 9"),
+        ("PartialUpdateAvroPayload", "upgrade it to version 9"),
         ("ExpressionPayload", "MERGE INTO"),
     ],
 )
