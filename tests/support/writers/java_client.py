@@ -10,6 +10,7 @@ Usage: `python java_client.py CONFIG`, a JSON file with
     truth             the file that gets a JSON line for each batch that Hudi acknowledged
     first             the number of the first batch
     whole             how many batches a table with `steps` gets before
+    is_flink_state    whether file ids are UUIDs alone, as of Flink's state index, and not those of buckets
     hold, gap         seconds between the last log of a batch and its commit, and between that and the next instant
 
 Slices are log-only, file groups bear bucket ids, and the payload is Flink's `EventTimeAvroPayload`, which Hudi 1.0 declares
@@ -34,6 +35,7 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
@@ -68,7 +70,10 @@ _FILE_ID = re.compile(r"\.?(0000000\d-[^_]+)_")
 class Writer:
     """A client of one table."""
 
-    def __init__(self, gateway: JavaGateway, path: Path, version: int, given: dict[str, str]) -> None:
+    def __init__(
+        self, gateway: JavaGateway, path: Path, version: int, given: dict[str, str], *, is_flink_state: bool = False
+    ) -> None:
+        self._is_flink_state = is_flink_state
         self._jvm: Any = gateway.jvm
         self._hudi: Any = self._jvm.org.apache.hudi
         self._path = path
@@ -141,7 +146,8 @@ class Writer:
         bucket = identifier.getBucketId(key, "id", BUCKETS)
         file_id = self._file_ids.get((part, bucket))
         if file_id is None:
-            file_id = self._file_ids[part, bucket] = identifier.newBucketFileIdPrefix(bucket)
+            file_id = str(uuid4()) if self._is_flink_state else identifier.newBucketFileIdPrefix(bucket)
+            self._file_ids[part, bucket] = file_id
         made.unseal()
         made.setCurrentLocation(model.HoodieRecordLocation("I", file_id))
         made.seal()
@@ -194,7 +200,16 @@ def main() -> None:
     batches = [json.loads(line) for line in Path(config["batches"]).read_text().splitlines()]
     batch = config["first"]
     tables = [
-        (Writer(gateway, Path(table["path"]), config["version"], config["options"]), table.get("steps"))
+        (
+            Writer(
+                gateway,
+                Path(table["path"]),
+                config["version"],
+                config["options"],
+                is_flink_state=config["is_flink_state"],
+            ),
+            table.get("steps"),
+        )
         for table in config["tables"]
     ]
     for writer, steps in tables:

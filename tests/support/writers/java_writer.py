@@ -27,7 +27,7 @@ class JavaWriter:
     """A process of Hudi's Java client `hudi` that writes tables of `version`, one batch after the other.
 
     `dying` are tables that get `whole` batches and the first steps of one more, or a compaction plan, before it writes to
-    any other.
+    any other. `is_flink_state`: file groups have the ids that Flink's state index gives them, not those of buckets.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class JavaWriter:
         first: int = 0,
         hold: float = 0.0,
         gap: float = 0.05,
+        is_flink_state: bool = False,
     ) -> None:
         python, environment = judge_python(), judge_environment()
         jars = [maven_jar(jar, python=python, environment=environment) for jar in (JAVA_CLIENTS[hudi], BUNDLES[hudi])]
@@ -66,6 +67,7 @@ class JavaWriter:
             "whole": whole,
             "hold": hold,
             "gap": gap,
+            "is_flink_state": is_flink_state,
         }
         (scratch / "config.json").write_text(json.dumps(config))
         with self._log.open("ab") as log:

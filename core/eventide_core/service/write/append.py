@@ -93,6 +93,11 @@ class Append:
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
+        if index.moves_keys and before.config.partial_update is not None:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
+                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
+            )
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         instant = self._instants.request()
