@@ -265,7 +265,9 @@ def test_a_write_that_died_while_it_compacted_it_is_complete(name: str, pattern:
     shown = Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist()))
     assert Counter(map(repr, later.to_pylist())) <= shown
     assert compactions_of_it(path, "commit") == 0
+    assert table.describe().to_json()["table"]["metadata_delta_commits"] == 11
     table.upsert(later.slice(0, 1))
     assert compactions_of_it(path, "commit") == compactions_of_it(path, "compaction.inflight") == 1
+    assert table.describe().to_json()["table"]["metadata_delta_commits"] == ("requested" not in pattern)
     assert metadata.read_files() == on_disk(path)
     assert Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist())) == shown
