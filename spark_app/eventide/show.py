@@ -147,7 +147,7 @@ def _error_of_last(application: Application, state: TableState, logs: Sequence[L
         return {}
     last = max(logs, key=lambda log: log.name.reader_order)
     try:
-        application.freshness.facts.check([(last,)], state.blocks())
+        application.freshness.facts.check([(last,)], state.blocks(), state.shape(None))
     except EventideError as error:
         return {last.path: error}
     return {}

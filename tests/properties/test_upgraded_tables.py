@@ -154,6 +154,30 @@ def test_a_restore_after_the_upgrade_takes_the_logs_of_version_6_along() -> None
     check_verified(process, is_deep=True)
 
 
+def test_a_left_over_of_a_compaction_that_the_archive_lost_is_no_orphan() -> None:
+    """A downgrade to version 6 leaves the archived timeline behind. A savepoint keeps the write of the left-over."""
+    layout = Layout(6, Order.EVENT_TIME)
+    bench = Bench(
+        "lost", {**OPTIONS, **layout.write_options, **ARCHIVED_EARLY, "hoodie.archive.beyond.savepoint": "true"}
+    )
+    story = Story.begin(layout, bench.storage, bench.clock)
+    saved = [story.commit(commit) for commit in HISTORY.commits][-1]
+    bench.process().savepoints.save(saved)
+    bench.clock.sleep(10)
+    schedule(HISTORY, LinkChoice.COPY)(bench.process())
+    (compaction,) = bench.process().pending.end(NoProgress()).resumed
+    for commit in LATER:
+        story.commit(commit)
+    kept = {path: file.data for path, file in bench.storage.dump().items() if path.startswith(f".hoodie/{saved}.")}
+    assert compaction in bench.process().archiver.archive()
+    for path in bench.storage.dump():
+        if path.startswith(".hoodie/archived/"):
+            bench.storage.delete(path)
+    for path, data in kept.items():  # Hudi archives no write that a savepoint keeps
+        bench.storage.put(path, data)
+    check_verified(bench.process(), is_deep=True)
+
+
 def test_no_good_log_is_an_orphan_when_its_write_is_archived(table: Upgraded) -> None:
     table.bench.load(table.start)
     story = Story(table.story.layout, table.bench.storage, table.bench.clock, table.story.oracle.copy(), 20)

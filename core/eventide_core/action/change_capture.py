@@ -8,18 +8,14 @@ from the change logs (`.cdc`) that Hudi writes beside the new base files. eventi
 Compactions of Hudi 1.1 write them under every index, but nobody reads those.
 """
 
-import re
 from collections.abc import Iterable
 
 from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.bucket import bucket_of_file_id
+from eventide_core.table.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.table_config import TableConfig
-
-_PURE_LOG_INDEXES = ("BUCKET", "FLINK_STATE")
-_SPARK_FILE_ID = re.compile(r".*-\d+", re.ASCII)  # Flink numbers no files of a group
 
 
 def require_derived_changes(config: TableConfig, options: Options, slices: Iterable[FileSlice], place: str) -> None:
@@ -31,7 +27,7 @@ def require_derived_changes(config: TableConfig, options: Options, slices: Itera
         is_pure_log = any(map(_is_of_pure_logs, slices))
         found = "file groups that begin with logs"
     else:
-        is_pure_log = said.upper() in _PURE_LOG_INDEXES
+        is_pure_log = said.upper() in PURE_LOG_INDEXES
         found = f"{keys.INDEX_TYPE}={said}"
     if is_pure_log:
         raise UnsupportedTableError(
@@ -42,4 +38,4 @@ def require_derived_changes(config: TableConfig, options: Options, slices: Itera
 
 def _is_of_pure_logs(found: FileSlice) -> bool:
     is_bucket = bucket_of_file_id(found.file_id) is not None
-    return is_bucket or found.base_file is None or _SPARK_FILE_ID.fullmatch(found.file_id) is None
+    return is_bucket or found.base_file is None or is_flink_file_id(found.file_id)

@@ -1,7 +1,8 @@
 """How a table's writers find the file group that a key belongs to, and which groups new keys go to.
 
 1. What the user says counts; else what the table says; else its file ids: those of buckets tell the bucket index, and a
-   record index in the metadata table tells that one. What says nothing is written with Hudi's default for Spark, a join.
+   record index in the metadata table tells that one. Those of Flink's state index are refused. What says nothing is
+   written with Hudi's default for Spark, a join.
 2. The number of buckets must be said, by the user or the table: the files do not say it.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 from eventide_core import config as keys
 from eventide_core.config import Option, Options
 from eventide_core.errors import ConfigError, UnsupportedTableError
-from eventide_core.table.bucket import bucket_of_file_id
+from eventide_core.table.bucket import bucket_of_file_id, is_flink_file_id
 from eventide_core.table.table_config import TableConfig
 
 
@@ -70,6 +71,12 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
     found = [bucket_of_file_id(file_id) for file_id in ids]
     if kind is None:
         is_bucket = bool(ids) and all(bucket is not None for bucket in found)
+        flink = next(filter(is_flink_file_id, ids), None)
+        if flink is not None and not is_bucket:
+            raise UnsupportedTableError(
+                f"the file group {flink} is of Flink's state index, which would not find the keys that eventide writes; "
+                f"write with Flink, or say which index all writers use from now on ({keys.INDEX_TYPE})"
+            )
         kind = IndexType.BUCKET if is_bucket else _joined(config)
     chosen = index_type(kind)
     if chosen in _MOVES_KEYS:

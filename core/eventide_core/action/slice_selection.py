@@ -25,7 +25,8 @@ class LogFacts:
     """A log file and what is known of its content.
 
     `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
-    records that are in no base file yet: all of them, but for what an exact cut has merged early.
+    records that are in no base file yet: all of them, but for what an exact cut has merged early. `has_partial_updates`:
+    records of some columns, as far as its headers were looked at.
     """
 
     log: LogFile
@@ -36,6 +37,7 @@ class LogFacts:
     needs_check: bool
     has_merged_block: bool
     uncompacted: EventTimeRange
+    has_partial_updates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,10 @@ class Selection:
             return ()
         return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
 
+    @property
+    def has_partial_updates(self) -> bool:
+        return any(fact.has_partial_updates for fact in self.facts.logs)
+
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
         return replace(self, count=len(self.facts.below), fallback=fallback, reason=reason, carried_tombstones=0)
 
@@ -108,12 +114,14 @@ class ReaderRules:
     """How the table merges, and how each engine that may read it does. `is_base_file_index`: SIMPLE, BLOOM and the like.
 
     `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values are in its order.
+    `takes_columns`: any record may take columns of older ones (hoodie.table.partial.update.mode).
     """
 
     rule: MergeRule
     readers: tuple[MergeRule, ...]
     is_base_file_index: bool
     orders_by_event_time: bool = False
+    takes_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +194,20 @@ def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
     """Whether key histories decide: None: no; True: those of keys with a delete; False: those of all shared keys."""
     if not selection.left_overs or _is_cut_by_order(selection, rules):
         return None
+    if _takes_columns(selection, rules) and MergeRule.EVENT_TIME_ORDERING in rules.readers:
+        return False
     if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
         return False
     has_deletes = any(fact.delete_count for fact in selection.facts.logs)
-    if has_deletes and (MergeRule.EVENT_TIME_ORDERING in rules.readers or rules.is_base_file_index):
+    if has_deletes and (
+        MergeRule.EVENT_TIME_ORDERING in rules.readers or rules.is_base_file_index or _takes_columns(selection, rules)
+    ):
         return True
     return None
+
+
+def _takes_columns(selection: Selection, rules: ReaderRules) -> bool:
+    return rules.takes_columns or selection.has_partial_updates
 
 
 def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
@@ -206,6 +222,7 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
         selection.exact_ms is not None
         and not selection.above
         and rules.orders_by_event_time
+        and not _takes_columns(selection, rules)
         and not rules.is_base_file_index
         and all(reader is MergeRule.EVENT_TIME_ORDERING for reader in rules.readers)
         and all(fact.event_times.unknown_records == 0 for fact in selection.facts.logs)
@@ -223,6 +240,9 @@ def unjudged(selection: Selection, rules: ReaderRules) -> Selection:
 _FALLBACK_REASONS = {
     FallbackReason.DELETE_REORDERED: "merged in part, deletes of key {key!r} would meet its other versions in another order",
     FallbackReason.LATE_RECORD_REORDERED: "merged in part, Hudi 0.x would see another version of key {key!r}",
+    FallbackReason.PARTIAL_UPDATE_REORDERED: (
+        "merged in part, updates of some columns of key {key!r} would meet its other versions in another order"
+    ),
     FallbackReason.KEY_LEAVES_BASE_INDEX: (
         "key {key!r} would be in a left-over log only, where an index over base files does not find it"
     ),

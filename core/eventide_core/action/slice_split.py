@@ -14,7 +14,9 @@ The keys that P and Q share and that algebra does not answer for come here with 
 5. Where the index finds keys in base files only (SIMPLE, BLOOM): a key that P takes out of the base while Q holds it
    live would be inserted a second time, into another file group, by the next upsert.
 
-4 or 5 fails: the slice is compacted in full.
+6. Where versions take columns of others (table/partial_update.py), they must come in rising order, none after a delete.
+
+4, 5 or 6 fails: the slice is compacted in full.
 
 A base that is back-dated below the left-overs (link mode prefix) is also read by time travel to the instants between
 them, so 4 must then hold for Q up to each of its versions, too.
@@ -24,6 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eventide_core.table.key_history import KeyHistory
+from eventide_core.table.partial_update import is_in_order
 from eventide_core.table.plans import FallbackReason
 from eventide_core.table.record_order import MergeRule, Version, fold, latest, merge_into_base
 
@@ -48,6 +51,9 @@ def judge_split(
     carried = 0
     is_alike_in_time = True
     for history in histories:
+        versions = history.merged + history.left_overs
+        if any(version.is_partial for version in versions) and not is_in_order(rule, history.base, versions):
+            return SplitVerdict(FallbackReason.PARTIAL_UPDATE_REORDERED, history.key, 0)
         tombstone = carried_tombstone(history, rule)
         carried += tombstone is not None
         new_base = latest(rule, history.base, history.taken)

@@ -18,7 +18,8 @@ class LogSummary:
 
     `instants` are those of its blocks. `delete_count` counts deletes of either kind, `rolled_back` are the instants
     whose blocks a command block of it takes back, `has_torn_block` says that a write broke off in it (its instant is among
-    `instants`), `has_merged_block` that a log compaction wrote one.
+    `instants`), `has_merged_block` that a log compaction wrote one, `has_partial_updates` that one has records of some
+    columns.
     """
 
     path: str
@@ -28,6 +29,7 @@ class LogSummary:
     rolled_back: frozenset[str]
     has_torn_block: bool
     has_merged_block: bool
+    has_partial_updates: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,11 @@ class LogContent(Protocol):
         """The summary of one log: by its block headers where they tell the range, else by one scan of its event times."""
         ...
 
-    def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> None:
+    def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:
         """Whether a merge could read all of a slice's logs, by their headers alone; else it raises what a merge would.
 
-        UnsupportedTableError: partial updates, change data, and what else eventide doesn't know. CorruptLogBlockError: a
-        torn block that would count.
+        The paths of those that hold partial updates. UnsupportedTableError: change data, and what else eventide doesn't
+        know. CorruptLogBlockError: a torn block that would count.
         """
         ...
 

@@ -5,11 +5,19 @@ digits. A key's bucket is the hash that Java's `List.hashCode` gives the list of
 sign, modulo the number of buckets.
 """
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 BUCKET_DIGITS = 8
 BUCKETS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
 INT_MAX = 0x7FFF_FFFF
+BUCKET_INDEX_FOLDER: Final = ".hoodie/.bucket_index"
+"""Where Hudi keeps what consistent hashing and numbers of buckets by partition need; a plain bucket index needs nothing."""
+PURE_LOG_INDEXES: Final = ("BUCKET", "FLINK_STATE")
+"""The types of index under which writers find keys without base files, and write inserts as logs."""
+
+_PLAIN_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def bucket_of(values: Iterable[str], buckets: int) -> int:
@@ -26,6 +34,11 @@ def bucket_of_file_id(file_id: str) -> int | None:
     if len(digits) < BUCKET_DIGITS or not (digits.isascii() and digits.isdecimal()):
         return None
     return int(digits) if int(digits) < BUCKETS_MAX else None
+
+
+def is_flink_file_id(file_id: str) -> bool:
+    """Whether Flink's state index gave the file id: a UUID alone. Other writers put a number behind it."""
+    return _PLAIN_UUID.fullmatch(file_id) is not None
 
 
 def bucket_name(bucket: int) -> str:

@@ -2,8 +2,8 @@
 
 1. The merge mode of version 8 and later says the rule. Without one the payload class does, as in version 6; without either
    the ordering field: by event time where there is one, else by commit.
-2. Of Hudi 1's properties for a merge only the delete marker is followed. A partial update mode, and a payload, a strategy
-   or a mode that isn't one of ordering alone, make a version out of several: those are refused.
+2. Of Hudi 1's properties for a merge the delete marker is followed, and on version 9 the partial update modes that Hudi
+   1.1 and 1.2 know (table/partial_update.py). A payload, a strategy or a mode beyond that is refused.
 3. Merge mode CUSTOM is followed for one payload, which is an order of versions: EventTimeAvroPayload, as Flink and the
    Java client of Hudi 1.0 declare it. Hudi 1.0 on Spark merges it by event time. Other engines and versions differ where
    deletes are among the versions, so they count as readers with rules of their own (record_order).
@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.properties import names
 from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import DeleteMarker
+from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
 
 _MODE = "hoodie.record.merge.mode"
 _ORDERING = "hoodie.table.ordering.fields"
 _ORDERING_0X = "hoodie.table.precombine.field"
 _PARTIAL = "hoodie.table.partial.update.mode"
 _MERGE_PROPERTIES = "hoodie.record.merge.property."
+_UNAVAILABLE = f"{_MERGE_PROPERTIES}hoodie.write.partial.update.unavailable.value"
 _DELETE_FIELD = f"{_MERGE_PROPERTIES}hoodie.payload.delete.field"
 _DELETE_MARKER = f"{_MERGE_PROPERTIES}hoodie.payload.delete.marker"
+_KNOWN_MERGE_PROPERTIES = (_DELETE_FIELD, _DELETE_MARKER, _UNAVAILABLE)
 _USE_HUDI = "compact this table with Hudi itself"
 
 _PAYLOADS = {
@@ -62,6 +64,7 @@ class MergeConfig:
     payload_class: str | None
     ordering_fields: tuple[str, ...]
     delete_marker: DeleteMarker | None
+    partial_update: PartialUpdate | None
 
     @classmethod
     def of(cls, properties: Mapping[str, str], version: int, root: str) -> "MergeConfig":
@@ -78,7 +81,7 @@ class MergeConfig:
                 f"{root}: {_ORDERING_0X}={properties[_ORDERING_0X]}: Hudi 0.x, whose key this is, doesn't find a field of a "
                 "record where it orders log records, and other readers do; upgrade the table to version 9 with Hudi 1"
             )
-        _refuse_partial_updates(properties, root)
+        partial_update = _partial_update(properties, version, root)
         rule = _merge_rule(properties, version, root, has_ordering=bool(ordering), is_0x=is_0x)
         return cls(
             rule=rule,
@@ -86,6 +89,7 @@ class MergeConfig:
             payload_class=_payload(properties),
             ordering_fields=ordering,
             delete_marker=_delete_marker(properties, root),
+            partial_update=partial_update,
         )
 
     @classmethod
@@ -93,7 +97,7 @@ class MergeConfig:
         """That of a copy-on-write table: whatever its writers merge by, no reader merges."""
         ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
         rule = MergeRule.COMMIT_TIME_ORDERING
-        return cls(rule, (rule,), _payload(properties), ordering, None)
+        return cls(rule, (rule,), _payload(properties), ordering, delete_marker=None, partial_update=None)
 
 
 def _payload(properties: Mapping[str, str]) -> str | None:
@@ -156,18 +160,33 @@ def _refuse_strategy(properties: Mapping[str, str], root: str) -> None:
             )
 
 
-def _refuse_partial_updates(properties: Mapping[str, str], root: str) -> None:
+def _partial_update(properties: Mapping[str, str], version: int, root: str) -> PartialUpdate | None:
     mode = properties.get(_PARTIAL)
-    if mode and mode != "NONE":
+    if not mode or mode == "NONE":
+        return None
+    if version < 9:
         raise UnsupportedTableError(
-            f"{root}: {_PARTIAL}={mode}: a record's columns come from several of its versions, and eventide takes versions "
-            f"whole; {_USE_HUDI}"
+            f"{root}: {_PARTIAL}={mode}: Hudi knows it from table version 9 on, and this is version {version}; upgrade the "
+            f"table, or {_USE_HUDI}"
         )
+    if mode == "IGNORE_DEFAULTS":
+        return PartialUpdate(None)
+    if mode != "FILL_UNAVAILABLE":
+        raise UnsupportedTableError(
+            f"{root}: {_PARTIAL}={mode} is neither IGNORE_DEFAULTS nor FILL_UNAVAILABLE, the modes of Hudi 1.1 and 1.2; set "
+            f"one of them, or {_USE_HUDI}"
+        )
+    marker = properties.get(_UNAVAILABLE)
+    if not marker:
+        raise UnsupportedTableError(
+            f"{root}: {_PARTIAL}={mode} without {_UNAVAILABLE}, the text that stands for a value that is not there; set it"
+        )
+    return PartialUpdate(marker)
 
 
 def _delete_marker(properties: Mapping[str, str], root: str) -> DeleteMarker | None:
     for key, value in properties.items():
-        if key.startswith(_MERGE_PROPERTIES) and key not in (_DELETE_FIELD, _DELETE_MARKER) and value:
+        if key.startswith(_MERGE_PROPERTIES) and key not in _KNOWN_MERGE_PROPERTIES and value:
             raise UnsupportedTableError(
                 f"{root}: {key}={value}: eventide doesn't know what it does to a merge; {_USE_HUDI}"
             )

@@ -38,6 +38,7 @@ class FallbackReason(StrEnum):
     LOG_COMPACTION = "log-compaction"
     DELETE_REORDERED = "delete-reordered"
     LATE_RECORD_REORDERED = "late-record-reordered"
+    PARTIAL_UPDATE_REORDERED = "partial-update-reordered"
     KEY_LEAVES_BASE_INDEX = "key-leaves-base-index"
     TOO_MANY_LEFT_OVERS = "too-many-left-overs"
     CHANGED_AFTER_PLANNING = "changed-after-planning"

@@ -41,11 +41,15 @@ class MergeRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of one key. `position` says which record it is, in whatever terms the caller counts."""
+    """One version of one key. `position` says which record it is, in whatever terms the caller counts.
+
+    `is_partial`: it may take columns of other versions (table/partial_update.py).
+    """
 
     ordering: Ordering
     is_delete: bool
     position: int = -1
+    is_partial: bool = False
 
     @property
     def is_natural_delete(self) -> bool:

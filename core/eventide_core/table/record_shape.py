@@ -14,6 +14,21 @@ class DeleteMarker:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialUpdate:
+    """A record takes from older ones the columns that are null in it, or with a marker the texts that are it."""
+
+    unavailable: str | None
+
+
+def both_kinds_of_partial_updates(path: str) -> str:
+    """Why a block of partial updates is refused in a table with a partial update mode."""
+    return (
+        f"log file {path}: partial updates of MERGE INTO in a table with hoodie.table.partial.update.mode, which Hudi "
+        "forgets from there on; compact it with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RecordShape:
     """`schema` is the table's Avro schema as JSON, without Hudi's meta fields; the fields are names of its own.
 
@@ -27,3 +42,4 @@ class RecordShape:
     event_time_field: str | None
     delete_marker: DeleteMarker | None = None
     key_fields: tuple[str, ...] = ()
+    partial_update: PartialUpdate | None = None

@@ -36,6 +36,21 @@ def is_nullable(schema: str, name: str, option: str) -> bool:
     return any(kind == "null" or (isinstance(kind, list) and "null" in kind) for kind in kinds)
 
 
+def refuse_defaults(schema: str, table: str) -> None:
+    """Raises UnsupportedTableError where a field's default is a value.
+
+    Under hoodie.table.partial.update.mode=IGNORE_DEFAULTS Hudi 1.1 and 1.2 compare with it by Java's identity of objects, so
+    that small numbers are found and others, and texts, are not.
+    """
+    for field in _fields(schema):
+        if field.get("default") is not None:
+            raise UnsupportedTableError(
+                f"{table}: hoodie.table.partial.update.mode=IGNORE_DEFAULTS: column {field['name']} has the default "
+                f"{field['default']!r}, which Hudi compares with by object, not by value; make its default null, or compact "
+                "this table with Hudi itself"
+            )
+
+
 _TIMES = ("date", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros")
 _NO_EVENT_TIMES = ("boolean", "bytes", "fixed", "array", "map", "record", "null")
 _TIMES_OF_DAY = ("time-millis", "time-micros")

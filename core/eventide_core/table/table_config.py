@@ -12,7 +12,7 @@ from eventide_core.table.key_config import virtual_key_fields
 from eventide_core.table.merge_config import MergeConfig
 from eventide_core.table.properties import names, parse_properties
 from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import DeleteMarker
+from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
 
 SUPPORTED_VERSIONS = (6, 8, 9)
 _TYPE = "hoodie.table.type"
@@ -44,6 +44,7 @@ class TableConfig:
     partition_fields: tuple[str, ...]
     ordering_fields: tuple[str, ...]
     delete_marker: DeleteMarker | None
+    partial_update: PartialUpdate | None
     base_file_extension: str
     timeline_path: str
     metadata_partitions: tuple[str, ...]
@@ -120,6 +121,7 @@ class TableConfig:
             partition_fields=tuple(field.split(":")[0] for field in names(properties, "hoodie.table.partition.fields")),
             ordering_fields=merge.ordering_fields,
             delete_marker=merge.delete_marker,
+            partial_update=merge.partial_update,
             base_file_extension=".parquet",
             timeline_path=f".hoodie/{timeline}" if version >= 8 else ".hoodie",
             metadata_partitions=names(properties, METADATA_PARTITIONS_KEY),

@@ -17,7 +17,7 @@ PROPERTIES = (
 SPARK, BUCKET, FLINK = (
     "3dbd7353-15e0-4654-a7b5-ca8054e14c1a-0",
     "00000001-2cec-4351-920d-d6c3417dc4f3-0",
-    "3dbd7353-15e0",
+    "3dbd7353-15e0-4654-a7b5-ca8054e14c1a",
 )
 
 
@@ -37,7 +37,7 @@ def one(file_id: str, *, has_base: bool = True) -> FileSlice:
         ({}, one(SPARK), False),
         ({}, one(SPARK, has_base=False), True),
         ({}, one(BUCKET), True),
-        ({}, one(FLINK.replace("-", "x")), True),
+        ({}, one(FLINK), True),
         ({INDEX_TYPE: "SIMPLE"}, one(SPARK, has_base=False), False),
         ({INDEX_TYPE: "bucket"}, one(SPARK), True),
         ({INDEX_TYPE: "FLINK_STATE"}, one(SPARK), True),

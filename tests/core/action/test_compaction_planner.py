@@ -143,6 +143,11 @@ def test_key_histories_are_asked_for_only_where_algebra_does_not_answer() -> Non
     assert needed_histories(with_delete, commit) is None
     assert needed_histories(with_delete, commit_simple) is True
     assert needed_histories(selection(), commit_v6) is False
+    filling = replace(event, takes_columns=True)
+    assert needed_histories(selection(), filling) is False
+    partial = replace(commit, takes_columns=True)
+    assert needed_histories(selection(), partial) is None
+    assert needed_histories(with_delete, partial) is True
     full = with_delete.in_full(FallbackReason.ROLLBACK_BLOCK, "")
     assert needed_histories(full, event) is None
 

@@ -84,6 +84,13 @@ def test_an_index_that_eventide_does_not_have_is_refused(kind: str) -> None:
         chosen(config(), [OTHER_ID], index_type=kind)
 
 
+def test_a_file_group_of_flinks_state_is_refused_unless_the_index_is_said() -> None:
+    flink = OTHER_ID.removesuffix("-0")
+    with pytest.raises(UnsupportedTableError, match=f"{flink} is of Flink's state index"):
+        chosen(config(), [OTHER_ID, flink])
+    assert chosen(config(), [flink], index_type="SIMPLE").type is IndexType.SIMPLE
+
+
 def test_growing_buckets_are_refused() -> None:
     with pytest.raises(UnsupportedTableError, match="CONSISTENT"):
         chosen(

@@ -6,7 +6,7 @@ import pytest
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
-from eventide_core.table.record_shape import DeleteMarker
+from eventide_core.table.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.table_config import TableConfig
 from support.java_properties import properties_text
 
@@ -145,8 +145,8 @@ REFUSED = {
     ("hoodie.populate.meta.fields", "false"): "neither meta fields nor",
     ("hoodie.bootstrap.base.path", "/old"): "keeps columns outside of it, in /old",
     ("hoodie.record.merge.mode", "CUSTOM"): "by code that only its owner's engine has",
-    ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"): "columns come from several of its versions",
-    ("hoodie.table.partial.update.mode", "FILL_UNAVAILABLE"): "columns come from several of its versions",
+    ("hoodie.table.partial.update.mode", "KEEP_VALUES"): "neither IGNORE_DEFAULTS nor FILL_UNAVAILABLE",
+    ("hoodie.table.partial.update.mode", "FILL_UNAVAILABLE"): "unavailable.value, the text that stands for a value",
     ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"): "delete.marker, which no reader can follow",
     ("hoodie.record.merge.property.hoodie.payload.delete.marker", "D"): "delete.field, which no reader can follow",
     ("hoodie.record.merge.property.com.acme.rate", "3"): "doesn't know what it does to a merge",
@@ -230,6 +230,18 @@ def test_version_9_tells_a_payload_as_ordering_fields_and_a_delete_marker() -> N
     assert config.ordering_fields == ("_event_bin_file", "_event_pos")
     assert config.delete_marker == DeleteMarker("_change_operation_type", "d")
     assert config.merge_rule is MergeRule.EVENT_TIME_ORDERING
+
+
+def test_partial_update_modes_are_those_of_version_9() -> None:
+    mode, marker = (
+        "hoodie.table.partial.update.mode",
+        "hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value",
+    )
+    assert _config(V9).partial_update is None
+    assert _config(V9 | {mode: "IGNORE_DEFAULTS"}).partial_update == PartialUpdate(None)
+    assert _config(V9 | {mode: "FILL_UNAVAILABLE", marker: "gone"}).partial_update == PartialUpdate("gone")
+    with pytest.raises(UnsupportedTableError, match="from table version 9 on, and this is version 8"):
+        _config(V9 | {"hoodie.table.version": "8", mode: "IGNORE_DEFAULTS"})
 
 
 def test_several_ordering_fields_under_the_key_of_hudi_0x_are_refused() -> None:

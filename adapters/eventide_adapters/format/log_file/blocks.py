@@ -5,8 +5,8 @@
 3. A rollback block takes back the blocks of its target instant that come before it, in this log and in earlier ones; a
    later write of the same instant stays.
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
-5. What eventide does not know raises, if it would count: HFile and change data blocks, partial updates,
-   records with operations (table/changelog.py).
+5. What eventide does not know raises, if it would count: HFile and change data blocks, records with operations
+   (table/changelog.py).
 6. A torn block is what a write left that broke off, and readers pass over it. A strict caller passes over it only where it
    would not count if it were whole, by the instant in its header; else records are lost that a commit promised.
 """
@@ -52,6 +52,11 @@ class PlacedBlock:
         if instant is None:
             raise CorruptLogBlockError(f"{self.place}: has no instant in its header")
         return instant
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether its records have some columns only, those of the schema in its header."""
+        return self.block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
     def merged_instants(self) -> tuple[str, ...]:
@@ -190,12 +195,10 @@ def instant_of_torn_block(placed: PlacedBlock) -> str:
 
 def refuse_unknown(placed: PlacedBlock) -> None:
     """Raises UnsupportedTableError for a data or delete block that eventide would read wrongly."""
-    header, kind = placed.block.header, placed.block.block_type
+    kind = placed.block.block_type
     if kind not in _READ_TYPES:
         raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")
-    if header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
-        raise UnsupportedTableError(f"{placed.place}: partial updates (records of some columns) are not supported")
-    refuse_operations(header, placed.place)
+    refuse_operations(placed.block.header, placed.place)
 
 
 def rollback_target(placed: PlacedBlock) -> str:

@@ -12,7 +12,7 @@ import io
 import json
 import struct
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -26,6 +26,9 @@ from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, U
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 
 _VERSION = 3
+_PLACES = 15  # of every decimal in a DecimalWrapper
+_LAST_PLACE = Decimal(1).scaleb(-_PLACES)
+_EXACT = Context(prec=80)  # more than a decimal of 38 digits and these places take
 _JAVA_VERSIONS = (1, 2)
 _NAMESPACE = "org.apache.hudi.avro.model"
 _NATURAL_ORDERS = (None, ("IntWrapper", 0))
@@ -63,7 +66,13 @@ def encode_delete_block(instant: str, partition: str, keys: Sequence[str], order
         for key, value in zip(keys, _wrapped_column(orderings), strict=True)
     ]
     body = io.BytesIO()
-    fastavro.schemaless_writer(body, _schema(), {"deleteRecordList": records})
+    try:
+        fastavro.schemaless_writer(body, _schema(), {"deleteRecordList": records})
+    except ValueError as error:
+        raise UnsupportedTableError(
+            f"a delete cannot bear its ordering value of type {orderings.type} ({error}); compact the table with Hudi, "
+            "or order it by a field with fewer digits"
+        ) from error
     content = struct.pack(">ii", _VERSION, body.tell()) + body.getvalue()
     return encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, content)
 
@@ -124,7 +133,8 @@ def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:
         return value // 1000
     if isinstance(value, Decimal):
         # Hudi writes every decimal with 15 places.
-        return value.quantize(Decimal(1).scaleb(-column.scale)) if value == round(value, column.scale) else value
+        fitting = value.quantize(Decimal(1).scaleb(-column.scale), context=_EXACT)
+        return fitting if fitting == value else value
     return value
 
 
@@ -199,6 +209,10 @@ def _wrapped_column(orderings: pa.Array[Any], *, is_in_array: bool = False) -> l
     wrappers = _wrappers(kind)
     if not wrappers and orderings.null_count < len(orderings):
         raise UnsupportedTableError(f"a delete cannot bear an ordering value of type {kind}")
+    if pa.types.is_decimal(kind) and kind.scale > _PLACES:
+        # The same value with as many places as the wrapper has; one that has more stays, and is refused.
+        fewer = [None if value is None else value.quantize(_LAST_PLACE, context=_EXACT) for value in values]
+        values = [short if short == value else value for short, value in zip(fewer, values, strict=True)]
     # Among several Hudi has a wrapper of its own for a date.
     wrapper = "LocalDateWrapper" if is_in_array and pa.types.is_date32(kind) else "".join(wrappers[:1])
     return [_WRAPPED_NULL if value is None else (f"{_NAMESPACE}.{wrapper}", {"value": value}) for value in values]

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.reading_limits import check_parquet, within_memory
-from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, table_fields
+from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
@@ -36,7 +36,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.log_block import BlockType, HeaderKey
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.record_shape import RecordShape, both_kinds_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 _BATCH_ROWS: Final = 1 << 17
@@ -44,11 +44,15 @@ _BATCH_ROWS: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class DataBlock:
-    """Records in the order of their block, in the table's types. `is_first`: no other part of the block came before."""
+    """Records in the order of their block, in the table's types. `is_first`: no other part of the block came before.
+
+    `absent`, of a block of partial updates: the columns that its records lack, which are null here; None of whole records.
+    """
 
     instant: str
     records: pa.RecordBatch
     is_first: bool = True
+    absent: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class BlockReader:
         self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
         extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
         self._key_fields = shape.key_fields
+        self._has_partial_update_mode = shape.partial_update is not None
         wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
         self._read_fields = tuple(fields[name] for name in wider)
 
@@ -108,6 +113,30 @@ class BlockReader:
         for number, part in enumerate(self._parts(placed)):
             yield part if number == 0 else replace(part, is_first=False)
 
+    def _fields_of(self, placed: PlacedBlock) -> tuple[AvroField, ...]:
+        """What is read of the block: of partial updates the columns that they have."""
+        if not placed.is_partial:
+            return self._read_fields
+        if self._has_partial_update_mode:
+            raise UnsupportedTableError(both_kinds_of_partial_updates(placed.path))
+        written = {field.name for field in record_fields(_schema_of(placed))}
+        for name in self._key_fields:
+            if name not in written:
+                raise UnsupportedTableError(
+                    f"{placed.place}: a partial update without the column {name}, which the record key is made of; compact "
+                    "this table with Hudi itself"
+                )
+        return tuple(field for field in self._read_fields if field.name in written)
+
+    def _whole(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The records with all columns that are read, null where a partial update lacks them."""
+        columns = {name: records.column(name) for name in records.schema.names}
+        arrays = [
+            columns[field.name] if field.name in columns else pa.nulls(records.num_rows, field.arrow.type)
+            for field in self._read_fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.arrow for field in self._read_fields]))
+
     def _parts(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
         match placed.block.block_type:
             case BlockType.DELETE:
@@ -115,39 +144,41 @@ class BlockReader:
                     placed.read_content(self._storage), self.ordering_type, placed.place
                 )
                 yield DeleteBlock(placed.instant, keys, orderings)
-            case BlockType.AVRO_DATA:
-                for records in self._read_avro(placed):
-                    yield from self._split(placed.instant, records)
-            case BlockType.PARQUET_DATA:
-                for records in self._read_parquet(placed):
-                    yield from self._split(placed.instant, records)
+            case BlockType.AVRO_DATA | BlockType.PARQUET_DATA:
+                fields = self._fields_of(placed)
+                is_avro = placed.block.block_type is BlockType.AVRO_DATA
+                for records in self._read_avro(placed, fields) if is_avro else self._read_parquet(placed, fields):
+                    if not placed.is_partial:
+                        yield from self._split(placed.instant, records)
+                        continue
+                    absent = frozenset(self._columns).difference(records.schema.names)
+                    for part in self._split(placed.instant, self._whole(records)):
+                        yield replace(part, absent=absent) if isinstance(part, DataBlock) else part
             case other:
                 raise AssertionError(f"{placed.place}: a {other.name} block does not count")
 
-    def _read_avro(self, placed: PlacedBlock) -> Iterator[pa.RecordBatch]:
-        schema = placed.block.header.get(HeaderKey.SCHEMA)
-        if schema is None:
-            raise CorruptLogBlockError(f"{placed.place}: a data block without a schema in its header")
+    def _read_avro(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
+        schema = _schema_of(placed)
 
         def read(offset: int, length: int) -> bytes:
             return placed.read_range(self._storage, offset, length)
 
-        return iter_avro_block(read, placed.block.content_length, schema, self._read_fields, placed.place)
+        return iter_avro_block(read, placed.block.content_length, schema, fields, placed.place)
 
-    def _read_parquet(self, placed: PlacedBlock) -> Iterator[pa.RecordBatch]:
+    def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
                 file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written = {field.name: field.type for field in file.schema_arrow}
-                check_columns(written, self._read_fields, placed.place)
+                check_columns(written, fields, placed.place)
                 if file.metadata.num_rows == 0:
-                    empty = pa.schema([field.arrow for field in self._read_fields])
+                    empty = pa.schema([field.arrow for field in fields])
                     yield pa.RecordBatch.from_pylist([], schema=empty)
-                names = [field.name for field in self._read_fields if field.name in written]
+                names = [field.name for field in fields if field.name in written]
                 for batch in file.iter_batches(_BATCH_ROWS, columns=names):
                     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                    yield resolve_columns(columns, batch.num_rows, self._read_fields, placed.place)
+                    yield resolve_columns(columns, batch.num_rows, fields, placed.place)
             except (EventideError, MemoryError):
                 raise
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -180,6 +211,13 @@ class BlockReader:
 
     def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
         return DeleteBlock(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
+
+
+def _schema_of(placed: PlacedBlock) -> str:
+    schema = placed.block.header.get(HeaderKey.SCHEMA)
+    if schema is None:
+        raise CorruptLogBlockError(f"{placed.place}: a data block without a schema in its header")
+    return schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,16 @@ The base comes in batches, so that memory holds the logs and a batch, and the on
 1. A base row of a key without winner passes; else the winner takes its place, unless under EVENT_TIME_ORDERING the base
    row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert operations
    may write them) only the first meets the winner, as in Hudi 1.1.1.
-2. Winners that met no base row come last, as inserts, in order of their first appearance in the logs.
+2. A record that wins takes the columns that it lacks from the other one (partial_fold), also the base's from a winner of the
+   logs that comes too late.
+3. Winners that met no base row come last, as inserts, in order of their first appearance in the logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +25,13 @@ from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_adapters.format.merge.key_index import KeyIndex
-from eventide_adapters.format.merge.log_fold import Flags, FoldedLogs
+from eventide_adapters.format.merge.log_fold import FoldedLogs
+from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.record_order import MergeRule
 from eventide_core.table.record_shape import RecordShape
+
+Fillers: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:
@@ -88,7 +94,21 @@ class SliceMerge:
         self.inserts = len(inserted)
         if not self.inserts:  # as in most slices; to take no row of each column takes its time, too
             return self.logs.rows.slice(0, 0)
-        return self.logs.rows.take(self.logs.row_of[inserted])
+        rows = self.logs.row_of[inserted]
+        if self.shape.partial_update is None:
+            self._require_whole(inserted, rows)
+        return self.logs.rows.take(rows)
+
+    def _require_whole(self, inserted: Numbers, rows: Numbers) -> None:
+        for name, flags in self.logs.lacking.items():
+            lacks = np.flatnonzero(flags[rows])
+            if len(lacks):
+                key = self.logs.keys[int(inserted[lacks[0]])].as_py()
+                raise UnsupportedTableError(
+                    f"record key {key!r}: a partial update lacks the column {name}, and the record that it updates is not "
+                    "here; let an incremental query begin before the commit that wrote the record, else roll back the write "
+                    "that deleted the record, or the one that updated it"
+                )
 
     @property
     def tombstones(self) -> Tombstones:
@@ -108,8 +128,9 @@ class SliceMerge:
         self._is_met[keys] = True
         wins = self._beats_base(keys, batch, rows)
         self._is_beaten[keys[~wins]] = True
+        beaten = self._fillers(batch, keys[~wins], rows[~wins])
         keys, rows = keys[wins], rows[wins]
-        if len(keys) == 0:
+        if len(keys) == 0 and not beaten:
             return table
         source = self.logs.row_of[keys]
         is_update = source >= 0
@@ -119,7 +140,50 @@ class SliceMerge:
         updates = self.logs.rows.take(source[is_update])
         index = np.arange(len(batch))
         index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
-        return pa.concat_tables([table, updates]).take(index[index >= 0])
+        kept = index >= 0
+        both = pa.concat_tables([table, updates])
+        if not self.logs.lacking and not beaten:
+            return both.take(index[kept])
+        of_columns = {
+            name: self._base_where_lacking(index, rows[is_update], flags[source[is_update]])[kept]
+            for name, flags in self.logs.lacking.items()
+        }
+        merged = taken(both, index[kept], iter(of_columns.items()))
+        return self._filled(merged, beaten, np.cumsum(kept) - 1)
+
+    @staticmethod
+    def _base_where_lacking(index: Numbers, rows: Numbers, lacks: Flags) -> Numbers:
+        """The index, in which the base's own rows stay where their updates lack a column."""
+        of_column = index.copy()
+        of_column[rows[lacks]] = rows[lacks]
+        return of_column
+
+    def _fillers(self, batch: pa.RecordBatch, keys: npt.NDArray[np.int32], rows: Numbers) -> Fillers:
+        """By column: rows of the base that win and lack it, and the rows of the logs that have it."""
+        if self.shape.partial_update is None or not len(rows):
+            return {}
+        source = self.logs.row_of[keys]
+        rows, source = rows[source >= 0], source[source >= 0]
+        found: dict[str, tuple[Numbers, Numbers]] = {}
+        for name, flags in lacking_values(batch, self.shape.partial_update).items():
+            fills = flags[rows]
+            if name in self.logs.lacking:
+                fills = fills & ~self.logs.lacking[name][source]
+            if fills.any():
+                found[name] = rows[fills], source[fills]
+        return found
+
+    def _filled(self, merged: pa.Table, fillers: Fillers, place_of: Numbers) -> pa.Table:
+        """The merged rows with these columns filled; `place_of` says where each row of the base is now."""
+        for name, (rows, source) in fillers.items():
+            number = merged.schema.get_field_index(name)
+            field = merged.schema.field(number)
+            index = np.arange(len(merged))
+            index[place_of[rows]] = len(merged) + np.arange(len(rows))
+            of_logs = self.logs.rows.column(number).take(source)
+            both = pa.chunked_array([*merged.column(number).chunks, *of_logs.chunks], field.type)
+            merged = merged.set_column(number, field, both.take(index))
+        return merged
 
     def _is_first(self, keys: npt.NDArray[np.int32]) -> Flags:
         """Which of these numbers of keys come for the first time."""

@@ -24,13 +24,14 @@ from eventide_core.table.record_order import Version
 
 @dataclass(frozen=True, slots=True)
 class VersionColumns:
-    """Versions in reader order: keys, ordering values (null: none given), whether each is a delete, and whether it is
-    merged although its log remains.
+    """Versions in reader order: keys, ordering values (null: none given), whether each is a delete, whether it may take
+    columns of others, and whether it is merged although its log remains.
     """
 
     keys: Any
     orderings: Any
     is_delete: Any
+    is_partial: Any
     is_early: Any
 
     @classmethod
@@ -40,12 +41,14 @@ class VersionColumns:
             pa.concat_arrays([pa.array([], pa.string()), *(part.keys for part in parts)]),
             pa.concat_arrays([pa.array([], ordering), *(part.orderings for part in parts)]),
             pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_delete for part in parts)]),
+            pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_partial for part in parts)]),
             pa.concat_arrays([pa.array([], pa.bool_()), *(part.is_early for part in parts)]),
         )
 
     @classmethod
-    def of_keys(cls, keys: Any, orderings: Any, *, is_delete: bool) -> VersionColumns:
-        return cls(keys, orderings, pa.array(np.full(len(keys), is_delete)), pa.array(np.zeros(len(keys), np.bool_)))
+    def of_keys(cls, keys: Any, orderings: Any, *, is_delete: bool, is_partial: bool = False) -> VersionColumns:
+        flags = (pa.array(np.full(len(keys), flag)) for flag in (is_delete, is_partial, False))
+        return cls(keys, orderings, *flags)
 
     def marked_early(self, mask: npt.NDArray[np.bool_]) -> VersionColumns:
         return replace(self, is_early=pa.array(mask))
@@ -53,16 +56,23 @@ class VersionColumns:
     def of(self, keys: Any) -> VersionColumns:
         """Only the versions of those keys."""
         mask = pc.is_in(self.keys, keys)
-        columns = (self.keys, self.orderings, self.is_delete, self.is_early)
+        columns = (self.keys, self.orderings, self.is_delete, self.is_partial, self.is_early)
         return VersionColumns(*(column.filter(mask) for column in columns))
 
 
-def versions_of_block(block: Any, key_column: str, ordering_fields: Sequence[str]) -> VersionColumns:
-    """The versions in a block that `BlockReader` gave."""
+def versions_of_block(
+    block: Any, key_column: str, ordering_fields: Sequence[str], *, is_partial: bool
+) -> VersionColumns:
+    """The versions in a block that `BlockReader` gave. `is_partial`: any record may take columns."""
     if isinstance(block, DeleteBlock):
         return VersionColumns.of_keys(block.keys, block.orderings, is_delete=True)
     orderings = orderings_of(block.records, ordering_fields)
-    return VersionColumns.of_keys(block.records.column(key_column), orderings, is_delete=False)
+    return VersionColumns.of_keys(
+        block.records.column(key_column),
+        orderings,
+        is_delete=False,
+        is_partial=is_partial or block.absent is not None,
+    )
 
 
 def common_keys(merged: VersionColumns, left_overs: VersionColumns, *, only_deleted: bool) -> Any:
@@ -87,9 +97,9 @@ def histories(
     }
     early: dict[str, list[Version]] = {key: [] for key in versions}
     for side, columns in enumerate((base, merged, left_overs)):
-        for key, ordering, is_delete, is_early in _rows(columns):
+        for key, ordering, is_delete, is_partial, is_early in _rows(columns):
             history = versions[key]
-            version = Version(ordering, is_delete, sum(len(part) for part in history))
+            version = Version(ordering, is_delete, sum(len(part) for part in history), is_partial)
             history[side].append(version)
             if is_early:
                 early[key].append(version)
@@ -99,17 +109,18 @@ def histories(
     )
 
 
-def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool, bool]]:
-    """Each version with an ordering value that can be compared, whether it is a delete, and whether it is early.
+def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool, bool, bool]]:
+    """Each version with an ordering value that can be compared, whether it is a delete, may take columns, and is early.
 
     A record without one has Hudi's default, which is 0 (of a text: nothing, the least one); a delete without one is in
     natural order and has None. Several fields make a tuple.
     """
     values = _comparable(columns.orderings)
     default = _default(columns.orderings.type)
-    keys, deletes, early = (column.to_pylist() for column in (columns.keys, columns.is_delete, columns.is_early))
-    for key, value, is_delete, is_early in zip(keys, values, deletes, early, strict=True):
-        yield key, default if value is None and not is_delete else value, is_delete, is_early
+    keys: list[str] = columns.keys.to_pylist()
+    flags = [column.to_pylist() for column in (columns.is_delete, columns.is_partial, columns.is_early)]
+    for key, value, is_delete, is_partial, is_early in zip(keys, values, *flags, strict=True):
+        yield key, default if value is None and not is_delete else value, is_delete, is_partial, is_early
 
 
 def _comparable(orderings: Any) -> list[Any]:

@@ -49,7 +49,7 @@ class ArrowLogContent:
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
         rolled_back: set[str] = set()
-        has_torn_block = has_merged = False
+        has_torn_block = has_merged = has_partial = False
         for placed in read_headers(self.storage, log.path, log.size, is_strict=False):
             block = placed.block
             if block.block_type is BlockType.COMMAND:
@@ -62,6 +62,7 @@ class ArrowLogContent:
             refuse_unknown(placed)
             instants.add(placed.instant)
             has_merged = has_merged or bool(placed.merged_instants)
+            has_partial = has_partial or placed.is_partial
             known = event_times_in_header(block, shape.event_time_field)
             if known is not None:
                 tally.add_range(known)
@@ -76,10 +77,12 @@ class ArrowLogContent:
             frozenset(rolled_back),
             has_torn_block,
             has_merged,
+            has_partial,
         )
 
-    def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> None:
-        counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
+    def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:
+        counting = counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
+        return frozenset(placed.path for placed in counting if placed.is_partial)
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
         """How many of its records and deletes have an event time before the threshold; unknown ones don't count."""
@@ -136,7 +139,9 @@ class ArrowLogContent:
         for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
             is_merged = placed.path in merged_paths
             for part in reader.read(placed):
-                versions = versions_of_block(part, RECORD_KEY, shape.ordering_fields)
+                versions = versions_of_block(
+                    part, RECORD_KEY, shape.ordering_fields, is_partial=shape.partial_update is not None
+                )
                 if early_before_ms is not None and not is_merged and placed.path not in above:
                     versions = versions.marked_early(is_before(event_times_of(part, shape), early_before_ms))
                 sides[is_merged].append(versions)

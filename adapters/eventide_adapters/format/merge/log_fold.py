@@ -10,27 +10,27 @@ HUDI_0X_OVERWRITE_WITH_LATEST: the same, but the few keys with an ordered delete
 Memory holds the winners and some more: whenever the versions outgrow twice the winners before, only the winners stay. Not
 under HUDI_0X_OVERWRITE_WITH_LATEST, where a version that has lost may still decide.
 
+Where records lack columns, `partial_fold` says which versions a row is made of.
+
 How ordering values compare, `ordering_values` says; without an ordering field all records are level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, assert_never
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, assert_never
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.merge.partial_fold import Flags, PartialFold, fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.record_order import MergeRule, Version, fold
 from eventide_core.table.record_shape import RecordShape
-
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 HELD_BYTES: Final = 256 * 1024 * 1024
 _WINNERS_SHARE_MIN: Final = 0.5  # where fewer of the records have won, the others leave the memory
@@ -42,6 +42,7 @@ class FoldedLogs:
 
     `rows` holds the winning records that are no deletes, and may hold others, so that they need not be copied; `row_of`
     says which of them is a key's: -1 where the winner is a delete. `orderings` has a null where there is no ordering value.
+    `lacking` says which of `rows` lack a column, by its name: the base's record may have it.
     """
 
     keys: pa.Array[Any]
@@ -53,6 +54,7 @@ class FoldedLogs:
     instant_of: Numbers
     record_count: int
     block_count: int
+    lacking: Mapping[str, Flags] = field(default_factory=dict[str, Flags])
 
     @property
     def is_delete(self) -> Flags:
@@ -84,9 +86,13 @@ class FoldedLogs:
                 waiting, size = [], log.data.nbytes + log.keys.nbytes
                 limit = max(held_bytes, 2 * size)
         log = _Log.of(waiting, schema, shape).after(log)
-        keys, winner = log.winners(shape.merge_rule)
+        if log.lacking:
+            log = log.reduced(shape.merge_rule)
+            keys, winner = log.keys, np.arange(len(log.keys))
+        else:
+            keys, winner = log.winners(shape.merge_rule)
         rows, row_of = log.data, log.row[winner]
-        if _WINNERS_SHARE_MIN * len(rows) > np.count_nonzero(row_of >= 0):
+        if not log.lacking and _WINNERS_SHARE_MIN * len(rows) > np.count_nonzero(row_of >= 0):
             rows, row_of = log.take_rows(winner)
         return cls(
             keys=keys,
@@ -98,6 +104,7 @@ class FoldedLogs:
             instant_of=log.block_of[winner],
             record_count=record_count,
             block_count=block_count,
+            lacking=log.lacking,
         )
 
 
@@ -105,7 +112,7 @@ class FoldedLogs:
 class _Log:
     """Records of the logs, deletes among them, in reader order as far as one key goes; arrays count records.
 
-    `row` is a record's place in `data`, -1 for a delete.
+    `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, counts the rows of `data`.
     """
 
     keys: pa.Array[Any]
@@ -115,6 +122,7 @@ class _Log:
     block_of: Numbers
     instants: tuple[str, ...]
     data: pa.Table
+    lacking: Mapping[str, Flags]
 
     @classmethod
     def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> _Log:
@@ -133,6 +141,7 @@ class _Log:
         block_of = np.repeat(np.arange(len(blocks)), [len(part) for part in keys[1:]])
         is_delete = np.array([isinstance(block, DeleteBlock) for block in blocks], np.bool_)[block_of]
         orderings = pa.concat_arrays(parts)
+        rows = pa.Table.from_batches(data, schema)
         return cls(
             keys=pa.concat_arrays(keys),
             orderings=orderings,
@@ -140,7 +149,8 @@ class _Log:
             row=np.where(is_delete, -1, np.cumsum(~is_delete) - 1),
             block_of=block_of,
             instants=tuple(block.instant for block in blocks),
-            data=pa.Table.from_batches(data, schema),
+            data=rows,
+            lacking=_lacking(blocks, rows, shape),
         )
 
     def after(self, earlier: _Log | None) -> _Log:
@@ -157,10 +167,21 @@ class _Log:
             block_of=np.concatenate([self.block_of, later.block_of + len(self.instants)]),
             instants=(*self.instants, *later.instants),
             data=pa.concat_tables([self.data, later.data]),
+            lacking={
+                name: np.concatenate(
+                    [log.lacking.get(name, np.zeros(len(log.data), np.bool_)) for log in (self, later)]
+                )
+                for name in {**self.lacking, **later.lacking}
+            },
         )
 
     def winners(self, rule: MergeRule) -> tuple[pa.Array[Any], Numbers]:
         """The keys in order of their first appearance, and the position of each one's winner."""
+        keys, codes = self._numbered()
+        return keys, _winners(codes, len(keys), self, rule)
+
+    def _numbered(self) -> tuple[pa.Array[Any], Numbers]:
+        """The keys in order of their first appearance, and the number of each record's."""
         encoded = self.keys.dictionary_encode()
         if encoded.null_count:
             raise RecordDecodeError(
@@ -168,12 +189,29 @@ class _Log:
                 "roll back the write that made it"
             )
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        return encoded.dictionary, _winners(codes, len(encoded.dictionary), self, rule)
+        return encoded.dictionary, codes
 
     def reduced(self, rule: MergeRule) -> _Log:
         """The winners alone, in order of their keys' first appearance."""
+        if self.lacking:
+            return self._reduced_partial(rule)
         keys, winner = self.winners(rule)
         rows, row_of = self.take_rows(winner)
+        return self._of_winners(keys, winner, rows, row_of, {})
+
+    def _reduced_partial(self, rule: MergeRule) -> _Log:
+        keys, codes = self._numbered()
+        found = _fold_partial(codes, len(keys), self, rule)
+        is_live = self.row[found.winner] >= 0
+        live = self.row[found.winner][is_live]
+        rows = taken(self.data, live, ((name, of_rows[is_live]) for name, of_rows in found.sources.items()))
+        lacking = {name: flags[is_live] for name, flags in found.lacking.items() if flags[is_live].any()}
+        row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
+        return self._of_winners(keys, found.winner, rows.combine_chunks(), row_of, lacking)
+
+    def _of_winners(
+        self, keys: pa.Array[Any], winner: Numbers, rows: pa.Table, row_of: Numbers, lacking: Mapping[str, Flags]
+    ) -> _Log:
         return _Log(
             keys=keys,
             orderings=self.orderings.take(winner),
@@ -182,6 +220,7 @@ class _Log:
             block_of=self.block_of[winner],
             instants=self.instants,
             data=rows,
+            lacking=lacking,
         )
 
     def take_rows(self, winner: Numbers) -> tuple[pa.Table, Numbers]:
@@ -190,6 +229,29 @@ class _Log:
         is_live = source >= 0
         row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
         return self.data.take(source[is_live]).combine_chunks(), row_of
+
+
+def _lacking(blocks: Sequence[DataBlock | DeleteBlock], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:
+    """Which of the rows of these blocks lack which columns."""
+    found = lacking_values(rows, shape.partial_update)
+    parts = [block for block in blocks if isinstance(block, DataBlock)]
+    for name in frozenset[str]().union(*(part.absent or () for part in parts)):
+        flags = [np.full(len(part.records), name in (part.absent or ())) for part in parts]
+        found[name] = np.concatenate(flags) | found.get(name, False)
+    return found
+
+
+def _fold_partial(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> PartialFold:
+    match rule:
+        case MergeRule.COMMIT_TIME_ORDERING:
+            order = np.zeros(len(codes), np.int64)
+        case MergeRule.EVENT_TIME_ORDERING:
+            order = ranks(log.orderings)
+        case MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST | MergeRule.HUDI_0X_DEFAULT | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
+            raise AssertionError(f"{rule} takes versions whole")
+        case _:
+            assert_never(rule)
+    return fold_partial(codes, key_count, order, log.is_natural_delete, log.row, log.lacking)
 
 
 def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbers:

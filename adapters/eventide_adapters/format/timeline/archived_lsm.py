@@ -3,7 +3,7 @@
     _version_    the number N of the last manifest, as text
     manifest_N   JSON: {"files": [{"fileName", "fileLen"}]}, the files that count
     a file       one row an instant: instantTime, completionTime, action, metadata (a completed commit as on the active
-                 timeline), plan, version
+                 timeline; where Hudi 1.0 upgraded the table, without the Avro container), plan, version
 
 1. A question about an instant reads the files whose names' range holds it, and of these the columns that say times and
    actions; they are kept, as a file never changes.
@@ -81,7 +81,9 @@ class LsmArchivedTimeline:
                 group = self._of(file).row_groups.get(requested_time)
                 if group is not None:
                     path = f"{self.folder}/{file.name}"
-                    return _CODEC.decode_commit(self._metadata(path, group)[requested_time].as_py() or b"", path)
+                    return _CODEC.decode_archived_commit(
+                        self._metadata(path, group)[requested_time].as_py() or b"", path
+                    )
         return None
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:

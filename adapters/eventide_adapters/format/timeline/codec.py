@@ -19,6 +19,7 @@ from eventide_adapters.format.timeline.container import (
     ContainerSchema,
     check_size,
     read_container,
+    read_datum,
     write_container,
 )
 from eventide_adapters.format.timeline.document import Document, corrupt
@@ -65,6 +66,12 @@ class HudiMetadataCodec:
             raise corrupt(path, "is empty, though its instant has completed")
         document = read_container(data, path) if data.startswith(MAGIC) else read_json(data, path)
         return commit_of(document)
+
+    def decode_archived_commit(self, data: bytes, path: str) -> CommitMetadata:
+        """The same of an archived one. Where Hudi 1.0 upgraded the table, its record stands alone, without its schema."""
+        if not data or data.startswith((MAGIC, b"{")):
+            return self.decode_commit(data, path)
+        return commit_of(read_datum(_COMMIT_SCHEMA, data, path))
 
     def encode_commit(self, metadata: CommitMetadata, table_version: int) -> bytes:
         """The bytes of a completed commit, as Hudi writes them for a table of that version."""

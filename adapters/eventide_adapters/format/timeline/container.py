@@ -69,6 +69,19 @@ def read_container(data: bytes, path: str) -> Document:
     return Document.of(record, path, "a record")
 
 
+def read_datum(schema: ContainerSchema, data: bytes, path: str) -> Document:
+    """A record that stands alone, without its schema. Raises CorruptTimelineError; ResourceLimitError above the cap."""
+    check_size(len(data), path)
+    stream = io.BytesIO(data)
+    try:
+        record = _read(stream, schema.schema)
+        if stream.read(1):
+            raise ValueError("bytes after its record")
+    except Exception as error:  # torn bytes make the decoder fail in any way there is
+        raise corrupt(path, f"is neither JSON nor a record of Avro ({type(error).__name__}: {error})") from error
+    return Document.of(record, path, "a record")
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerSchema:
     """The schema of containers that eventide writes, what they all begin with, and the mark that ends their blocks."""

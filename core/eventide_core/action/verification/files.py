@@ -135,6 +135,9 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
         yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
         return
     group = (file.path.rpartition("/")[0], log.file_id)
+    if log.instant in facts.untold:
+        yield _untold(file, log.instant)
+        return
     if untold := sorted(scan.instants & facts.untold):
         yield _untold(file, untold[0])
     for instant in sorted(scan.instants - facts.untold):

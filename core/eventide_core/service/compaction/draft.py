@@ -176,10 +176,9 @@ class CompactionDrafter:
         chosen = strategy.choose(_partitions(state), [selection.facts.file_slice for selection in found])
         rules = self.facts.reader_rules(state, shape, [s for s in state.view.latest_slices() if s.log_files])
         blocks = state.blocks()
-        judged = self.splits.judged([by_group.pop(found.file_group) for found in chosen], rules, shape, blocks)
+        checked = self.facts.checked([by_group.pop(found.file_group) for found in chosen], blocks, shape)
+        judged = self.splits.judged(checked, rules, shape, blocks)
         now = [selection for selection in judged if not selection.has_to_wait]
-        doubtful = [s.facts.file_slice for s in now if any(fact.needs_check for fact in s.facts.logs)]
-        self.facts.logs.check((found.log_files for found in doubtful), blocks)
         return _Picked(now, [selection for selection in judged if selection.has_to_wait], list(by_group.values()))
 
     def _quiet_moment(self, state: TableState, back: BackdatingFacts, *, is_gap_needed: bool) -> QuietMoment:
@@ -203,7 +202,7 @@ class CompactionDrafter:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
         chosen = strategy.choose(_partitions(state), below)
-        self.facts.logs.check((found.log_files for found in chosen), state.blocks())
+        self.facts.logs.check((found.log_files for found in chosen), state.blocks(), state.shape(None))
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
         terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")

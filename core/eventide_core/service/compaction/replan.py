@@ -71,7 +71,8 @@ class Replanner:
         selection = Selection(facts, len(op.compacted), op.fallback, op.reason, exact_ms)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         rules = self.facts.reader_rules(state, shape, slices)
-        (judged,) = self.splits.judged([selection], rules, shape, completed)
+        checked = self.facts.checked([selection], completed, shape)
+        (judged,) = self.splits.judged(checked, rules, shape, completed)
         return None if judged.has_to_wait else judged
 
 

@@ -1,9 +1,9 @@
 """What the planner knows of each slice: the facts of its logs, and which of them lie above the compaction's moment."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 
-from eventide_core.action.slice_selection import LogFacts, ReaderRules, SliceFacts
+from eventide_core.action.slice_selection import LogFacts, ReaderRules, Selection, SliceFacts
 from eventide_core.config import Options
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.facts.event_time_field import are_stats_proof
@@ -13,6 +13,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.schema import is_time
+from eventide_core.table.slice_read import BlockFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +36,35 @@ class SliceFactsReader:
             if (logs := tuple(facts[log.path] for log in s.log_files))
         ]
 
+    def checked(self, selections: Sequence[Selection], blocks: BlockFilter, shape: RecordShape) -> list[Selection]:
+        """The selections, in which is known what no write stat says of a log: whether it has partial updates.
+
+        Raises what a merge would raise for the blocks of these slices' logs.
+        """
+        doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
+        partial = self.logs.check((found.log_files for found in doubtful), blocks, shape)
+        return [_with_partial_updates(selection, partial) for selection in selections]
+
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
         """The rules by which each engine that can read the table merges these slices."""
         field = shape.event_time_field
         return ReaderRules(
             state.config.merge_rule,
             state.config.reader_rules,
-            is_base_file_index(slices, self.options),
+            is_base_file_index(state.config, slices, self.options),
             orders_by_event_time=field is not None
             and shape.ordering_fields == (field,)
             and is_time(shape.schema, field),
+            takes_columns=shape.partial_update is not None,
         )
+
+
+def _with_partial_updates(selection: Selection, paths: Container[str]) -> Selection:
+    facts = selection.facts
+    if not any(fact.log.path in paths for fact in facts.logs):
+        return selection
+    logs = tuple(replace(fact, has_partial_updates=True) if fact.log.path in paths else fact for fact in facts.logs)
+    return replace(selection, facts=replace(facts, logs=logs))
 
 
 def _above(state: TableState, moment: str, logs: Sequence[LogFacts]) -> int:

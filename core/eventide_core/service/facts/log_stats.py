@@ -7,13 +7,13 @@
    event time: Hudi leaves nulls out of a stat, but not out of the file. Where there are deletes, they are not: a stat holds
    the range of some kinds alone.
 4. Which kinds of blocks a log holds no stat says; in eventide's own they are known, of others the headers are read before
-   a plan is made.
+   a plan is made. A left-over is known by the log that it is of.
 5. A left-over's file holds the same as the log that it is of. Its own stat, of the compaction that made it, tells what was
    known of that log then, which may have taken a scan; else the stat of the log tells, through any number of compactions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from eventide_core.action.slice_selection import LogFacts
@@ -43,9 +43,10 @@ def from_stats(
     found: dict[str, LogFacts] = {}
     for log, paths in places.values():
         tellers = (pair for path in paths if (pair := said.get(path)) is not None)
-        facts = next((facts for teller, stat in tellers if (facts := teller.facts(stat, log)) is not None), None)
+        chain = tuple(tellers)
+        facts = next((facts for teller, stat in chain if (facts := teller.facts(stat, log)) is not None), None)
         if facts is not None:
-            found[log.path] = facts
+            found[log.path] = replace(facts, needs_check=not any(teller.is_writer for teller, _ in chain))
     return found
 
 
@@ -53,12 +54,12 @@ def from_stats(
 class _Teller:
     """A commit whose stats tell event times: `is_whole`, of every record and delete.
 
-    `deletes` are those of left-overs' files, by path.
+    `is_writer`: eventide wrote the logs. `deletes` are those of left-overs' files, by path.
     """
 
     instants: frozenset[str]
     is_whole: bool
-    needs_check: bool
+    is_writer: bool
     deletes: Mapping[str, int]
 
     @classmethod
@@ -70,10 +71,8 @@ class _Teller:
         if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
             return None
         published = CompactionExtraMetadata.of(time, commit)
-        # What a plan leaves over has been looked at before the plan was made.
-        is_known = WRITER_KEY in commit.extra_metadata or published is not None
         deletes: Mapping[str, int] = {} if published is None else published.deletes
-        return cls(frozenset({time}), named is not None, not is_known, deletes)
+        return cls(frozenset({time}), named is not None, WRITER_KEY in commit.extra_metadata, deletes)
 
     def facts(self, stat: WriteStat, log: LogFile) -> LogFacts | None:
         event_times = stat.event_time_range
@@ -87,7 +86,7 @@ class _Teller:
             self.instants,
             stat.num_deletes or self.deletes.get(stat.path, 0),
             rolled_back=_NOTHING,
-            needs_check=self.needs_check,
+            needs_check=True,
             has_merged_block=False,
             uncompacted=event_times,
         )

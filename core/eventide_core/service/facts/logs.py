@@ -1,11 +1,12 @@
 """What is known of each log file's content: from the timeline where it tells, else by asking the content once."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from eventide_core.action.slice_selection import LogFacts
-from eventide_core.errors import EventideError
+from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.ports import Engine, LogContent, LogSummary
 from eventide_core.service.facts.log_stats import from_stats
 from eventide_core.service.facts.needed_files import LEFT_OVER_VERSION, is_left_over_of_pending
@@ -13,7 +14,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
-from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.record_shape import RecordShape, both_kinds_of_partial_updates
 from eventide_core.table.slice_read import BlockFilter
 
 T = TypeVar("T")
@@ -34,7 +35,9 @@ class LogFactsReader:
     _known: dict[tuple[str, int, str | None], LogFacts] = field(
         default_factory=dict[tuple[str, int, str | None], LogFacts]
     )
-    _checked: set[tuple[tuple[str, int], ...]] = field(default_factory=set[tuple[tuple[str, int], ...]])
+    _checked: dict[tuple[tuple[str, int], ...], frozenset[str]] = field(
+        default_factory=dict[tuple[tuple[str, int], ...], frozenset[str]]
+    )
 
     def read(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
@@ -78,6 +81,7 @@ class LogFactsReader:
                 summary.has_torn_block,
                 summary.has_merged_block,
                 uncompacted=summary.event_times,
+                has_partial_updates=summary.has_partial_updates,
             )
         readable = (log for log in wanted if log.path not in problems)
         known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
@@ -90,16 +94,22 @@ class LogFactsReader:
             there = {file.path for file in state.listing}
             self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
 
-    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter) -> None:
-        """Raises what a merge would raise for the blocks of these slices' logs; those of the question before are known.
+    def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter, shape: RecordShape) -> frozenset[str]:
+        """The paths of the logs with partial updates. Those of the question before are known.
 
-        All logs of a slice go together, for a rollback block in one takes back blocks of another.
+        All logs of a slice go together, for a rollback block in one takes back blocks of another. Raises what a merge would
+        raise for the blocks of these slices' logs.
         """
         named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
         asked = dict(named)
-        unchecked = tuple(logs for names, logs in asked.items() if names not in self._checked)
-        self.engine.map(_CheckBlocks(self.content, blocks), _portions(unchecked))
-        self._checked = set(asked)
+        unchecked = {names: logs for names, logs in asked.items() if names not in self._checked}
+        portions = self.engine.map(_CheckBlocks(self.content, blocks), _portions(tuple(unchecked.values())))
+        found = dict(zip(unchecked, itertools.chain.from_iterable(portions), strict=True))
+        self._checked = {names: found[names] if names in found else self._checked[names] for names in asked}
+        partial = frozenset[str]().union(*self._checked.values())
+        if partial and shape.partial_update is not None:
+            raise UnsupportedTableError(both_kinds_of_partial_updates(min(partial)))
+        return partial
 
     def _summarize(
         self, logs: Sequence[LogFile], shape: RecordShape, tells_errors: bool
@@ -115,9 +125,8 @@ class _CheckBlocks:
     content: LogContent
     blocks: BlockFilter
 
-    def __call__(self, slices: Sequence[tuple[LogFile, ...]]) -> None:
-        for logs in slices:
-            self.content.check_blocks(logs, self.blocks)
+    def __call__(self, slices: Sequence[tuple[LogFile, ...]]) -> list[frozenset[str]]:
+        return [self.content.check_blocks(logs, self.blocks) for logs in slices]
 
 
 @dataclass(frozen=True, slots=True)

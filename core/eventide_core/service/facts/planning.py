@@ -8,7 +8,7 @@ from eventide_core.action.quiet_moment import BackdatingFacts
 from eventide_core.config import LinkChoice, Options
 from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.state.table import TableState
-from eventide_core.table.bucket import bucket_of_file_id
+from eventide_core.table.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import instant_time, next_instant_time
@@ -62,12 +62,16 @@ def schema_since(state: TableState) -> str:
     return ""
 
 
-def is_base_file_index(slices: Sequence[FileSlice], options: Options) -> bool:
-    """Whether writers find a key in base files only. The table itself does not say: an option, else the file ids."""
-    index = options.get(keys.INDEX_TYPE)
+def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], options: Options) -> bool:
+    """Whether writers find a key in base files only.
+
+    What the user or the table says counts, else the file ids: those of buckets and of Flink need no base files.
+    """
+    index = options.get(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)
     if index is not None:
-        return index.upper() != "BUCKET"
-    return not all(bucket_of_file_id(s.file_id) is not None for s in slices)
+        return index.upper() not in PURE_LOG_INDEXES
+    ids = [found.file_id for found in slices]
+    return not all(bucket_of_file_id(file_id) is not None or is_flink_file_id(file_id) for file_id in ids)
 
 
 def backdated_compactions(state: TableState) -> frozenset[str]:

@@ -26,6 +26,7 @@ from eventide_core.table.internal_schema import (
 )
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.record_shape import DeleteMarker, RecordShape
+from eventide_core.table.schema import refuse_defaults
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
@@ -239,6 +240,8 @@ class TableState:
     def shape_of(self, schema: str, event_time_field: str | None) -> RecordShape:
         """That of records of another schema, such as those that are being written."""
         config = self.config
+        if config.partial_update is not None and config.partial_update.unavailable is None:
+            refuse_defaults(schema, self.config.name)
         return RecordShape(
             schema,
             config.merge_rule,
@@ -246,6 +249,7 @@ class TableState:
             event_time_field,
             self.delete_marker,
             config.virtual_key_fields,
+            config.partial_update,
         )
 
     def view_of(self, files: Iterable[DataFile], is_counted: Callable[[str], bool]) -> FileSystemView:

@@ -33,10 +33,12 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_shape
+from eventide_core.table.bucket import BUCKET_INDEX_FOLDER
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
 from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 from eventide_core.table.write_shape import WriteOperation
 
@@ -91,6 +93,12 @@ class Append:
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
+        if index.moves_keys and before.config.partial_update is not None:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
+                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
+            )
+        self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         instant = self._instants.request()
         try:
@@ -141,6 +149,17 @@ class Append:
             ),
             _ended(state.timeline),
         )
+
+    def _refuse_growing_buckets(self, config: TableConfig) -> None:
+        if keys.INDEX_TYPE in config.properties:
+            return  # eventide made it, with a plain index
+        kept = self.files.storage.list(BUCKET_INDEX_FOLDER)
+        if kept:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: {kept[0].path}: the table's buckets are of consistent hashing "
+                f"({keys.BUCKET_ENGINE}=CONSISTENT_HASHING), or their number differs by partition; Hudi would not find keys "
+                "that eventide writes; write to this table with Hudi"
+            )
 
     def complete(self, pending: PendingWrite) -> WriteResult:
         """Steps 5 and 6. Raises WriteConflictError, and RefusedError where the write was rolled back meanwhile."""

@@ -12,7 +12,7 @@ import pytest
 
 from eventide_adapters.format.log_file.delete_block import decode_delete_block, encode_delete_block
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
-from support.log_files import block, delete_block, delete_content
+from support.log_files import block, delete_block, delete_content, parse_blocks
 
 _MOMENT = dt.datetime(2026, 11, 21, 10, 30, 0, 123456, tzinfo=dt.UTC)
 _MICROS = 1795257000123456
@@ -168,3 +168,25 @@ def test_a_carried_block_of_several_ordering_fields_has_the_bytes_that_hudi_woul
 def test_a_carried_block_without_deletes_is_still_a_block() -> None:
     ours = encode_delete_block("20261121060413861", "part=a", [], pa.array([], pa.int64()))
     assert ours == block(1, {0: "20261121060413861"}, delete_content([]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.decimal128(38, 10), "-12345678901234567890.5"),
+        (pa.decimal128(38, 18), "1.500000000000000000"),
+        (pa.decimal128(9, 2), "-1.05"),
+    ],
+)
+def test_a_long_decimal_is_read_back_as_it_was(kind: pa.Decimal128Type[Any, Any], value: str) -> None:
+    values = pa.array([Decimal(value), None], kind)
+    (found,) = parse_blocks(encode_delete_block("20260101000000000", "p", ["a", "b"], values))
+    assert decode_delete_block(found[2], kind, "block")[1].to_pylist() == [Decimal(value), None]
+
+
+@pytest.mark.parametrize("value", ["1.123456789012345678", "12345678901234567890.123456789012345"])
+def test_a_decimal_with_more_digits_than_hudis_deletes_have_is_refused(value: str) -> None:
+    number = Decimal(value)
+    kind = pa.decimal128(38, -int(number.as_tuple().exponent))
+    with pytest.raises(UnsupportedTableError, match="a delete cannot bear its ordering value of type decimal128"):
+        encode_delete_block("20260101000000000", "p", ["a"], pa.array([number], kind))

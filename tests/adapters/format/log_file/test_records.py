@@ -26,7 +26,6 @@ from support.log_files import (
     COMPACTED_BLOCK_TIMES,
     HFILE,
     INSTANT_TIME,
-    IS_PARTIAL,
     SCHEMA,
     avro_block,
     avro_content,
@@ -297,7 +296,7 @@ class TestWhatCannotBeRead:
 
     @pytest.mark.parametrize(
         ("kind", "header"),
-        [(HFILE, {}), (CDC, {}), (3, {IS_PARTIAL: "true"})],
+        [(HFILE, {}), (CDC, {})],
     )
     def test_kinds_of_blocks_that_would_be_read_wrongly_are_refused(
         self, storage: Storage, kind: int, header: dict[int, str]

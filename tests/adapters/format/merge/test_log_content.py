@@ -164,8 +164,8 @@ class TestSummary:
         content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T1}), None))
         with pytest.raises(CorruptLogBlockError, match=f"torn, though {T1}, which wrote it, has completed"):
             content.check_blocks([torn], BlockFilter(frozenset({T1}), None))
-        with pytest.raises(UnsupportedTableError, match="partial updates"):
-            content.check_blocks([partial], BlockFilter(frozenset({T2}), None))
+        assert content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T2}), None)) == {partial.path}
+        assert content.check_blocks([partial], BlockFilter(frozenset({T1}), None)) == frozenset()
 
     def test_an_unknown_kind_of_block_is_refused(self, storage: Storage) -> None:
         with pytest.raises(UnsupportedTableError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.testing.crash_enumeration import OPTIONS, Bench
+from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench
 from eventide.testing.histories import EPOCH_MS, Layout, ManualClock, Story, put
 from eventide.testing.oracle import Order
 from eventide.testing.stock_engine import schedule_as_stock
@@ -17,6 +17,7 @@ from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS, LinkChoic
 from eventide_core.errors import BusyError, PlanMismatchError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
+from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.plans import ForeignOperation, ForeignPlan
 
@@ -116,6 +117,73 @@ def test_what_hudi_has_begun_is_waited_for_and_then_named_with_what_a_person_can
     ):
         process.pending.end(NoProgress())
     assert bench.clock.now_ms() == began + 2000
+
+
+def test_what_a_dead_run_left_beside_the_commit_goes_and_what_a_living_one_makes_stays() -> None:
+    bench = table()
+    instant = schedule_as_stock(bench.process())
+    bench.process().runner.execute(instant, NoProgress())
+    (base, *_) = sorted(path for path in bench.storage.dump() if path.endswith(f"_{instant}.parquet"))
+    stray = base.replace("-1-0_", "-2-0_")
+    assert stray != base
+    bench.storage.put(stray, bench.storage.read(base))
+    bench.storage.put(heartbeat_path(instant), b"")
+    whole = bench.storage.dump().keys()
+
+    assert not bench.process().pending.has_any()
+    bench.process().pending.end(NoProgress())
+    assert bench.storage.dump().keys() == whole
+
+    bench.clock.sleep(LOCK_EXPIRY_MS)
+    assert bench.process().pending.has_any()
+    bench.process().pending.end(NoProgress())
+    assert whole - bench.storage.dump().keys() == {stray, heartbeat_path(instant)}
+    assert not bench.process().pending.has_any()
+
+
+def test_a_plan_that_has_not_completed_is_not_what_another_engine_has_run_since() -> None:
+    bench = table({FOREIGN_PLANS: "false", PENDING_WRITE_WAIT_MS: "0"})
+    instant = schedule_as_stock(bench.process())
+    bench.storage.put(heartbeat_path(instant), b"")
+    bench.clock.sleep(LOCK_EXPIRY_MS)
+    whole = bench.storage.dump().keys()
+    bench.process().pending.end(NoProgress())
+    assert bench.storage.dump().keys() == whole
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_plan_of_hudi_waits_for_a_write_that_may_not_have_seen_it_on_version_6_alone(version: int) -> None:
+    bench = table({PENDING_WRITE_WAIT_MS: "2000"}, version)
+    instant = schedule_as_stock(bench.process())
+    folder = bench.process().files.config().timeline_path
+    write = f"{folder}/{int(instant) - 1}.deltacommit.inflight"
+    bench.storage.put(write, b"")
+    before, began = bench.moment(), bench.clock.now_ms()
+    if version == 6:
+        with pytest.raises(BusyError, match=f"requested at {int(instant) - 1} has not completed"):
+            bench.process().runner.execute(instant, NoProgress())
+        assert bench.clock.now_ms() - began == 2000
+        assert bench.storage.dump().keys() == before.files.keys()
+        bench.clock = EndingClock(bench, write)
+    assert bench.process().runner.execute(instant, NoProgress()).instant == instant
+    assert bench.clock.now_ms() - began < 3000
+
+
+def test_a_plan_of_hudi_is_not_run_beside_a_rollback() -> None:
+    bench = table()
+    instant = schedule_as_stock(bench.process())
+    bench.storage.put(f".hoodie/timeline/{C}.rollback.inflight", b"")
+    with pytest.raises(BusyError, match=f"a rollback is under way at {C}"):
+        bench.process().runner.execute(instant, NoProgress())
+
+
+def test_a_plan_of_hudi_that_a_run_of_eventide_has_begun_is_gone_on_with() -> None:
+    bench = table({PENDING_WRITE_WAIT_MS: "0"})
+    instant = schedule_as_stock(bench.process())
+    bench.storage.put(f".hoodie/timeline/{instant}.compaction.inflight", Attempt(3).encode())
+    assert bench.process().pending.end(NoProgress()).resumed == (instant,)
+    bases = [path for path in bench.storage.dump() if path.endswith(f"-3-0_{instant}.parquet")]
+    assert len(bases) == 2
 
 
 @pytest.mark.parametrize("action", ["logcompaction", "clustering"])

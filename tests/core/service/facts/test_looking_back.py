@@ -171,6 +171,7 @@ class Content:
             rolled_back=frozenset(),
             has_torn_block=False,
             has_merged_block=False,
+            has_partial_updates=False,
         )
 
 

@@ -21,6 +21,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
+from eventide_core.table.bucket import BUCKET_INDEX_FOLDER
 from eventide_core.table.write_shape import WriteOperation
 from support.append_tables import SCHEMA, START_MS, make, rows, seen
 
@@ -146,6 +147,22 @@ def test_bad_records_are_refused_before_anything_is_written(
     before = files_of(tmp_path)
     with pytest.raises(error, match=said):
         write(table)
+    assert files_of(tmp_path) == before
+
+
+def test_a_table_of_consistent_hashing_is_left_to_hudi(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9, "SIMPLE")
+    table.upsert(rows(("a", "p", 1, "one")))
+    settings = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    lines = settings.read_text().splitlines(keepends=True)
+    settings.write_text("".join(line for line in lines if not line.startswith(INDEX_TYPE)))
+    table.upsert(rows(("a", "p", 2, "two")))
+    hashing = tmp_path / "t" / BUCKET_INDEX_FOLDER / "consistent_hashing_metadata" / "p"
+    hashing.mkdir(parents=True)
+    (hashing / "00000000000000.hashing_meta").write_text("{}")
+    before = files_of(tmp_path)
+    with pytest.raises(UnsupportedTableError, match=r"consistent_hashing_metadata: .*CONSISTENT_HASHING"):
+        Table.open(table.uri).upsert(rows(("a", "p", 3, "three")))
     assert files_of(tmp_path) == before
 
 

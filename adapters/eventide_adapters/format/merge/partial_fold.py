@@ -1,0 +1,125 @@
+"""Folds versions that may lack columns, in whole columns: core's table/partial_update.
+
+Records are sorted by key, each key's in reader order. A record is *high* where its ordering value is at least that of every
+earlier record and delete of its key, or where it follows a natural delete, which begins anew; a natural delete is high.
+
+1. Of each key the last high record or delete wins. Where it is a delete, the key has no row.
+2. Else the row takes each column from the last high record that has it, counted from the first one after the last high
+   delete; where none of these has it, from the first record that does, which came too late to win.
+3. A column that no record has is the winner's own value, and stays lacking: the base's record may have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.log_file.ordering_values import Numbers
+from eventide_core.table.record_shape import PartialUpdate
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Lacking: TypeAlias = Mapping[str, Flags]
+"""By column, which rows lack it; a column that no row lacks isn't there."""
+
+
+def lacking_values(rows: pa.Table | pa.RecordBatch, how: PartialUpdate | None) -> dict[str, Flags]:
+    """Which rows lack which columns by the values in them, as a partial update mode says."""
+    found: dict[str, Flags] = {}
+    if how is None:
+        return found
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        flags = _lacks(column, field.type, how)
+        if flags is not None and flags.any():
+            found[field.name] = flags
+    return found
+
+
+def _lacks(column: Any, kind: pa.DataType, how: PartialUpdate) -> Flags | None:
+    if how.unavailable is None:
+        return np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_) if column.null_count else None
+    if pa.types.is_dictionary(kind):
+        kind, column = pa.string(), column.cast(pa.string())
+    if not pa.types.is_string(kind):
+        return None
+    equal: Any = pc.equal(column, pa.scalar(how.unavailable))
+    return np.asarray(equal.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialFold:
+    """`winner`: the place of each key's winning version. `sources`: by column that may lack, the row that it comes from.
+
+    `lacking` says of which keys a column still lacks. Places and rows of keys whose winner is a delete mean nothing.
+    """
+
+    winner: Numbers
+    sources: Mapping[str, Numbers]
+    lacking: Lacking
+
+
+def fold_partial(
+    codes: Numbers, key_count: int, order: Numbers, is_natural_delete: Flags, row: Numbers, lacking: Lacking
+) -> PartialFold:
+    """Folds versions in reader order. `codes` are their keys, `order` ranks their ordering values.
+
+    `row` is a version's row in the data, -1 for a delete; `lacking` counts these rows.
+    """
+    versions = np.argsort(codes, kind="stable")
+    keys, rows, is_natural = codes[versions], row[versions], is_natural_delete[versions]
+    is_delete = rows < 0
+    places = np.arange(len(versions))
+    is_high = _high(keys, order[versions], is_natural)
+    winner = _last(keys, places, is_high, key_count)
+    deleted = _last(keys, places, is_high & is_delete, key_count)
+    first = _first(keys, places, is_high & (places > deleted[keys]), key_count)
+    counts = (places >= first[keys]) & ~is_delete
+    sources, still = dict[str, Numbers](), dict[str, Flags]()
+    for name, flags in lacking.items():
+        has = counts.copy()
+        has[counts] = ~flags[rows[counts]]
+        source = _last(keys, places, has & is_high, key_count)
+        late = _first(keys, places, has, key_count)
+        source = np.where((source < 0) & (late < len(places)), late, source)
+        still[name] = source < 0
+        sources[name] = rows[np.where(source < 0, winner, source)]
+    return PartialFold(versions[winner], sources, still)
+
+
+def taken(rows: pa.Table, places: Numbers, sources: Iterator[tuple[str, Numbers]]) -> pa.Table:
+    """The rows at these places; the columns named in `sources` are of other rows, one for each place."""
+    found = rows.take(places)
+    for name, of_rows in sources:
+        number = rows.schema.get_field_index(name)
+        found = found.set_column(number, rows.schema.field(number), rows.column(number).take(of_rows))
+    return found
+
+
+def _high(keys: Numbers, order: Numbers, is_natural: Flags) -> Flags:
+    """Which versions, sorted by key, win over all before them."""
+    # A natural delete begins a stretch of its own, as the first version of a key does; in it, it is the least.
+    begins = np.ones(len(keys), np.bool_)
+    begins[1:] = keys[1:] != keys[:-1]
+    stretch = np.cumsum(begins | is_natural) - 1
+    dense = np.unique(order, return_inverse=True)[1].astype(np.int64) + 1
+    height = stretch * (len(keys) + 2) + np.where(is_natural, 0, dense)
+    return np.asarray(height == np.maximum.accumulate(height), np.bool_)
+
+
+def _last(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
+    """The last of these places of each key; -1 for none."""
+    found = np.full(key_count, -1, np.int64)
+    np.maximum.at(found, keys[mask], places[mask])
+    return found
+
+
+def _first(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
+    """The first of these places of each key; one beyond the last place for none."""
+    found = np.full(key_count, len(places), np.int64)
+    np.minimum.at(found, keys[mask], places[mask])
+    return found
