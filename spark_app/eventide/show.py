@@ -22,7 +22,8 @@ class TableDescription:
 
     `event_time_field` is None where neither the table nor an option says it. `facts` are those of the logs of the latest
     slices, by path; `problems` says why a log has none. `plans` are those of the pending compactions, by instant.
-    `single_writers` are open writes whose writers expect to be the only one.
+    `single_writers` are open writes whose writers expect to be the only one. `metadata_delta_commits` counts those that no
+    compaction of Hudi's metadata table has merged; None where the table has none.
     """
 
     uri: str
@@ -32,6 +33,7 @@ class TableDescription:
     problems: Mapping[str, str]
     plans: Mapping[str, CompactionPlan | ForeignPlan]
     single_writers: tuple[Instant, ...] = ()
+    metadata_delta_commits: int | None = None
 
     @property
     def file_slices(self) -> tuple[FileSlice, ...]:
@@ -59,6 +61,7 @@ class TableDescription:
                 "ordering_fields": list(config.ordering_fields),
                 "event_time_field": self.event_time_field,
                 "metadata_partitions": list(config.metadata_partitions),
+                "metadata_delta_commits": self.metadata_delta_commits,
                 "cut_ms": self.state.cut_ms,
             },
             "timeline": [_instant(instant) for instant in self.state.timeline.instants],
@@ -134,7 +137,8 @@ def describe(application: Application) -> TableDescription:
         if instant.action is Action.COMPACTION
     }
     alone = writes_of_single_writers(files, state.config, state.timeline)
-    return TableDescription(files.storage.root, state, field, facts, problems, plans, alone)
+    backlog = files.metadata_table.delta_commits_since_compaction() if state.config.metadata_partitions else None
+    return TableDescription(files.storage.root, state, field, facts, problems, plans, alone, backlog)
 
 
 def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:

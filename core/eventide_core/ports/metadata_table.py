@@ -138,6 +138,10 @@ class MetadataTable(Protocol):
         compaction of the metadata table that ran between the two has lost them, and then it must be dropped."""
         ...
 
+    def delta_commits_since_compaction(self) -> int:
+        """How many of its delta commits no compaction of it has merged."""
+        ...
+
     def begun_compaction(self) -> MetadataCompaction | None:
         """The compaction that eventide began and a crash broke off: to be run before anything else is written to it."""
         ...

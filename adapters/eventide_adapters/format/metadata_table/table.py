@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction
+from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction, delta_commits_since_compaction
 from eventide_adapters.format.metadata_table.old_slices import remove_old_slices
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
@@ -113,6 +113,9 @@ class HudiMetadataTable:
             logs=tuple(path for name in reader.partitions for path in self._logs_of(reader, name, instant)),
             pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
         )
+
+    def delta_commits_since_compaction(self) -> int:
+        return delta_commits_since_compaction(MetadataTableReader.load(self.storage))
 
     def begun_compaction(self) -> MetadataCompaction | None:
         return HudiMetadataCompaction.pending(MetadataTableReader.load(self.storage))

@@ -16,6 +16,8 @@ from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
+_LATER_TIMELINE = ".hoodie/timeline"
+
 
 @dataclass(frozen=True, slots=True)
 class TimelineReader:
@@ -95,11 +97,13 @@ class TimelineReader:
             times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
         untold: set[str] = set()
+        # The folder of version 8 and later, which a downgrade leaves there, with what it doesn't take over.
+        was_downgraded = not self.config.slices_by_completion_time and bool(self.files.storage.list(_LATER_TIMELINE))
         with Noting(self.unreadable, self.config.archive_path):
             archive = self.files.archive(self.config)
             for time in sorted(filter(self.timeline.is_archived, times)):
                 if archive.find(time) is None:
-                    if next(archive.writes("0", time), None) is None:
+                    if was_downgraded or next(archive.writes("0", time), None) is None:
                         untold.add(time)
                 elif (commit := archive.commit(time)) is not None:
                     found.update(stat.path for stat in commit.stats)

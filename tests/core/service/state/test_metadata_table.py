@@ -9,11 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow as pa
 import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.engine_local import LocalEngine
+from eventide.testing.histories import NoLock
+from eventide.writer import incoming_records
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
@@ -21,6 +24,7 @@ from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, NoProgress, RowChange
 from eventide_core.service.state.metadata_table import drop_metadata_table, revert_update
 from eventide_core.table.instant import next_instant_time
+from eventide_core.table.write_shape import WriteOperation
 from golden.histories import PLAIN
 from support import golden
 from support.metadata_updates import INSTANT, TABLES, begin, metadata_files, opened, write
@@ -222,3 +226,48 @@ def test_it_is_dropped_whole(name: str, tmp_path: Path) -> None:
     assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
     with pytest.raises(UnsupportedTableError, match="no partition files"):
         opened(table).check(RowChange.NONE)
+
+
+class DyingStorage(FaultyStorage):
+    """The storage of a process that dies before it makes a file whose path has that pattern."""
+
+    def __init__(self, path: Path, pattern: str) -> None:
+        super().__init__(LocalStorage(path))
+        self._pattern = re.compile(pattern)
+
+    def _write(self, kind: str, path: str, write: Callable[[], T]) -> T:
+        if self._pattern.search(path):
+            raise SimulatedCrash(path)
+        return super()._write(kind, path, write)
+
+
+def compactions_of_it(path: Path, state: str) -> int:
+    return len(list((path / ".hoodie/metadata/.hoodie").rglob(f"*.{state}")))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"compaction\.requested$", r"compaction\.inflight$", r"\.hfile$", r"metadata/\.hoodie/.*\.commit$"],
+)
+@pytest.mark.parametrize("name", TABLES)
+def test_a_write_that_died_while_it_compacted_it_is_complete(name: str, pattern: str, tmp_path: Path) -> None:
+    """The next write ends the compaction of the metadata table before it adds to it."""
+    path = golden.unpack(name, tmp_path)
+    options = {"hoodie.metadata.compact.max.delta.commits": "11", "hoodie.bucket.index.num.buckets": "2"}
+    table = Table.open(str(path), options)
+    rows = table.snapshot().to_arrow(PLAIN.names).slice(0, 3)
+    later = rows.set_column(rows.column_names.index("event_ts"), "event_ts", pa.array([2 * 10**12] * 3))
+    dying = assemble(str(path), options, storage=DyingStorage(path, pattern), lock=NoLock())
+    with pytest.raises(SimulatedCrash):
+        dying.append.write(WriteOperation.UPSERT, incoming_records(dying, WriteOperation.UPSERT, later), NoProgress())
+    metadata = HudiMetadataTable(LocalStorage(path))
+    assert metadata.read_files() == on_disk(path)
+    shown = Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist()))
+    assert Counter(map(repr, later.to_pylist())) <= shown
+    assert compactions_of_it(path, "commit") == 0
+    assert table.describe().to_json()["table"]["metadata_delta_commits"] == 11
+    table.upsert(later.slice(0, 1))
+    assert compactions_of_it(path, "commit") == compactions_of_it(path, "compaction.inflight") == 1
+    assert table.describe().to_json()["table"]["metadata_delta_commits"] == ("requested" not in pattern)
+    assert metadata.read_files() == on_disk(path)
+    assert Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist())) == shown
