@@ -1,17 +1,17 @@
-"""What can go wrong, each error with its exit code, and also the builtin that a caller would catch; and how a message has
-its counts and times.
+"""The errors, each with its exit code and the builtin error that a caller would catch; and the form of counts and times.
 
 Exit codes (the command line's contract): 2 wrong usage or bad input, 3 refused because it would not be safe or
 supported, 4 busy, 5 storage or engine failed.
 
-Each says what it means and, in its second paragraph, what is to be done: docs/reference/errors.md is made of these.
+The first paragraph of each docstring says what the error means, the second one what to do about it.
+docs/reference/errors.md is generated from them.
 """
 
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-# What moves a cursor, ends a line or turns the direction of reading: a name of a table could forge lines of a log by it.
+# Characters that move a cursor, end a line or change the direction of text. In a table's name, they could forge log lines.
 _NOT_SHOWN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -30,7 +30,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def format_timestamp(epoch_ms: int | None, absent: str = "none") -> str:
-    """A time in UTC, to the second, or the millisecond where it has one; it can be given as a T as it stands."""
+    """A time in UTC, to the second, or to the millisecond if it has one. It is a valid T."""
     if epoch_ms is None:
         return absent
     try:
@@ -41,7 +41,7 @@ def format_timestamp(epoch_ms: int | None, absent: str = "none") -> str:
 
 
 class EventideError(Exception):
-    """Any error that eventide answers with; the message names the value, the place and the cure."""
+    """Any error that eventide raises; the message names the value, the place and the cure."""
 
     exit_code = 5
 
@@ -52,14 +52,14 @@ class EventideError(Exception):
 class ConfigError(EventideError, ValueError):
     """An option has a value that cannot be used.
 
-    Correct the option that the message names; docs/reference/configuration.md has them all.
+    Correct the option that the message names; docs/reference/configuration.md lists all options.
     """
 
     exit_code = 2
 
 
 class InvalidRecordError(EventideError, ValueError):
-    """A record to be written lacks a key or an ordering value, or its columns do not fit the table; nothing was written.
+    """A record lacks a key or an ordering value, or its columns do not fit the table; nothing was written.
 
     Correct the records at the row and column that the message names, and write again.
     """
@@ -77,7 +77,7 @@ class InvalidColumnNameError(EventideError, ValueError):
 
 
 class InvalidThresholdError(EventideError, ValueError):
-    """T is neither ISO-8601 with a zone nor epoch milliseconds, or lies beyond the clock by a day and beyond every record.
+    """T is neither ISO-8601 with a zone nor epoch milliseconds, or is a day beyond the clock and beyond every record.
 
     Write T as 2026-11-21T00:00Z or 1795219200000.
     """
@@ -95,45 +95,45 @@ class InvalidFilterError(EventideError, ValueError):
 
 
 class NotAHudiTableError(EventideError, FileNotFoundError):
-    """The path holds no Hudi table: `.hoodie/hoodie.properties` is missing or unreadable.
+    """The path contains no Hudi table: `.hoodie/hoodie.properties` is missing or unreadable.
 
-    Correct the path; for a new table `ingest --create` or `Table.create`.
+    Correct the path; for a new table, use `ingest --create` or `Table.create`.
     """
 
     exit_code = 2
 
 
 class InstantNotFoundError(EventideError, LookupError):
-    """No such instant on the timeline.
+    """The timeline has no such instant.
 
-    Take an instant that `eventide show` lists.
+    Use an instant that `eventide show` lists.
     """
 
     exit_code = 2
 
 
 class CleanedHistoryError(EventideError, LookupError):
-    """A query asks for a time whose files have been cleaned.
+    """A query needs files of a time that has been cleaned.
 
-    Ask for a later instant; clean less (`hoodie.cleaner.commits.retained`) or set savepoints from now on.
+    Use a later instant. In the future, retain more (`hoodie.cleaner.commits.retained`) or set savepoints.
     """
 
     exit_code = 2
 
 
 class WatermarkNotFoundError(EventideError, LookupError):
-    """A query asks for the view as of a watermark that no compaction has published.
+    """A query needs the view as of a watermark that no compaction has published.
 
-    Ask for one that the message names, or compact up to that time first.
+    Use a watermark that the message names, or compact up to that time first.
     """
 
     exit_code = 2
 
 
 class TagNotFoundError(EventideError, LookupError):
-    """No savepoint bears the tag.
+    """No savepoint has the tag.
 
-    `eventide tag TABLE` lists the tags there are.
+    `eventide tag TABLE` lists the existing tags.
     """
 
     exit_code = 2
@@ -158,7 +158,7 @@ class CorruptLogBlockError(EventideError, ValueError):
 
 
 class CorruptBaseFileError(EventideError, ValueError):
-    """A base file cannot be read as the Parquet file its name says it is.
+    """A base file is not a readable Parquet file.
 
     Restore the file from a copy, or roll back the instant that wrote it.
     """
@@ -167,7 +167,7 @@ class CorruptBaseFileError(EventideError, ValueError):
 
 
 class UnsupportedLogFormatError(EventideError, ValueError):
-    """A log block of a kind that eventide does not know.
+    """A log file has a block of a type that eventide does not support.
 
     Compact the table in full with Hudi, which turns such blocks into base files.
     """
@@ -185,28 +185,28 @@ class RecordDecodeError(EventideError, ValueError):
 
 
 class ResourceLimitError(EventideError, MemoryError):
-    """A file would take far more memory to read than any file of Hudi's: it says so itself, or memory has run out.
+    """A file would take far more memory to read than any file of Hudi's: by its own sizes, or because memory ran out.
 
-    Find out who wrote the file that the message names; where it is meant so, read it with more memory, or with Hudi.
+    Find out what wrote the file that the message names. If it is intended, read it with more memory, or with Hudi.
     """
 
     exit_code = 3
 
 
 class MissingFileError(EventideError, FileNotFoundError):
-    """A file that the timeline or a plan names is not there.
+    """A file that the timeline or a plan names does not exist.
 
-    Restore the file from a copy; a service that removes files that are needed must be stopped first.
+    If a service removes files that the table needs, stop it first. Restore the file from a copy.
     """
 
     exit_code = 2
 
 
 class CleanedWhileReadingError(MissingFileError):
-    """A cleaner removed a file after the query was planned, and part of the rows had been read by then.
+    """A cleaner removed a file after the query was planned and a part of the rows was read.
 
-    Run the query again. Where queries take longer than cleaning leaves them, retain more (`hoodie.clean.commits.retained`),
-    or read a tag.
+    Run the query again. If queries take longer than a clean retains their files, retain more
+    (`hoodie.clean.commits.retained`), or read a tag.
     """
 
     exit_code = 4
@@ -222,27 +222,27 @@ class PlanMismatchError(EventideError, ValueError):
 
 
 class UnsafePathError(EventideError, ValueError):
-    """A name read from the table would lead outside it.
+    """A name in the table leads outside the table.
 
-    Find out who wrote the name: no writer of Hudi does.
+    Find out what wrote the name: no writer of Hudi does.
     """
 
     exit_code = 2
 
 
 class UnsupportedTableError(EventideError, NotImplementedError):
-    """The table uses something of Hudi that eventide does not know; it answers so rather than with a wrong row.
+    """The table uses a feature of Hudi that eventide does not support.
 
-    Do what the message says in its last words, or work on the table with Hudi.
+    Do what the last words of the message say, or use Hudi for the table.
     """
 
     exit_code = 3
 
 
 class RefusedError(EventideError, PermissionError):
-    """What was asked for would not be safe.
+    """The operation would not be safe; nothing was written.
 
-    Do what the message says in its last words; nothing was written.
+    Do what the last words of the message say.
     """
 
     exit_code = 3
@@ -251,16 +251,17 @@ class RefusedError(EventideError, PermissionError):
 class NothingToDoError(EventideError):
     """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written.
 
-    None is needed. `plan.idle` and `eventide plan` say so beforehand.
+    Nothing. `plan.idle` and `eventide plan` report this beforehand.
     """
 
     exit_code = 0
 
 
 class BusyError(EventideError, BlockingIOError):
-    """A pending plan, a pending write or another holder of the lock is in the way; try again.
+    """A pending plan, a pending write or another holder of the lock is in the way.
 
-    Try again; if it stays, `eventide show` says what is pending, and `execute` or `rollback` ends it.
+    Try again. If the error stays, `eventide show` lists what is pending; complete it with
+    `compact --execute`, or roll it back.
     """
 
     exit_code = 4
@@ -274,39 +275,39 @@ class WriteConflictError(BusyError):
 
 
 class MetadataTableBusyError(BusyError):
-    """Hudi is compacting the metadata table of a table of version 6, to which nobody else may commit meanwhile.
+    """Hudi is compacting the metadata table of a table of version 6, and nobody else can commit to it meanwhile.
 
-    Try again. If it stays, its writer is dead: Hudi's next write completes the compaction.
+    Try again. If the error stays, the writer is dead: Hudi's next write completes the compaction.
     """
 
 
 class LockError(BusyError):
-    """The table lock could not be taken in time, or was lost.
+    """The table lock could not be acquired in time, or was lost.
 
-    Try again. Where nobody is at work, remove the lock file that the message names; with
+    Try again. If nobody works on the table, remove the lock file that the message names. With
     `hoodie.write.lock.filesystem.expire` set, it expires by itself.
     """
 
 
 class LockLostError(LockError):
-    """The table lock was taken away from its holder.
+    """The table lock was removed while it was held.
 
-    Run the command again, which goes on. Hudi's `FileSystemBasedLockProvider` removes another's lock when its writer closes:
-    where this happens often, give all writers another provider.
+    Run the command again to continue. Hudi's `FileSystemBasedLockProvider` removes the lock of another process when its
+    writer closes. If this happens often, set another provider for all writers.
     """
 
 
 class StorageError(EventideError, OSError):
-    """The storage failed; the message says what is known of the commit.
+    """The storage failed; the message states what is known of the commit.
 
-    Run the same command again: every step is repeatable, and the timeline says whether it was committed.
+    Run the same command again. Every step can be repeated, and the timeline shows whether it was committed.
     """
 
 
 class StorageFullError(StorageError):
-    """The storage has no room left; a write that met it has been rolled back where that took none.
+    """The storage is full. eventide rolled the write back if that needed no space.
 
-    Make room there, then run the same command again.
+    Free space there, then run the same command again.
     """
 
 
@@ -318,7 +319,7 @@ class EngineError(EventideError, RuntimeError):
 
 
 class UnsupportedEngineError(EventideError, NotImplementedError):
-    """What the SparkSession at hand cannot do, such as one of Spark Connect that is asked for the driver's own objects.
+    """The SparkSession does not support the operation, such as one of Spark Connect that needs the driver's own objects.
 
     Use the option or the classic session that the message names.
     """
@@ -327,17 +328,17 @@ class UnsupportedEngineError(EventideError, NotImplementedError):
 
 
 class CatalogError(EventideError, ConnectionError):
-    """The catalog cannot be reached, or refused a change; no commit of the table is touched by that.
+    """The catalog cannot be reached, or refused a change; the table's commits are not affected.
 
-    See to the metastore and its address, `hoodie.datasource.hive_sync.metastore.uris`, and run `eventide sync` again: it
-    ends what was begun.
+    Check the metastore and its address, `hoodie.datasource.hive_sync.metastore.uris`, and run `eventide sync` again. It
+    completes the interrupted sync.
     """
 
 
 class DatabaseNotFoundError(EventideError, LookupError):
-    """The catalog has no such database, and was not to make one.
+    """The catalog has no such database, and the options don't allow eventide to create it.
 
-    Make it there, or let `hoodie.datasource.hive_sync.auto_create_database` be true.
+    Create it there, or set `hoodie.datasource.hive_sync.auto_create_database=true`.
     """
 
     exit_code = 2

@@ -134,47 +134,23 @@ def assemble(
     storage = storage or open_storage(uri, typed)
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
     lock = lock or open_lock(typed.get(LOCK_PROVIDER), storage, typed, clock, owner)
-    metadata_table = HudiMetadataTable(storage)
-    files = TableFiles(
-        storage,
-        HudiMetadataCodec(),
-        metadata_table,
-        open_archived_timeline,
-        LocalEngine(_QUESTIONS_AT_ONCE),
-        clock,
-        _delete_marker(typed),
-    )
+    files = _table_files(storage, clock, typed)
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
-    metadata = MetadataTableUpkeep(storage, metadata_table, typed)
-    slice_facts, splits = SliceFactsReader(facts, typed), SplitJudge(content, engine)
-    drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, typed)
-    scheduler = CompactionScheduler(files, drafter, lock, clock, typed)
-    compact_slice = SliceCompactor(storage, ArrowSliceMerger(storage))
+    metadata = MetadataTableUpkeep(storage, files.metadata_table, typed)
     heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
     liveness = Liveness(storage, heartbeats, clock, typed)
     ownership = Ownership(lock, heartbeats, liveness)
-    runner = CompactionRunner(
-        files,
-        scheduler,
-        Replanner(slice_facts, splits),
-        freshness,
-        metadata,
-        compact_slice,
-        engine,
-        ownership,
-        lock,
-        clock,
-        typed,
-    )
+    splits = SplitJudge(content, engine)
+    runner = _compaction_runner(files, SliceFactsReader(facts, typed), splits, freshness, metadata, ownership, engine)
     rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
     cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
     append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
     return Application(
         storage=storage,
         files=files,
-        scheduler=scheduler,
+        scheduler=runner.scheduler,
         runner=runner,
         pending=PendingCompactions(files, runner, rollback, clock, typed),
         rollback=rollback,
@@ -204,10 +180,49 @@ def assemble(
     )
 
 
+def _table_files(storage: Storage, clock: Clock, options: Options) -> TableFiles:
+    return TableFiles(
+        storage,
+        HudiMetadataCodec(),
+        HudiMetadataTable(storage),
+        open_archived_timeline,
+        LocalEngine(_QUESTIONS_AT_ONCE),
+        clock,
+        _delete_marker(options),
+    )
+
+
+def _compaction_runner(
+    files: TableFiles,
+    slice_facts: SliceFactsReader,
+    splits: SplitJudge,
+    freshness: FreshnessReader,
+    metadata: MetadataTableUpkeep,
+    ownership: Ownership,
+    engine: Engine,
+) -> CompactionRunner:
+    """What plans compactions and runs them."""
+    storage, lock, clock, options = files.storage, ownership.lock, files.clock, metadata.options
+    drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, options)
+    return CompactionRunner(
+        files,
+        CompactionScheduler(files, drafter, lock, clock, options),
+        Replanner(slice_facts, splits),
+        freshness,
+        metadata,
+        SliceCompactor(storage, ArrowSliceMerger(storage)),
+        engine,
+        ownership,
+        lock,
+        clock,
+        options,
+    )
+
+
 def _delete_marker(options: Options) -> DeleteMarker | None:
     name, value = options.get(DELETE_FIELD), options.get(DELETE_MARKER)
     if name is None and value is None:
         return None
     if name is None or value is None:
-        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} belong together: give both or neither")
+        raise ConfigError(f"options {DELETE_FIELD} and {DELETE_MARKER} belong together: set both or neither")
     return DeleteMarker(name, value)

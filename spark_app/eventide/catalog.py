@@ -29,6 +29,7 @@ def open_catalog(options: Options, engine: Engine) -> Catalog:
                 return SparkHiveCatalog(session, uris)
             if uris is None:
                 raise UnsupportedEngineError(
-                    f"over Spark Connect a sync cannot use the session's metastore: give its address by {METASTORE_URIS}"
+                    "over Spark Connect, a sync cannot use the session's metastore: set its address as "
+                    f"{METASTORE_URIS}"
                 )
     return HiveMetastore(addresses)

@@ -46,7 +46,7 @@ def compaction_request(values: Mapping[str, str], words: Overrides) -> Compactio
     options = Options({**values, **hidden, **given})
     threshold = options.get(keys.THRESHOLD)
     if threshold is not None and options.get(keys.DATA_LATENCY) is not None:
-        raise ConfigError("give either T or the data's latency, not both")
+        raise ConfigError("set either T or the data latency, not both")
     return CompactionRequest(
         threshold_ms=None if threshold is None else parse_threshold(threshold),
         data_latency_seconds=options.get(keys.DATA_LATENCY),
@@ -63,7 +63,7 @@ def _alignment(options: Options) -> Alignment | None:
     if seconds is None:
         if zone is not None:
             raise ConfigError(
-                f"option {keys.ALIGN_ZONE}={zone!r} is the time zone of {keys.ALIGN}: give that too, such as 1d"
+                f"option {keys.ALIGN_ZONE}={zone!r} is the time zone of {keys.ALIGN}: set that, too, such as 1d"
             )
         return None
     if zone is None:
@@ -72,6 +72,6 @@ def _alignment(options: Options) -> Alignment | None:
         return Alignment(seconds, ZoneInfo(zone))
     except (OSError, ValueError):  # no such zone, or no name of one
         raise ConfigError(
-            f"option {keys.ALIGN_ZONE}={zone!r} is not a known time zone: give a name such as Europe/Berlin; "
-            "where the machine has no time zones, run `pip install tzdata`"
+            f"option {keys.ALIGN_ZONE}={zone!r} is not a known time zone: use a name such as Europe/Berlin; "
+            "if the machine has no time zones, run `pip install tzdata`"
         ) from None

@@ -66,7 +66,8 @@ def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
 
 def _unsupported(node: Node) -> InvalidFilterError:
     return InvalidFilterError(
-        f"{_text(node)!r} is not supported in a filter; it knows comparisons, in, between, like, is null, and, or, not"
+        f"{_text(node)!r} is not supported in a filter; supported are comparisons, in, between, like, is "
+        "null, and, or, not"
     )
 
 
@@ -112,7 +113,7 @@ class _Translation:
             case sql.Column() | sql.Dot():
                 column, kind = self._column(node)
                 if not pa.types.is_boolean(kind):
-                    raise InvalidFilterError(f"{_text(node)!r} is no condition: the column is of type {kind}")
+                    raise InvalidFilterError(f"{_text(node)!r} is not a condition: the column is of type {kind}")
                 return column
             case _ if type(node) in _COMPARISONS:
                 return self._compare(_COMPARISONS[type(node)], node.this, node.expression, node)
@@ -146,13 +147,13 @@ class _Translation:
         if _is_column(right):
             column, kind = self._column(right)
             return _SWAPPED[operator](column, _literal(left, kind, _text(right)))
-        raise InvalidFilterError(f"{_text(whole)!r} compares no column with anything")
+        raise InvalidFilterError(f"{_text(whole)!r} compares no column")
 
     def _column(self, node: Node) -> tuple[pc.Expression, ArrowType]:
         """A column, or a field inside one, and its type."""
         names = _names(node)
         if names is None:
-            raise InvalidFilterError(f"{_text(node)!r} stands where a column should")
+            raise InvalidFilterError(f"{_text(node)!r} is used in place of a column")
         fields, kind = list(self._schema), None
         for name in names:
             found = next((field for field in fields if field.name == name), None)
@@ -191,7 +192,7 @@ def _literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
         case sql.Cast() | sql.TsOrDsToDate() if isinstance(node.this, sql.Literal):
             return _literal(node.this, kind, column)  # date '...' and timestamp '...': the column's type says it
         case sql.Null():
-            raise InvalidFilterError(f"null equals nothing: write {column} is null, or is not null")
+            raise InvalidFilterError(f"null equals nothing: use {column} is null, or is not null")
         case sql.Boolean() if pa.types.is_boolean(kind):
             return pa.scalar(bool(node.this))
         case sql.Neg() if isinstance(node.this, sql.Literal) and not node.this.is_string and _is_number(kind):
@@ -224,7 +225,7 @@ def _of_text(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
         value: pa.Scalar[Any] = pa.scalar(text).cast(kind)
         return value
     except (ValueError, pa.ArrowNotImplementedError):
-        raise InvalidFilterError(f"{text!r} is no value of {column}, which is of type {kind}") from None
+        raise InvalidFilterError(f"{text!r} is not a value of {column}, which is of type {kind}") from None
 
 
 def _moment(text: str, kind: ArrowType) -> pa.Scalar[Any]:

@@ -44,4 +44,4 @@ def _measure(application: Application, sink: MetricsSink) -> None:
 
 @cache
 def _tell_once(why: str) -> None:
-    _LOG.warning("metrics are on, and go nowhere: %s", why)
+    _LOG.warning("metrics are on, but sent nowhere: %s", why)

@@ -124,8 +124,8 @@ class Rows:
             raise missing
         if not may_go_on or newer.shape != self.plan.shape:
             raise CleanedWhileReadingError(
-                f"{missing}: a cleaner has removed it since the query was planned; run the query again, and where that "
-                f"happens often retain more ({COMMITS_RETAINED}) or read a tag"
+                f"{missing}: a cleaner has removed it since the query was planned; run the query again, and if "
+                f"that happens often, retain more ({COMMITS_RETAINED}) or read a tag"
             ) from missing
         return replace(self, plan=newer)
 

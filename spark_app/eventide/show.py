@@ -121,7 +121,7 @@ def describe(application: Application) -> TableDescription:
     problems: dict[str, str] = {}
     errors = _error_of_last(application, state, logs)
     if field is None:
-        problems = dict.fromkeys((log.path for log in logs), f"no event-time field is known: give {EVENT_TIME_FIELD}")
+        problems = dict.fromkeys((log.path for log in logs), f"the event-time field is unknown: set {EVENT_TIME_FIELD}")
     elif logs:
         shape = state.shape(field)
         proof = are_stats_proof(shape.schema, field, application.options)

@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 def sync_options(options: Mapping[str, str], catalog: str, database: str | None, name: str | None) -> dict[str, str]:
     """The options with what was said in words before them. Raises ConfigError for an unknown catalog."""
     if catalog not in CATALOGS:
-        raise ConfigError(f"catalog {catalog!r} is not supported: give {', '.join(CATALOGS)}")
+        raise ConfigError(f"catalog {catalog!r} is not supported: use {', '.join(CATALOGS)}")
     said = {SYNC_DATABASE: database, SYNC_TABLE: name}
     return {**options, **{key: text for key, text in said.items() if text is not None}}
 

@@ -185,7 +185,7 @@ class Table(TableQueries, TableTags):
         """
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         if plan is not None and given != Overrides():
-            raise ConfigError("give either a plan, or the words that one is made of")
+            raise ConfigError("pass either a plan, or its arguments")
         request = compaction_request(self.options, given) if plan is None else plan.request
         ended = self.resume(engine=engine, progress=progress)
         scheduled = self._schedule(request, is_for_later=False)

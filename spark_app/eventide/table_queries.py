@@ -36,7 +36,7 @@ class TableQueries:
         """
         queries = self._application.queries
         if as_of_watermark is not None and tag is not None:
-            raise ConfigError("give either a watermark or a tag, not both")
+            raise ConfigError("pass either a watermark or a tag, not both")
         if as_of_watermark is not None:
             return self._rows(partial(queries.as_of_watermark, parse_threshold(str(as_of_watermark))))
         return self._rows(queries.read_optimized if tag is None else partial(queries.tagged_read_optimized, tag))

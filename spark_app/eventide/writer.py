@@ -116,7 +116,8 @@ def incoming_records(application: Application, operation: WriteOperation, record
         rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
         return SparkRecords(rows, RowWriter(application.storage), is_delete)
     raise InvalidRecordError(
-        f"records of type {type(records).__name__}: give an Arrow table, record batch or reader, or a Spark DataFrame"
+        f"cannot write records of type {type(records).__name__}: pass an Arrow table, record batch or "
+        "reader, or a Spark DataFrame"
     )
 
 

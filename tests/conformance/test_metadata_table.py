@@ -290,7 +290,7 @@ def test_hudi_goes_on_where_an_update_died(case: Case, pattern: str, tmp_path: P
     """Hudi writes before eventide goes on, and after it.
 
     On version 9 Hudi rolls the dead update back, which eventide then cannot write again: it drops the metadata table, and
-    Hudi's next write builds it anew.
+    Hudi's next write builds it again.
     """
     path, twin = lay(case, judge, tmp_path)
     everything = judge.read(twin, options=BY_LISTING)

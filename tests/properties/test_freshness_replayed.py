@@ -120,7 +120,7 @@ class Replay:
         reached("replayed streams: compactions")
         self.bench.clock.sleep(10)
 
-    def take_back(self, instant: str, before: Known) -> None:
+    def roll_back(self, instant: str, before: Known) -> None:
         self.bench.process().rollback.undo(instant)
         self.known = before
 
@@ -217,7 +217,7 @@ def test_everything_before_the_watermark_is_in_the_read_optimized_table_after_ev
             instant = replay.commit()
             replay.check()
             if number % 7 == 4:
-                replay.take_back(instant, before)
+                replay.roll_back(instant, before)
                 replay.check()
             elif number == 9:
                 replay.save(saved := instant)

@@ -93,7 +93,7 @@ def test_a_disk_that_runs_full_costs_an_error_and_the_same_again_when_there_is_r
         assert isinstance(failure, StorageError)
         assert storage.root in str(failure)
         assert "No space left on device" in str(failure)
-        assert "make room" in str(failure)
+        assert "free space" in str(failure)
         assert seen in (found.before, found.after)
         assert seen == found.before or action in UNDOING
         assert list((tmp_path / str(number) / TEMPORARY).iterdir()) == []
@@ -109,7 +109,7 @@ def test_a_copy_that_does_not_fit_is_not_begun(disk: Disk, tmp_path: Path, monke
     disk.taken.clear()
     free = os.statvfs_result((1, 1, 1000, 6, 6, 9, 9, 9, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _: free)
-    with pytest.raises(StorageError, match=r"part=b/copy.*7 bytes to copy.*6 are free.*make room"):
+    with pytest.raises(StorageError, match=r"part=b/copy.*7 bytes to copy.*6 are free.*free space"):
         storage.copy_if_absent("part=a/log", "part=b/copy")
     assert disk.taken == []
     assert storage.stat("part=b") is None

@@ -186,7 +186,7 @@ def test_freshness_does_not_count_what_was_rolled_back_once_the_timeline_has_for
     table.write((put("k0", 6, "merged"),))
     table.schedule(7)
     table.execute()
-    table.write((put("k1", 2, "taken back"),))
+    table.write((put("k1", 2, "rolled back"),))
     table.undo_last()
     for number in range(8):
         table.write((put("k1", 8 + number, "later"),))
@@ -199,7 +199,7 @@ def test_freshness_does_not_count_what_was_rolled_back_once_the_timeline_has_for
 def test_verify_knows_what_was_rolled_back_by_its_command_block_once_the_timeline_has_forgotten() -> None:
     """In version 6 the log stays, and an archived rollback leaves nothing else that tells it from a committed one."""
     table = living(6)
-    table.write((put("k0", 5, "taken back"),))
+    table.write((put("k0", 5, "rolled back"),))
     table.undo_last()
     for number in range(8):
         table.write((put("k1", 6 + number, "later"),))

@@ -17,11 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventide import Table
-from eventide.cli.redaction import Redaction
+from eventide.cli.redaction import Redaction, is_secret
+from eventide.options.sections import all_options
 from eventide_adapters.storage.fsspec_objects import FsspecObjects
 from eventide_adapters.storage.object_storage import ObjectStorage
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.secret_texts import is_secret, without_secrets
+from eventide_adapters.storage.secret_texts import may_be_secret, without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, EventideError, StorageError
 
@@ -113,7 +114,7 @@ def refusals(path: str, options: dict[str, str]) -> tuple[Callable[[], object], 
 def test_no_text_that_is_shown_holds_a_secret_of_an_option(key: str, secret: str, text: str) -> None:
     quoted = text.replace("{}", secret)
     assert is_secret(key)
-    assert secret not in without_secrets(quoted, [(key, secret)])
+    assert secret not in without_secrets(quoted, [secret])
     redaction = Redaction()
     redaction.add({key: secret})
     assert secret not in redaction.clean(quoted)
@@ -125,6 +126,18 @@ def test_no_text_that_is_shown_holds_a_secret_of_an_option(key: str, secret: str
 )
 def test_names_of_fields_are_no_secrets(key: str) -> None:
     assert not is_secret(key)
+
+
+def test_every_declared_option_whose_key_looks_like_a_secret_is_one() -> None:
+    looks = {name for option in all_options() for name in option.names if may_be_secret(name)}
+    assert {name for name in looks if not is_secret(name)} == {"fs.s3a.connection.ssl.enabled"}
+    assert {str(option) for option in all_options() if option.secret} <= looks
+
+
+def test_the_value_of_an_option_that_only_looks_like_a_secret_is_shown() -> None:
+    redaction = Redaction()
+    redaction.add({"fs.s3a.connection.ssl.enabled": "false", "fs.s3a.secret.key": "hidden-secret"})
+    assert redaction.clean("false and hidden-secret") == "false and ***"
 
 
 class TalkativeStore(MemoryFileSystem):  # type: ignore[misc]

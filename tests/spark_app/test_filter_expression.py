@@ -85,7 +85,7 @@ def test_a_condition_keeps_the_rows_for_which_it_is_true(condition: str, kept: l
         ("nothing = 1", "'nothing'"),
         ("place.roof = 1", "'roof'"),
         ("small.deep = 1", "'deep'"),
-        ("small", "no condition"),
+        ("small", "is not a condition"),
         ("small = null", "is null"),
         ("small in (1, null)", "is null"),
         ("small + 1 = 2", "'small + 1 = 2'"),

@@ -49,7 +49,7 @@ def test_a_renamed_column_is_refused_before_anything_is_written(tmp_path: Path) 
     path = _evolving(tmp_path, old, new)
     files = sorted(path.rglob("*"))
     table = Table.open(str(path))
-    with pytest.raises(UnsupportedTableError, match="the column title was named name"):
+    with pytest.raises(UnsupportedTableError, match="the column title had the name name"):
         table.snapshot().to_arrow()
     with pytest.raises(UnsupportedTableError, match="let Hudi compact or cluster"):
         table.plan_compaction(1)

@@ -59,7 +59,7 @@ def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
 
 def undo_completed(story: Story, _: Bench) -> Service:
     before = story.oracle.copy()
-    last = story.commit((put("k0", 50, "taken back"), put("k8", 51, "taken back")))
+    last = story.commit((put("k0", 50, "rolled back"), put("k8", 51, "rolled back")))
     return Service(lambda application: nothing_told(application.rollback.undo(last)), before, (last,))
 
 

@@ -36,9 +36,9 @@ class HiveMetastore:
         return self._found(lambda: self._client.get_database(name)) is not None
 
     def create_database(self, name: str) -> None:
-        with self._asking(f"make the database {name}"), suppress(self._thrift.AlreadyExistsException):
+        with self._asking(f"create the database {name}"), suppress(self._thrift.AlreadyExistsException):
             self._client.create_database(
-                self._thrift.Database(name=name, description="made by eventide", parameters={})
+                self._thrift.Database(name=name, description="created by eventide", parameters={})
             )
 
     def table(self, database: str, name: str) -> CatalogTable | None:
@@ -59,14 +59,14 @@ class HiveMetastore:
             parameters=_parameters(table),
             tableType=table.kind,
         )
-        with self._asking(f"make the table {table}"):
+        with self._asking(f"create the table {table}"):
             self._client.create_table_with_environment_context(raw, self._context({}))
 
     def alter_table(self, table: CatalogTable) -> None:
         raw = self._raw(table.database, table.name)
         if raw is None:
             raise CatalogError(
-                f"the table {table} was dropped meanwhile from {self._where}; the next sync makes it anew"
+                f"the table {table} was dropped meanwhile from {self._where}; the next sync creates it again"
             )
         there = {(one.name.lower(), one.type.lower()): one for one in raw.sd.cols}  # with their comments
         cascades = bool(table.partition_columns) and table.columns != _columns_of(raw.sd.cols)
@@ -121,7 +121,9 @@ class HiveMetastore:
                 return make_client(self._thrift.ThriftHiveMetastore, address.host, address.port, timeout=TIMEOUT_MS)
             except (OSError, self._library_error()) as error:
                 said.append(f"{address}: {error}")
-        raise CatalogError(f"no Hive Metastore answers: {'; '.join(said)}; is it running, and is the address right?")
+        raise CatalogError(
+            f"no Hive Metastore responds: {'; '.join(said)}; check that it is running, and that the address is right"
+        )
 
     def _raw(self, database: str, name: str) -> Any:
         request = self._thrift.GetTableRequest(dbName=database, tblName=name)
@@ -219,8 +221,8 @@ def _batches(partitions: Sequence[CatalogPartition]) -> Iterator[Sequence[Catalo
 def _thrift() -> Any:
     if find_spec("thriftpy2") is None:
         raise ConfigError(
-            "a Hive Metastore is spoken to by a library that is not installed: run `pip install 'eventide[hive]'`, or let a "
-            "SparkSession with Hive support be the engine"
+            "the library for the Hive Metastore is not installed: run `pip install 'eventide[hive]'`, or "
+            "use a SparkSession with Hive support as the engine"
         )
     import thriftpy2
 

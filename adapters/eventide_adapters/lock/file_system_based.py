@@ -70,8 +70,8 @@ class FileSystemBasedLock:
     def acquire(self) -> "FileSystemBasedLease":
         if Capability.PUT_IF_ABSENT not in self._storage.capabilities:
             raise ConfigError(
-                f"{self._storage.root} cannot create a file for one writer only, which this lock is made of: "
-                "set hoodie.write.lock.provider to storage-based, or to a plug-in, MODULE:FACTORY"
+                f"{self._storage.root} cannot create a file exclusively, which this lock needs: set "
+                "hoodie.write.lock.provider to storage-based, or to a plug-in, MODULE:FACTORY"
             )
         content = self._content()
         deadline_ms = self._clock.now_ms() + self._wait_ms
@@ -98,11 +98,11 @@ class FileSystemBasedLock:
     def check(self, content: bytes) -> None:
         found = self._look()
         if found is None or found.content != content:
-            now = "is gone" if found is None else f"is held by {_owner_in(found.content)} now"
+            now = "is gone" if found is None else f"is now held by {_owner_in(found.content)}"
             raise LockLostError(f"the table lock {self._place} was lost: it {now}; nothing was written after that")
         if self._is_expired(found):
             raise LockError(
-                f"the table lock {self._place} has expired under its holder: set {LOCK_EXPIRE_MINUTES} to more "
+                f"the table lock {self._place} expired while it was held: set {LOCK_EXPIRE_MINUTES} to more "
                 "minutes than the work takes"
             )
 
@@ -158,12 +158,12 @@ class FileSystemBasedLock:
     def _why_not_taken(self, found: _Found | None) -> str:
         waited = f"the table lock {self._place} was not free within {self._wait_ms} ms"
         if found is None:
-            return f"{waited}: others were faster each time; try again"
+            return f"{waited}: other writers were faster each time; try again"
         since = format_timestamp(found.modified_ms // 1000 * 1000)
         return (
-            f"{waited}: {_owner_in(found.content)} holds it since {since}; try again, or delete the file (and any "
-            f"beside it that begins with its name) when that process is dead; {LOCK_EXPIRE_MINUTES}, in minutes, "
-            "has that done by itself"
+            f"{waited}: {_owner_in(found.content)} has held it since {since}; try again, or if that process "
+            f"is dead, delete the file (and any beside it that begins with its name); {LOCK_EXPIRE_MINUTES}, "
+            "in minutes, does so automatically"
         )
 
 
@@ -196,7 +196,7 @@ def _lock_path(root: str, configured: str | None) -> str:
     lock = posixpath.normpath(posixpath.join(folder, "lock"))
     if not lock.startswith(f"{table}/") or _scheme(configured) not in (None, _scheme(root)):
         raise ConfigError(
-            f"option {LOCK_PATH}={configured!r} lies outside the table {root}: name a folder of the table"
+            f"option {LOCK_PATH}={configured!r} is outside the table {root}: name a directory of the table"
         )
     return lock.removeprefix(f"{table}/")
 
@@ -217,4 +217,4 @@ def _owner_in(content: bytes) -> str:
         owner = json.loads(content)["lockThreadName"]
     except (ValueError, KeyError, TypeError, RecursionError):
         owner = None
-    return repr(owner) if isinstance(owner, str) else "a writer that does not say its name"
+    return repr(owner) if isinstance(owner, str) else "a writer that does not state its name"

@@ -28,9 +28,10 @@ def open_lock(provider: str | None, storage: Storage, options: Options, clock: C
     if ":" in provider:
         return _factory(provider)(storage, options, clock, owner)
     raise ConfigError(
-        f"option {LOCK_PROVIDER}={provider!r} names a lock that eventide does not have: set it, for every writer of "
-        f"the table, to {_FILE_SYSTEM_BASED[0]} ({_FILE_SYSTEM_BASED[1]} in Hudi) or, on S3, to {_STORAGE_BASED[0]} "
-        f"({_STORAGE_BASED[1]}), or plug in the lock that the other writers use as MODULE:FACTORY"
+        f"option {LOCK_PROVIDER}={provider!r} names a lock that eventide doesn't support: set it, for "
+        f"every writer of the table, to {_FILE_SYSTEM_BASED[0]} ({_FILE_SYSTEM_BASED[1]} in Hudi) or, on "
+        f"S3, to {_STORAGE_BASED[0]} ({_STORAGE_BASED[1]}), or plug in the lock that the other writers "
+        "use as MODULE:FACTORY"
     )
 
 
@@ -40,6 +41,6 @@ def _factory(provider: str) -> Callable[[Storage, Options, Clock, str], TableLoc
         factory: Callable[[Storage, Options, Clock, str], TableLock] = getattr(import_module(module_name), name)
     except (ImportError, AttributeError, ValueError) as failure:
         raise ConfigError(
-            f"option {LOCK_PROVIDER}={provider!r} cannot be loaded: {failure}; it means MODULE:FACTORY"
+            f"option {LOCK_PROVIDER}={provider!r} cannot be loaded: {failure}; it must be MODULE:FACTORY"
         ) from failure
     return factory

@@ -88,12 +88,12 @@ class StorageBasedLock:
         """Raises LockError where this owner does not hold the lock now."""
         found = self.look()
         if found is None or found.owner != owner:
-            now = "is gone" if found is None else f"is held by {found.owner!r} now"
+            now = "is gone" if found is None else f"is now held by {found.owner!r}"
             raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
         if self._clock.now_ms() > found.valid_until_ms:
             raise LockError(
-                f"the table lock {self.place} was not renewed in time, and is over since {found.until}: "
-                f"the process stood still, or could not reach the storage; nothing was written after that"
+                f"the table lock {self.place} was not renewed in time, and expired at {found.until}: the process "
+                "stood still, or could not reach the storage; nothing was written after that"
             )
 
     def look(self) -> _Found | None:
@@ -128,8 +128,8 @@ class StorageBasedLock:
     def _files(self) -> VersionedFiles:
         if not isinstance(self._storage, VersionedFiles):
             raise ConfigError(
-                f"{self._storage.root} cannot replace a file on the condition that nobody has changed it, which a "
-                "storage-based lock is made of: it is for tables on S3; set hoodie.write.lock.provider to "
+                f"{self._storage.root} cannot replace a file only if nobody has changed it, which a "
+                "storage-based lock needs: it is for tables on S3; set hoodie.write.lock.provider to "
                 "file-system-based for every writer of the table"
             )
         return self._storage
@@ -137,17 +137,18 @@ class StorageBasedLock:
     def _require_conditions(self, taken: _Found) -> None:
         if self._files.replace_version(PATH, taken.content, f'"{uuid.uuid4().hex}"'):
             raise RefusedError(
-                f"the store of {self._storage.root} ignores the condition of a replacement, so any number of writers "
-                "would hold a storage-based lock: use a store that keeps it, or another hoodie.write.lock.provider"
+                f"the store of {self._storage.root} ignores the condition of a replacement, so several writers "
+                "could hold a storage-based lock: use a store that supports it, or another "
+                "hoodie.write.lock.provider"
             )
 
     def _why_not_taken(self, found: _Found | None) -> str:
         waited = f"the table lock {self.place} was not free within {self._wait_ms} ms"
         if found is None or found.is_over(self._clock.now_ms()):
-            return f"{waited}: others were faster each time; try again"
+            return f"{waited}: other writers were faster each time; try again"
         return (
-            f"{waited}: {found.owner!r} holds it until {found.until}, and longer if it renews it; "
-            "try again, or wait until then where that process is dead"
+            f"{waited}: {found.owner!r} holds it until {found.until}, and longer if it renews it; try again, "
+            "or if that process is dead, wait until then"
         )
 
 
@@ -206,6 +207,7 @@ def _parse(content: bytes, version: str, place: str) -> _Found:
         released = until_ms = owner = None
     if not isinstance(released, bool) or type(until_ms) is not int or not isinstance(owner, str):
         raise LockError(
-            f"the table lock {place} holds no lock of Hudi's: see that nobody works on the table, then delete the file"
+            f"the table lock {place} is not a lock of Hudi's: make sure that nobody works on the table, then "
+            "delete the file"
         )
     return _Found(content, version, owner, until_ms, released)

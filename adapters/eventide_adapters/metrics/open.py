@@ -82,11 +82,11 @@ def _reporter(options: Options) -> Reporter | Unreported:
     own_class = options.get(METRICS_CLASS)
     is_ours = named is not None and named.lower() in list(Reporter)
     if own_class is not None and not is_ours:
-        return Unreported(f"{METRICS_CLASS}={own_class} is a class of Java's; {_cure()}")
+        return Unreported(f"{METRICS_CLASS}={own_class} is a Java class; {_cure()}")
     if named is not None and named.lower() in _HUDI_REPORTERS:
-        return Unreported(f"{METRICS_REPORTER}={named} is a reporter of Hudi's alone; {_cure()}")
+        return Unreported(f"{METRICS_REPORTER}={named} is a reporter that only Hudi has; {_cure()}")
     if named is None and options.get(METRICS_FILE) is None:
-        return Unreported(f"nothing says where metrics go; {_cure()}")
+        return Unreported(f"no option states where metrics go; {_cure()}")
     reporter = options.get(METRICS_REPORTER)
     missing = [name for name in _LIBRARIES.get(reporter, ()) if not _is_installed(name)]
     if missing:
@@ -95,7 +95,7 @@ def _reporter(options: Options) -> Reporter | Unreported:
 
 
 def _cure() -> str:
-    return f"give eventide another {METRICS_REPORTER} ({', '.join(r.name for r in Reporter)}), or {METRICS_ON}=false"
+    return f"set another {METRICS_REPORTER} ({', '.join(r.name for r in Reporter)}), or {METRICS_ON}=false"
 
 
 def _is_installed(module: str) -> bool:
@@ -108,7 +108,9 @@ def _is_installed(module: str) -> bool:
 def _file(options: Options) -> str:
     path = options.get(METRICS_FILE)
     if path is None:
-        raise ConfigError(f"{METRICS_ON} is true, and nothing says where metrics go: give the file as {METRICS_FILE}")
+        raise ConfigError(
+            f"{METRICS_ON} is true, but no option states where metrics go: set the file as {METRICS_FILE}"
+        )
     return path
 
 
@@ -130,5 +132,5 @@ def _labels(options: Options) -> tuple[tuple[str, str], ...]:
         return ()
     pairs = [pair.partition(":") for pair in text.split(",")]
     if not all(key.strip().isidentifier() and colon for key, colon, _ in pairs):
-        raise ConfigError(f"option {PUSHGATEWAY_LABELS}={text!r} is not of the form key:value,key:value")
+        raise ConfigError(f"option {PUSHGATEWAY_LABELS}={text!r} does not have the form key:value,key:value")
     return tuple((key.strip(), value.strip()) for key, _, value in pairs)

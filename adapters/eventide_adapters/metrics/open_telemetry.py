@@ -34,7 +34,7 @@ class OpenTelemetry:
             data = self._data(table, metrics)
             if exporter.export(data) is not MetricExportResult.SUCCESS:
                 raise StorageError(
-                    "the receiver of OpenTelemetry did not take metrics: the library's own message says why"
+                    "the OpenTelemetry receiver rejected the metrics: the library's own message states the reason"
                 )
         finally:
             exporter.shutdown()

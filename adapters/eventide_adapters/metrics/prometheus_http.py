@@ -38,7 +38,7 @@ class PrometheusHttp:
                     start_http_server(self.port, registry=found.registry())
                 except OSError as error:
                     raise StorageError(
-                        f"no endpoint for metrics at port {self.port}: {error.strerror or error}"
+                        f"cannot open an endpoint for metrics at port {self.port}: {error.strerror or error}"
                     ) from error
                 _endpoints[self.port] = found
             return found

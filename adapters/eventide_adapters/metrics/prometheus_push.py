@@ -48,7 +48,7 @@ class PushGateway:
             )
         except (OSError, HTTPException) as error:
             host = self.host.rpartition("@")[2]
-            raise StorageError(f"push gateway {host}:{self.port} did not take metrics: {error}") from error
+            raise StorageError(f"push gateway {host}:{self.port} rejected the metrics: {error}") from error
 
     def delete(self, table: str) -> None:
         """Removes what was pushed of a table; what stays there where the gateway is gone harms nobody."""

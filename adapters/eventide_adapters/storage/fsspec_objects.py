@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 import fsspec
 
 from eventide_adapters.storage.objects import StoredObject
-from eventide_adapters.storage.secret_texts import harmless, without_secrets
+from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
 # What the packages call the time of the last change.
@@ -35,6 +35,10 @@ class FsspecObjects:
     @property
     def where(self) -> str:
         return f"the store of {self.protocol}://{self.bucket}"
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return tuple(value for key, value in self.settings if may_be_secret(key))
 
     @property
     def has_server_copy(self) -> bool:
@@ -123,8 +127,8 @@ class FsspecObjects:
         except EventideError:
             raise
         except Exception as failure:  # each package has errors of its own
-            shown = without_secrets(str(failure), self.settings)
-            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {shown}") from harmless(failure, self.settings)
+            shown = without_secrets(str(failure), self._secrets)
+            raise StorageError(f"cannot {verb} {key!r} in {self.where}: {shown}") from harmless(failure, self._secrets)
 
 
 @lru_cache(maxsize=32)

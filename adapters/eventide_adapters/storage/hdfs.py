@@ -130,7 +130,7 @@ class HdfsStorage:
         content, _ = self._require(source)
         at = self._at(target)
         if not is_symbolic:
-            raise StorageError(f"{self.root} has no hard links: copy {source!r} to {target!r} instead")
+            raise StorageError(f"{self.root} doesn't support hard links: copy {source!r} to {target!r} instead")
         with self._answering("link to", source):
             return self._publisher.link(content, at)
 
@@ -180,10 +180,11 @@ class HdfsStorage:
                 resolved = _path_of(refused.message)
             if not self._is_inside(resolved):
                 raise UnsafePathError(
-                    f"{at!r} leads to {resolved!r}, which is outside {self.root}: remove the link, or open the table there"
+                    f"{at!r} points to {resolved!r}, which is outside {self.root}: remove the link, or open the "
+                    "table there"
                 )
             at = resolved
-        raise StorageError(f"{at!r} leads from link to link without an end: remove one of them")
+        raise StorageError(f"{at!r} is a chain of links without an end: remove one of them")
 
     def _require(self, path: str) -> tuple[str, int]:
         """Where the file's content lies, links followed, and its size."""
@@ -231,12 +232,12 @@ class HdfsStorage:
         except EventideError:
             raise
         except (RemoteError, OSError, HTTPException) as failure:
-            secrets = (("token", self._config.delegation_token or ""),)
+            secrets = (self._config.delegation_token or "",)
             shown = without_secrets(str(failure), secrets)
             raise StorageError(f"cannot {verb} {path!r} in {self.root}: {shown}") from harmless(failure, secrets)
         except (ValueError, KeyError, TypeError) as failure:
             raise StorageError(
-                f"cannot {verb} {path!r} in {self.root}: an answer that HDFS never gives ({failure!r})"
+                f"cannot {verb} {path!r} in {self.root}: an unexpected response of HDFS ({failure!r})"
             ) from failure
 
 

@@ -45,6 +45,7 @@ DELEGATION_TOKEN = Option(
     TEXT,
     None,
     "A token as `hdfs fetchdt --webservice` prints it. No message shows it.",
+    secret=True,
 )
 BYTES = Option(
     "hdfs.bytes",
@@ -134,8 +135,9 @@ def _native(scheme: str, authority: str, user: str, settings: Options) -> Native
     host, _, port = authority.partition(":")
     if scheme != "hdfs" or not (port or "0").isdecimal():
         raise ConfigError(
-            f"option {BYTES}='libhdfs' needs the NameNode's address for Hadoop's clients, which {scheme}://{authority} is "
-            f"not: open the table as hdfs://HOST:PORT or hdfs://NAME, and give the web address as dfs.namenode.http-address"
+            f"option {BYTES}='libhdfs' needs the NameNode's address for Hadoop's clients, but "
+            f"{scheme}://{authority} is another one: open the table as hdfs://HOST:PORT or hdfs://NAME, and "
+            "set the web address as dfs.namenode.http-address"
         )
     given = tuple(sorted((key, value) for key, value in settings.values.items() if key.startswith("dfs.")))
     return NativeConfig(host, int(port or 0), user, given)

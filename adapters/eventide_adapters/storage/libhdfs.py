@@ -24,8 +24,8 @@ _SETTINGS: Final = {"dfs.client.block.write.locateFollowingBlock.initial.delay.m
 
 # By what pyarrow, or its absence, says.
 _CURES: Final = (
-    ("libjvm", "JAVA_HOME to the folder of a Java"),
-    ("libhdfs", "ARROW_LIBHDFS_DIR to the folder of libhdfs.so, or HADOOP_HOME to that of Hadoop"),
+    ("libjvm", "JAVA_HOME to the directory of a JVM"),
+    ("libhdfs", "ARROW_LIBHDFS_DIR to the directory of libhdfs.so, or HADOOP_HOME to that of Hadoop"),
     ("", "CLASSPATH to all of Hadoop's jars, as `hadoop classpath --glob` prints them"),
 )
 
@@ -57,7 +57,7 @@ class LibHdfs:
             shutil.copyfileobj(content, file, _WRITE_BYTES)
             written = file.tell()
         if written != size:
-            raise OSError(f"{written} of {size} bytes were written to {path}")
+            raise OSError(f"only {written} of {size} bytes were written to {path}")
 
     def _check_new(self, path: str) -> None:
         """Raises RemoteError where something has the name, be it a link, or a link is on the way to it."""
@@ -67,7 +67,7 @@ class LibHdfs:
             if refused.is_absent:
                 return
             raise
-        raise RemoteError("FileAlreadyExistsException", f"{path} is there already")
+        raise RemoteError("FileAlreadyExistsException", f"{path} already exists")
 
 
 @cache
@@ -93,6 +93,6 @@ def _connected(config: NativeConfig) -> "HadoopFileSystem":
 def _unusable(missing: str) -> ConfigError:
     cure = next(cure for part, cure in _CURES if part in missing)
     return ConfigError(
-        f"option {BYTES}='libhdfs' cannot be followed: {missing}; set {cure} for the driver and every executor, or take "
-        f"{BYTES}=webhdfs, which needs no library"
+        f"option {BYTES}='libhdfs' cannot be used: {missing}; set {cure} for the driver and every "
+        f"executor, or use {BYTES}=webhdfs, which needs no library"
     )

@@ -143,8 +143,8 @@ class LocalStorage:
             copied, expected = stream.tell(), os.fstat(stream.fileno()).st_size
             if copied != expected:
                 raise StorageError(
-                    f"{source!r} in {self.root} changed while it was copied: {copied} bytes were read "
-                    f"and it has {expected} now; {target!r} was not written"
+                    f"{source!r} in {self.root} changed while it was copied: {copied} bytes were read, and it now "
+                    f"has {expected}; {target!r} was not written"
                 )
             return output.commit()
 

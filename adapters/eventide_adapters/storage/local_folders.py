@@ -66,7 +66,7 @@ class LocalFolders:
         found = self.named(path, link)
         if found is None:
             raise UnsafePathError(
-                f"{path!r} leads to {link!r}, which is outside {self.root!r}: remove the link, or open the table there"
+                f"{path!r} points to {link!r}, which is outside {self.root!r}: remove the link, or open the table there"
             )
         return found
 
@@ -103,7 +103,7 @@ class LocalFolders:
             inside = self.named(path, link)
             where = f"outside {self.root!r}" if inside is None else "another place of the table"
             raise UnsafePathError(
-                f"the folder {path!r} is a link to {link!r}, {where}: remove the link, or open the table there"
+                f"the directory {path!r} is a link to {link!r}, {where}: remove the link, or open the table there"
             ) from failure
 
 

@@ -24,7 +24,7 @@ def answering(what: str) -> Iterator[None]:
         raise
     except OSError as failure:
         if failure.errno in _NO_ROOM:
-            raise StorageFullError(f"{what}: {failure}; make room there, then do the same again") from failure
+            raise StorageFullError(f"{what}: {failure}; free space there, then repeat the call") from failure
         raise StorageError(f"{what}: {failure}") from failure
 
 

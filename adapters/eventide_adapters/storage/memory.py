@@ -220,8 +220,8 @@ class MemoryStorage:
         files = _files_by_name.get(self._name)
         if files is None:
             raise StorageError(
-                f"{self.root} lives in the process that made it and this is another one: "
-                "use a storage that both can reach"
+                f"{self.root} exists only in the process that created it, and this is another one: use a storage "
+                "that both can reach"
             )
         return files
 
@@ -229,7 +229,7 @@ class MemoryStorage:
         parent = posixpath.dirname(path)
         while parent:
             if parent in files.by_path:
-                raise StorageError(f"{path!r} cannot lie below {parent!r} in {self.root}, which is a file")
+                raise StorageError(f"{path!r} cannot be below {parent!r} in {self.root}, which is a file")
             parent = posixpath.dirname(parent)
         files.put(path, MemoryFile(data, files.now_ms(), link_target))
 

@@ -126,7 +126,7 @@ class ObjectStorage:
         checked_path(source)
         checked_path(target)
         kind = "symbolic" if is_symbolic else "hard"
-        raise StorageError(f"{self.root} has no {kind} links: copy {source!r} to {target!r} instead")
+        raise StorageError(f"{self.root} doesn't support {kind} links: copy {source!r} to {target!r} instead")
 
     def delete(self, path: str) -> bool:
         key = self._key(path)
@@ -152,8 +152,9 @@ class ObjectStorage:
         """Whether a create of the key is worth a request. Raises RefusedError where no create is exclusive."""
         if Capability.PUT_IF_ABSENT not in self.capabilities:
             raise RefusedError(
-                f"{self._objects.where} ignores the condition of a create, so of two writers of {self.root} both would win: "
-                f"use a store that keeps it, or set {UNSAFE_WRITES}=true where nobody else ever writes to the table"
+                f"{self._objects.where} ignores the condition of a create, so two writers of {self.root} could "
+                f"both succeed: use a store that supports it, or set {UNSAFE_WRITES}=true if nobody else ever "
+                "writes to the table"
             )
         return not self._is_unsafe or self._objects.head(key) is None
 

@@ -22,8 +22,9 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 # As Hadoop writes it, the container before the account.
 _AZURE = re.compile(r"([a-z0-9-]+)@([a-z0-9]+)\.(?:dfs|blob)\.core\.windows\.net")
 _KNOWN = (
-    "folders (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), hdfs://namenode:8020/trips (or webhdfs://, "
-    "swebhdfs://), gs://bucket/trips, abfs://container@account.dfs.core.windows.net/trips (or abfss://) and memory://trips"
+    "directories (/lake/trips), file:///lake/trips, s3://bucket/trips (or s3a://), "
+    "hdfs://namenode:8020/trips (or webhdfs://, swebhdfs://), gs://bucket/trips, "
+    "abfs://container@account.dfs.core.windows.net/trips (or abfss://) and memory://trips"
 )
 
 
@@ -33,7 +34,7 @@ def open_storage(uri: str, options: Options) -> Storage:
     Raises ConfigError for any other scheme, for secrets in the URI, and for options that cannot be used.
     """
     if not uri.strip():
-        raise ConfigError("the table has no path: give a folder such as /lake/trips")
+        raise ConfigError("the table has no path: use a directory such as /lake/trips")
     if scheme := _SCHEME.match(uri):
         name = uri[scheme.end() :].rstrip("/")
         authority, _, path = name.partition("/")
@@ -41,7 +42,7 @@ def open_storage(uri: str, options: Options) -> Storage:
             return _open_fsspec("abfs", "adlfs", uri, azure[1], path, options, {"account_name": azure[2]})
         if "@" in authority:
             raise ConfigError(
-                "the table's URI holds a user or a secret before `@`: give it as an option, or by environment"
+                "the table's URI contains a user or a secret before `@`: set it as an option, or in the environment"
             )
         match scheme[1].lower():
             case "memory" if name:
@@ -58,7 +59,7 @@ def open_storage(uri: str, options: Options) -> Storage:
                 pass
             case _:
                 shown = without_secrets(uri, ())
-                raise ConfigError(f"the table {shown!r} has a scheme that eventide does not know: it opens {_KNOWN}")
+                raise ConfigError(f"the table {shown!r} has an unknown scheme: eventide opens {_KNOWN}")
     return LocalStorage(_FILE.sub("", uri, count=1))
 
 

@@ -35,6 +35,7 @@ ACCESS_KEY = Option(
     "The access key. Needs the secret key.",
     otherwise="as the AWS tools find it",
     aliases=("fs.s3a.access.key", "hoodie.aws.access.key"),
+    secret=True,
 )
 SECRET_KEY = Option(
     "s3.secret-access-key",
@@ -43,6 +44,7 @@ SECRET_KEY = Option(
     "The secret key, which no message shows.",
     otherwise="as the AWS tools find it",
     aliases=("fs.s3a.secret.key", "hoodie.aws.secret.key"),
+    secret=True,
 )
 SESSION_TOKEN = Option(
     "s3.session-token",
@@ -51,6 +53,7 @@ SESSION_TOKEN = Option(
     "The token of temporary credentials, which no message shows.",
     otherwise="as the AWS tools find it",
     aliases=("fs.s3a.session.token", "hoodie.aws.session.token"),
+    secret=True,
 )
 PROFILE = Option(
     "s3.profile-name",
@@ -98,10 +101,9 @@ class S3Config:
     allows_unsafe_writes: bool
 
     @property
-    def secrets(self) -> tuple[tuple[str, str], ...]:
-        """What no text may show, each with a name."""
-        given = (("access_key", self.access_key), ("secret_key", self.secret_key), ("token", self.session_token))
-        return tuple((name, secret) for name, secret in given if secret)
+    def secrets(self) -> tuple[str, ...]:
+        """What no text may show."""
+        return tuple(secret for secret in (self.access_key, self.secret_key, self.session_token) if secret)
 
     @classmethod
     def of(cls, options: Options) -> "S3Config":
@@ -122,7 +124,7 @@ class S3Config:
         if (access_key is None) != (secret_key is None):
             given, missing = (ACCESS_KEY, SECRET_KEY) if secret_key is None else (SECRET_KEY, ACCESS_KEY)
             raise ConfigError(
-                f"option {given} (or {given.aliases[0]}) goes with {missing} (or {missing.aliases[0]}), which is missing"
+                f"option {given} (or {given.aliases[0]}) requires {missing} (or {missing.aliases[0]}), which is missing"
             )
         has_path_style = get(PATH_STYLE)
         return cls(

@@ -179,13 +179,13 @@ class S3Objects:
                     time.sleep(0.05 * 2**attempt)
                 else:
                     return True
-        raise StorageError(f"{key!r} in the bucket {self.bucket} was in use by other writers each time; try again")
+        raise StorageError(f"{key!r} in the bucket {self.bucket} was used by other writers each time; try again")
 
     @contextmanager
     def _parts(
         self, key: str, mark: dict[str, str], is_conditional: bool
     ) -> Iterator[tuple[dict[str, str], list[str]]]:
-        """A multipart upload, completed at the end of the block, or taken back where something failed."""
+        """A multipart upload, completed at the end of the block, or aborted if something failed."""
         upload = {"Key": key, "UploadId": self._call("create_multipart_upload", Key=key, Metadata=mark)["UploadId"]}
         etags: list[str] = []
         try:

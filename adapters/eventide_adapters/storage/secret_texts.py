@@ -1,4 +1,4 @@
-"""Takes secrets out of what a storage's package says when it fails, which may quote requests with keys and signatures."""
+"""Masks secrets in the errors of a storage's package, which may quote requests with keys and signatures."""
 
 import json
 import re
@@ -29,8 +29,8 @@ _FORMS: Final = (
 _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
-def is_secret(key: str) -> bool:
-    """Whether the value of an option may be a secret, by its key."""
+def may_be_secret(key: str) -> bool:
+    """Whether the value of a setting that eventide doesn't declare may be a secret, by its key."""
     return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None
 
 
@@ -38,28 +38,29 @@ def refuse_user_info(address: str | None, option: str) -> None:
     """Raises ConfigError for an address with a user or a secret in it: addresses stand in messages."""
     if address is not None and "@" in address:
         raise ConfigError(
-            f"option {option} holds a user or a secret before `@`: give it as an option of its own, or by environment"
+            f"option {option} contains a user or a secret before `@`: set it as an option of its own, or in "
+            "the environment"
         )
 
 
-def harmless(failure: BaseException, settings: Iterable[tuple[str, str]]) -> BaseException | None:
+def harmless(failure: BaseException, secrets: Iterable[str]) -> BaseException | None:
     """The failure, to be the cause of another; None where a traceback of it, and of all behind it, would show a secret."""
     shown = "".join(traceback.format_exception(failure))
-    return failure if without_secrets(shown, settings) == shown else None
+    return failure if without_secrets(shown, secrets) == shown else None
 
 
-def without_secrets(text: str, settings: Iterable[tuple[str, str]]) -> str:
-    """The text without the values of settings whose keys tell of secrets, and without signatures in URLs and headers."""
-    secrets = {form for key, value in settings if is_secret(key) for secret in _of(value) for form in _forms(secret)}
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    for form in _FORMS:
-        text = form.sub(rf"\g<name> {HIDDEN}", text)
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """The text without these secrets, however they are quoted, and without signatures in URLs and headers."""
+    shown = {form for value in secrets for secret in _of(value) for form in _forms(secret)}
+    for form in sorted(shown, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
+    for pattern in _FORMS:
+        text = pattern.sub(rf"\g<name> {HIDDEN}", text)
     return _USER_INFO.sub(HIDDEN, text)
 
 
 def _of(value: str) -> Iterator[str]:
-    """A secret, and its parts where it is a connection string or the content of a key file."""
+    """A secret, and its parts if it is a connection string or the content of a key file."""
     yield from (value.strip(), value) if value.strip() else ()
     for part in _SEPARATORS.split(value):
         yield from (found for found in (part, part.partition("=")[2]) if len(found) >= _PART_LENGTH_MIN)

@@ -124,7 +124,7 @@ class WebHdfs:
                 failure = answer.error()
                 if answer.status == 401:
                     raise RemoteError(
-                        "HTTP 401", f"{address} wants to know who asks: give a delegation token as {DELEGATION_TOKEN}"
+                        "HTTP 401", f"{address} requires authentication: set a delegation token as {DELEGATION_TOKEN}"
                     )
                 if failure is None or (answer.status < 500 and failure.kind not in _TRY_ANOTHER):
                     self._order[:] = [address]

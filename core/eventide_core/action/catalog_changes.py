@@ -62,20 +62,20 @@ def new_table(wanted: CatalogTable) -> CatalogTable:
 
 def require_ours(wanted: CatalogTable, found: CatalogTable) -> None:
     """Raises RefusedError where what was found is not this Hudi table's."""
-    cure = f"drop it or give another name as {SYNC_TABLE}"
+    cure = f"drop it, or set another name as {SYNC_TABLE}"
     if found.kind not in TABLE_KINDS:
-        raise RefusedError(f"{found} is in the catalog as {found.kind}, not as a table; {cure}")
+        raise RefusedError(f"{found} in the catalog is a {found.kind}, not a table; {cure}")
     if not is_same_place(wanted.location, found.location):
-        raise RefusedError(f"{found} is in the catalog as the table in {found.location}, not {wanted.location}; {cure}")
+        raise RefusedError(f"{found} in the catalog is the table at {found.location}, not {wanted.location}; {cure}")
     is_hudi = found.input_format in (READ_OPTIMIZED_FORMAT, SNAPSHOT_FORMAT)
     if not is_hudi and found.properties.get(PROVIDER_KEY, "").lower() != "hudi":
         raise RefusedError(
-            f"{found} is in the catalog as no Hudi table: its input format is {found.input_format}; {cure}"
+            f"{found} in the catalog is not a Hudi table: its input format is {found.input_format}; {cure}"
         )
     if found.partition_columns != wanted.partition_columns:
         raise RefusedError(
-            f"{found} is in the catalog as partitioned by {_names(found)}, not {_names(wanted)}, and no catalog changes "
-            "that: drop it there, and the next sync makes it anew"
+            f"{found} in the catalog is partitioned by {_names(found)}, not {_names(wanted)}, and a catalog "
+            "can't change that: drop it there, and the next sync creates it again"
         )
 
 

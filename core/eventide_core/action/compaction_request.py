@@ -50,8 +50,9 @@ class CompactionRequest:
         )
         if threshold_ms > reach_ms:
             raise InvalidThresholdError(
-                f"T {format_timestamp(threshold_ms)} lies beyond the clock and every record in the logs, and would be the "
-                f"cut for good; give at most {format_timestamp(reach_ms)}, which compacts just as much"
+                f"T {format_timestamp(threshold_ms)} is later than the clock and every record in the log files, "
+                f"and its cut would block every earlier T; use at most {format_timestamp(reach_ms)}, which "
+                "compacts the same records"
             )
 
     def _given_at(self, now_ms: int) -> int:
@@ -60,13 +61,13 @@ class CompactionRequest:
         if self.data_latency_seconds is not None:
             return threshold_of_latency(now_ms, self.data_latency_seconds)
         raise ConfigError(
-            f"no threshold: give T (--before, {THRESHOLD}) or the data's latency (--data-latency, {DATA_LATENCY})"
+            f"no threshold: set T (--before, {THRESHOLD}) or the data latency (--data-latency, {DATA_LATENCY})"
         )
 
     def check_strategy(self, name: str) -> None:
         """Raises ConfigError where T is asked for, and the strategy of that name knows none."""
         if self.is_for_t:
             raise ConfigError(
-                f"option {STRATEGY}: {name} knows no event time, so it cannot compact everything before T: name "
-                f"{EVENT_TIME_STRATEGY} before it to bound an event-time compaction, or give no T"
+                f"option {STRATEGY}: {name} ignores event times, so it cannot compact everything before T: name "
+                f"{EVENT_TIME_STRATEGY} before it to bound an event-time compaction, or omit T"
             )

@@ -60,7 +60,8 @@ def check_trigger(timeline: Timeline) -> None:
     """Raises BusyError while something pending excludes any new plan."""
     for instant in timeline.pending_plans:
         raise BusyError(
-            f"a {instant.action} is pending at {instant.requested_time}: no second plan may be made; {cure_of(instant)}"
+            f"a {instant.action} is pending at {instant.requested_time}, which excludes a second plan; "
+            f"{cure_of(instant)}"
         )
     check_undoing(timeline)
 
@@ -68,15 +69,17 @@ def check_trigger(timeline: Timeline) -> None:
 def cure_of(pending: Instant) -> str:
     """What a user does about a pending plan that is in the way: eventide runs compactions, and nothing else."""
     if pending.action is Action.COMPACTION:
-        return f"run it (--execute {pending.requested_time}), roll it back, or try again when it has ended"
-    return "eventide does not run it, the engine that planned it has to; try again when it has ended"
+        return f"run it (--execute {pending.requested_time}), roll it back, or try again when it has completed"
+    return "only the engine that planned it can run it; try again when it has completed"
 
 
 def check_undoing(timeline: Timeline) -> None:
     """Raises BusyError while a rollback or restore is under way."""
     for instant in timeline.pending:
         if instant.action in _UNDOING:
-            raise BusyError(f"a {instant.action} is under way at {instant.requested_time}; try again when it has ended")
+            raise BusyError(
+                f"a {instant.action} is in progress at {instant.requested_time}; try again when it has completed"
+            )
 
 
 def check_pending_writes(timeline: Timeline, instant: str) -> None:
@@ -84,8 +87,9 @@ def check_pending_writes(timeline: Timeline, instant: str) -> None:
     for write in timeline.pending_writes:
         if write.requested_time < instant:
             raise BusyError(
-                f"a {write.action} requested at {write.requested_time} has not completed: its records would end up on the "
-                "wrong side of the compaction; try again when it has ended, or roll it back if its writer is dead"
+                f"a {write.action} requested at {write.requested_time} has not completed, and the compaction "
+                "would misplace its records; try again when it has completed, or roll it back if its writer is "
+                "dead"
             )
 
 
@@ -102,7 +106,7 @@ def trigger_rule(options: Options, default: Trigger) -> TriggerRule:
 def due(rule: TriggerRule, timeline: Timeline, now: str, backdated: Container[str]) -> Due:
     """Whether a compaction is due at `now`, an instant time. `backdated` has the requested times of such compactions."""
     if rule.trigger is Trigger.EVENT_TIME:
-        return Due(rule.trigger, is_due=True, reason="nothing that is pending excludes a plan")
+        return Due(rule.trigger, is_due=True, reason="no pending action excludes a plan")
     delta_commits = [i for i in timeline.instants if i.action is Action.DELTA_COMMIT]
     last = next((i for i in reversed(timeline.completed) if i.action is Action.COMMIT), None)
     if last is None and not any(i.is_completed for i in delta_commits):

@@ -96,7 +96,8 @@ def index_type(name: str) -> IndexType:
     kind = _OTHER_NAMES.get(name.upper(), name.upper())
     if kind not in list(IndexType):
         raise UnsupportedTableError(
-            f"option {keys.INDEX_TYPE}={name!r}: tables are written with one of {', '.join(IndexType)}; use Hudi for others"
+            f"option {keys.INDEX_TYPE}={name!r}: eventide writes tables with one of {', '.join(IndexType)}; "
+            "use Hudi for others"
         )
     return IndexType(kind)
 
@@ -109,16 +110,16 @@ def _buckets(config: TableConfig, options: Options, found: Iterable[int | None])
     said = _said(config, options, keys.BUCKETS)
     if said is None:
         raise ConfigError(
-            f"the table does not say its number of buckets: give {keys.BUCKETS} as its other writers have it; "
-            "with another number, keys would be there twice"
+            f"the table does not state its number of buckets: set {keys.BUCKETS} to the number that its "
+            "other writers use; with another number, keys would be duplicated"
         )
     if not said.isdecimal() or int(said) < 1:
-        raise ConfigError(f"option {keys.BUCKETS}={said!r} is no number of buckets")
+        raise ConfigError(f"option {keys.BUCKETS}={said!r} is not a number of buckets")
     beyond = [bucket for bucket in found if bucket is None or bucket >= int(said)]
     if beyond:
-        found_group = "a file group of no bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
+        found_group = "a file group without a bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
         raise ConfigError(
-            f"option {keys.BUCKETS}={said}: the table has {found_group}; give what its other writers have"
+            f"option {keys.BUCKETS}={said}: the table has {found_group}; set the number that its other writers use"
         )
     return int(said)
 
@@ -129,7 +130,7 @@ def _hash_fields(config: TableConfig, options: Options) -> tuple[str, ...]:
     unknown = [name for name in names if name not in config.record_key_fields]
     if unknown:
         raise ConfigError(
-            f"option {keys.BUCKET_HASH_FIELDS}={said!r}: {unknown[0]!r} is no record key field; they are "
+            f"option {keys.BUCKET_HASH_FIELDS}={said!r}: {unknown[0]!r} is not a record key field; these are "
             f"{', '.join(config.record_key_fields)}"
         )
     return names
@@ -139,5 +140,5 @@ def _said(config: TableConfig, options: Options, key: Option[Any]) -> str | None
     """What the user says, who must not contradict the table."""
     asked, table = options.text(key), config.properties.get(key)
     if asked is not None and table is not None and asked.lower() != table.lower():
-        raise ConfigError(f"option {key}={asked!r}: the table was made with {table!r}; drop the option")
+        raise ConfigError(f"option {key}={asked!r}: the table was created with {table!r}; omit the option")
     return asked if asked is not None else table

@@ -63,7 +63,7 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
         return LinkDecision(
             LinkMode.PREFIX,
             instant,
-            f"every merged log completed before {instant}, every left-over after it: no file is needed",
+            (f"every merged log file completed before {instant}, and every left-over after it: no file is needed"),
         )
     if facts.choice is LinkChoice.PREFIX:
         raise RefusedError(f"link mode prefix is not possible here: {why_not}; use copy or auto")
@@ -76,27 +76,34 @@ def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> Link
 def _require_symlinks(facts: LinkChoiceFacts) -> None:
     if not facts.is_exclusive:
         raise RefusedError(
-            "link mode symlink: stock readers see no rows through symbolic links and stock cleaners delete their targets; "
-            "set eventide.table.exclusive=true where every reader and service of the table resolves links, or use copy or "
-            "auto"
+            "link mode symlink: stock readers see no rows through symbolic links, and stock cleaners delete "
+            "their targets; set eventide.table.exclusive=true if every reader and service of the table "
+            "resolves links, or use copy or auto"
         )
     if not facts.has_symlinks:
-        raise RefusedError("link mode symlink: the storage has no symbolic links, or has them off; use copy or auto")
+        raise RefusedError(
+            "link mode symlink: the storage doesn't support symbolic links, or has them turned off; use copy or auto"
+        )
 
 
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
     """An instant between the merged logs and the left-overs, or why there is none (docs/invariants.md, step 1)."""
     timeline = facts.back.timeline
     if not facts.slices_by_completion_time:
-        return None, "table version 6 slices logs by name, not by completion time"
+        return None, "table version 6 assigns log files to slices by name, not by completion time"
     if any(selection.carried_tombstones for selection in selections):
-        return None, "tombstones have to be carried, which needs a file"
+        return None, "the compaction carries tombstones, which need a file"
     if any(selection.early for selection in selections):
-        return None, "records are taken of logs that stay, and a reader of an instant before theirs would see them"
+        return None, (
+            "the compaction takes records from log files that stay, and a reader of an earlier instant would see them"
+        )
     if not all(selection.is_alike_in_time for selection in selections):
         return (
             None,
-            "as of an instant between the left-overs, a reader of the new base would see another version of a key",
+            (
+                "as of an instant between the left-overs, a reader of the new base file would see another "
+                "version of a key"
+            ),
         )
     after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
     before = min(
@@ -106,7 +113,7 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
     while instant in facts.back.used_times:
         instant = next_instant_time(instant)
     if instant > before:
-        return None, f"a merged log completed at {after}, but a left-over was requested at {before}"
+        return None, f"a merged log file completed at {after}, but a left-over was requested at {before}"
     across = open_at(timeline, instant)
     if across:
         return None, f"the write requested at {across[0].requested_time} was open at {instant}"

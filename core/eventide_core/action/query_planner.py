@@ -40,7 +40,7 @@ def parse_instant_time(text: str, *, is_end: bool = False) -> str:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise InstantNotFoundError(
-            f"instant {text!r} cannot be read: give Hudi's digits (yyyyMMddHHmmssSSS) or ISO-8601"
+            f"cannot read the instant {text!r}: use Hudi's digits (yyyyMMddHHmmssSSS) or ISO-8601"
         ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     milliseconds = moment.microsecond // 1000

@@ -37,8 +37,8 @@ AWAY_FROM_WRITERS_MS = 10_000
 _NEVER = "9" * 20
 _NAMED_WRITES = 5
 _NO_GAP = (
-    "table version 6 is planned in a gap between writes; beside open ones only where eventide.table.exclusive=true declares "
-    "that no other engine runs its plans"
+    "table version 6 is planned in a gap between writes; beside open writes only if "
+    "eventide.table.exclusive=true declares that no other engine runs its plans"
 )
 
 
@@ -125,9 +125,9 @@ def why_not_back_to(instant: str, facts: BackdatingFacts) -> str:
     if start is not None and instant < start:
         return f"instants later than {instant} have been archived"
     if facts.earliest_retained is not None and instant < facts.earliest_retained:
-        return f"the next clean keeps nothing before {facts.earliest_retained}, so readers of the old slice would break"
+        return f"the next clean keeps nothing before {facts.earliest_retained}, so readers of the old slice would fail"
     if instant < facts.schema_since:
-        return f"the schema changed at {facts.schema_since}, and time travel reads by the one that the table had then"
+        return f"the schema changed at {facts.schema_since}, and time travel uses the schema of its instant"
     return ""
 
 
@@ -157,7 +157,7 @@ def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
     if bound is None or before is None:
         return gap_now(facts)
     instant = next_instant_time(before)
-    why_not = "it was requested right after another instant" if instant >= bound else why_not_at(instant, facts)
+    why_not = "it was requested directly after another instant" if instant >= bound else why_not_at(instant, facts)
     return QuietMoment(None if why_not else instant, why_not=why_not, beside=pending)
 
 
@@ -165,4 +165,4 @@ def no_quiet_moment(quiet: QuietMoment) -> str:
     """Why there is no moment to plan at, and which writes leave none, for people."""
     named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
     more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
-    return f"open and overlapping writes ({named}{more}) leave no quiet moment to plan at: {quiet.why_not}"
+    return f"open and overlapping writes ({named}{more}) leave no quiet moment for a plan: {quiet.why_not}"

@@ -95,11 +95,11 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
             )
     cleaning = next((i for i in write.timeline.pending if i.action is Action.CLEAN), None)
     if cleaning is not None:
-        raise BusyError(f"a clean is pending at {cleaning.requested_time}; end it with `clean`, then try again")
+        raise BusyError(f"a clean is pending at {cleaning.requested_time}; complete it with `clean`, then try again")
     if write.metadata.replaced_file_ids:
         raise RefusedError(
-            f"{time} took the place of other file groups, which cleaning may have removed; restore the table to a savepoint "
-            "before it instead"
+            f"{time} replaced other file groups, which a clean may have removed; restore the table to a "
+            "savepoint before it instead"
         )
     groups = {(stat.partition, stat.file_id) for stat in write.metadata.stats}
     met = sorted(groups & set(write.planned))
@@ -116,8 +116,8 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
     if writing is not None:
         # What it has seen it builds on, and no file of it may be there yet to tell.
         raise BusyError(
-            f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; try again when "
-            "it has ended, or roll it back first if its writer is dead"
+            f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; "
+            "try again when it has completed, or roll it back first if its writer is dead"
         )
 
 
@@ -129,8 +129,9 @@ def _check_no_later_write(write: UndoneWrite, groups: set[FileGroup]) -> None:
         for stat in write.commits[later.requested_time].stats:
             if (stat.partition, stat.file_id) in groups:
                 raise RefusedError(
-                    f"{later.requested_time} has written into {stat.partition}/{stat.file_id} after "
-                    f"{write.instant.requested_time}, or merged its records into a base file; restore to a savepoint instead"
+                    f"{later.requested_time} wrote into {stat.partition}/{stat.file_id} after "
+                    f"{write.instant.requested_time}, or merged its records into a base file; restore to a savepoint "
+                    "instead"
                 )
 
 
@@ -153,7 +154,8 @@ def _check_compaction(write: UndoneWrite, groups: set[FileGroup]) -> None:
     if write.merged_paths is None or missing:
         what = missing[0] if missing else "its plan"
         raise RefusedError(
-            f"the compaction at {time} cannot be undone: {what} is gone, and only its result holds the rows"
+            f"the compaction at {time} cannot be undone: {what} no longer exists, and only the compaction's "
+            "result has the rows"
         )
     own = {stat.path for stat in write.metadata.stats}
     for file in write.listing:
@@ -165,8 +167,8 @@ def _check_compaction(write: UndoneWrite, groups: set[FileGroup]) -> None:
         is_in_its_slice = log is not None and not write.slices_by_completion_time and log.instant == time
         if is_in_its_slice or (base is not None and base.instant > time and write.timeline.is_completed(base.instant)):
             raise RefusedError(
-                f"{file.path} was written on top of the compaction at {time} and would be lost with it; "
-                "restore to a savepoint instead"
+                f"{file.path} was written on top of the compaction at {time} and would be lost with it; restore "
+                "to a savepoint instead"
             )
 
 
@@ -176,5 +178,5 @@ def _end(instant: Instant) -> str:
 
 def _log_name(file: DataFile) -> LogFileName:
     name = LogFileName.parse(file.name)
-    assert name is not None, f"{file.path} is no log"
+    assert name is not None, f"{file.path} is not a log file"
     return name

@@ -148,19 +148,19 @@ def select(
     for fact in facts.below:
         if fact.rolled_back:
             return chosen.in_full(
-                FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} takes blocks back, so the logs must stay together"
+                FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} rolls back blocks, so the log files must stay together"
             )
         for block_instant in sorted(fact.instants):
             if not timeline.is_completed(block_instant):
                 return chosen.in_full(
                     FallbackReason.UNCOMMITTED_BLOCK,
-                    f"{fact.log.name} holds a block of {block_instant}, which never completed",
+                    f"{fact.log.name} has a block of {block_instant}, which never completed",
                 )
     for fact in chosen.in_old_slice:
         if fact.has_merged_block:
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
-                f"{fact.log.name} holds what a log compaction merged of the logs before it",
+                f"{fact.log.name} has the result of a log compaction of the log files before it",
             )
     return chosen
 
@@ -168,17 +168,17 @@ def select(
 def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selection:
     chosen = Selection(facts, count, None, "", exact.threshold_ms)
     if not chosen.in_old_slice:
-        return replace(chosen, reason="every log holds records before T alone")
+        return replace(chosen, reason="all records in the log files are before T")
     first = chosen.in_old_slice[0]
     latest_ms = max(fact.event_times.max_ms or exact.threshold_ms for fact in chosen.in_old_slice)
     if len(chosen.in_old_slice) > exact.max_left_overs:
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
-            f"{len(chosen.in_old_slice)} logs would be left over, {exact.max_left_overs} may be: {first.log.name} is the "
-            f"first with a record at or after T, and the latest of them has event time "
-            f"{format_timestamp(latest_ms)}",
+            f"{len(chosen.in_old_slice)} log files would be left over, and {exact.max_left_overs} are "
+            f"allowed: {first.log.name} is the first with a record at or after T, and the latest of them has "
+            f"event time {format_timestamp(latest_ms)}",
         )
-    reason = f"{first.log.name} is the first log with a record at or after T"
+    reason = f"{first.log.name} is the first log file with a record at or after T"
     if chosen.early:
         reason += f"; takes the records before T from {counted(len(chosen.early), 'log file')} that stay"
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
@@ -186,8 +186,8 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
 
 def _reason(compacted: int, left_overs: int) -> str:
     if left_overs == 0:
-        return "every log lies at or below one with records before T"
-    return f"the last log with records before T is number {compacted} of {compacted + left_overs}"
+        return "every log file is at or below one with records before T"
+    return f"the last log file with records before T is number {compacted} of {compacted + left_overs}"
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
@@ -244,7 +244,7 @@ _FALLBACK_REASONS = {
         "merged in part, updates of some columns of key {key!r} would meet its other versions in another order"
     ),
     FallbackReason.KEY_LEAVES_BASE_INDEX: (
-        "key {key!r} would be in a left-over log only, where an index over base files does not find it"
+        "key {key!r} would be in a left-over log file only, where an index over base files does not find it"
     ),
 }
 
@@ -257,7 +257,7 @@ def apply_verdict(selection: Selection, verdict: SplitVerdict) -> Selection:
     if verdict.fallback is None and is_split_in_time:
         return selection.in_full(
             FallbackReason.DELETE_REORDERED,
-            "merged in part, deletes would meet other versions in another order as of a write since",
+            "merged in part, deletes would meet other versions in another order because of a write since",
         )
     if verdict.fallback is not None:
         return selection.in_full(verdict.fallback, _FALLBACK_REASONS[verdict.fallback].format(key=verdict.example))

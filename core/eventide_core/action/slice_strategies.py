@@ -131,5 +131,5 @@ def day_of(partition: str) -> date:
     except ValueError:
         pass
     raise ConfigError(
-        f"partition {partition!r} is no day as yyyy/MM/dd, which the strategies by day need; choose another one"
+        f"partition {partition!r} is not a day as yyyy/MM/dd, which the strategies by day need; choose another strategy"
     )

@@ -66,7 +66,7 @@ def chosen_strategy(options: Options, today: date) -> ChosenStrategy:
             continue
         if name not in _STRATEGIES:
             known = ", ".join(sorted([EVENT_TIME_STRATEGY, *_STRATEGIES]))
-            raise ConfigError(f"option {keys.STRATEGY}: {name!r} is not known; the ones there are: {known}")
+            raise ConfigError(f"option {keys.STRATEGY}: {name!r} is unknown; known strategies are {known}")
         chain.append(_STRATEGIES[name](options, today))
     return ChosenStrategy(tuple(names), EVENT_TIME_STRATEGY in names, tuple(chain))
 
@@ -92,11 +92,11 @@ def _earliest_day(options: Options, today: date) -> date:
 def _partition_regex(options: Options) -> re.Pattern[str]:
     pattern = options.get(keys.PARTITION_REGEX)
     if pattern is None:
-        raise ConfigError(f"PartitionRegexBasedCompactionStrategy needs a pattern: give {keys.PARTITION_REGEX}")
+        raise ConfigError(f"PartitionRegexBasedCompactionStrategy needs a pattern: set {keys.PARTITION_REGEX}")
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise ConfigError(f"option {keys.PARTITION_REGEX}={pattern!r} is no regular expression: {error}") from None
+        raise ConfigError(f"option {keys.PARTITION_REGEX}={pattern!r} is not a regular expression: {error}") from None
 
 
 _STRATEGIES: dict[str, Callable[[Options, date], CompactionStrategy]] = {

@@ -41,13 +41,11 @@ class SyncOptions:
         """Raises ConfigError for an option that cannot be used."""
         mode = options.get(keys.SYNC_MODE)
         if mode is not SyncMode.HMS:
-            raise ConfigError(
-                f"option {keys.SYNC_MODE}={mode}: eventide speaks to the metastore itself: {SyncMode.HMS}"
-            )
+            raise ConfigError(f"option {keys.SYNC_MODE}={mode}: eventide uses the metastore itself: {SyncMode.HMS}")
         if options.get(keys.SYNC_MANAGED_TABLE):
             raise ConfigError(
-                f"option {keys.SYNC_MANAGED_TABLE}=true: to drop such a table removes its data, the other tables' too; "
-                "eventide makes external tables"
+                f"option {keys.SYNC_MANAGED_TABLE}=true: dropping such a table removes its data, and that of the "
+                "other tables; eventide creates external tables"
             )
         said = options.get(keys.SYNC_PARTITION_FIELDS)
         fields = config.partition_fields if said is None else said
@@ -86,7 +84,7 @@ def is_sync_enabled(options: Options) -> bool:
 def _name(text: str, option: str) -> str:
     if _NAME.fullmatch(text) is None:
         raise ConfigError(
-            f"{text!r} is no name that Hive takes, which has letters, digits and underscores: give another as {option}"
+            f"{text!r} is not a name that Hive accepts (letters, digits and underscores): set another one as {option}"
         )
     return text.lower()
 
@@ -97,7 +95,7 @@ def _pairs(options: Options, key: Option[str | None]) -> dict[str, str]:
     for number, line in enumerate((options.get(key) or "").splitlines(), start=1):
         name, equals, value = line.partition("=")
         if line.strip() and not (equals and name.strip()):
-            raise ConfigError(f"option {key}: line {number} is not of the form name=value")
+            raise ConfigError(f"option {key}: line {number} does not have the form name=value")
         if line.strip():
             pairs[name.strip()] = value.strip()
     return pairs

@@ -32,7 +32,8 @@ class Alignment:
         fits_day = self.seconds > 0 and self.seconds % _HOUR == 0 and _DAY % self.seconds == 0
         if not (fits_hour or fits_day):
             raise ConfigError(
-                f"option {ALIGN}: {self.seconds} seconds divide neither an hour nor a day: give 15m, 1h, 6h, 1d or the like"
+                f"option {ALIGN}: {self.seconds} seconds divide neither an hour nor a day: use 15m, 1h, 6h or "
+                "1d, for example"
             )
 
     def floor(self, epoch_ms: int) -> int:
@@ -44,7 +45,7 @@ class Alignment:
             boundary = midnight + timedelta(seconds=second - second % self.seconds)  # as the wall shows it
             first, again = (_epoch_ms(boundary.replace(fold=fold)) for fold in (0, 1))
         except OverflowError:
-            raise ConfigError(f"T {epoch_ms} lies beyond all calendars, so {ALIGN} cannot align it") from None
+            raise ConfigError(f"T {epoch_ms} is outside the calendar, so {ALIGN} cannot align it") from None
         if again > first:  # shown twice
             return again if self.seconds <= _HOUR and again <= epoch_ms else first
         return first if first <= epoch_ms else again

@@ -56,7 +56,7 @@ def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadat
 def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[FileGroup]) -> None:
     """Raises WriteConflictError where a plan made since this write looked takes its file groups."""
     if plan_instant > written.instant and not written.groups.isdisjoint(planned):
-        raise _conflict(written, plan_instant, "the slices that a plan takes")
+        raise _conflict(written, plan_instant, "the slices in a plan")
 
 
 def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMetadata]) -> None:
@@ -65,7 +65,7 @@ def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMe
         for other in (found for metadata in others for found in batches_of(metadata.extra_metadata)):
             if other.sink == batch.sink and other.number >= batch.number:
                 raise WriteConflictError(
-                    f"the write at {instant} was not committed: batch {batch.number} of the stream {batch.sink} has been "
+                    f"the write at {instant} was not committed: batch {batch.number} of the stream {batch.sink} was "
                     "written meanwhile"
                 )
 
@@ -78,5 +78,6 @@ def _conflict_keys(index: IndexType, groups: Iterable[FileGroup]) -> set[tuple[s
 
 def _conflict(written: WrittenGroups, other: str, place: str) -> WriteConflictError:
     return WriteConflictError(
-        f"the write at {written.instant} was not committed: {other} changed the same meanwhile ({place}); write again"
+        f"the write at {written.instant} was not committed: {other} changed the same data meanwhile "
+        f"({place}); write again"
     )

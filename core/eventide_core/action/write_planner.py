@@ -65,7 +65,9 @@ def _slices_by_place(facts: WriteFacts) -> Mapping[tuple[str, str], FileSlice]:
         if place in found:
             raise UnsupportedTableError(
                 f"{file_slice.partition or 'the table'}: {file_slice.file_id} and {found[place].file_id} are both of "
-                "bucket " + place[1] + "; nothing says which of them holds a key: repair the table with Hudi"
+                "bucket "
+                + place[1]
+                + "; eventide cannot determine which of them holds a key: repair the table with Hudi"
             )
         found[place] = file_slice
     return found

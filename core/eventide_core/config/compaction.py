@@ -109,7 +109,7 @@ FOREIGN_PLANS = Option(
     "eventide.foreign.plans",
     FLAG,
     True,
-    "Whether `compact` and `serve` run compactions that another engine has planned and not begun.",
+    "Whether `compact` and `serve` run compactions that another engine has planned but not started.",
 )
 PENDING_WRITE_WAIT_MS = Option(
     "eventide.pending.write.wait_ms",

@@ -124,10 +124,10 @@ class Option(str, Generic[T]):
 
     `otherwise` says the default in words, where it is not the value of `default`. `aliases` are other names of the same
     option, of which the first that is given counts. A key that ends with `.*` stands for all keys that begin so, which
-    `Options.below` reads.
+    `Options.below` reads. `secret`: no text may show the value.
     """
 
-    __slots__ = ("aliases", "default", "doc", "kind", "otherwise", "since")
+    __slots__ = ("aliases", "default", "doc", "kind", "otherwise", "secret", "since")
 
     kind: OptionType[T]
     default: T
@@ -135,6 +135,7 @@ class Option(str, Generic[T]):
     otherwise: str | None
     aliases: tuple[str, ...]
     since: str
+    secret: bool
 
     def __new__(
         cls,
@@ -146,10 +147,12 @@ class Option(str, Generic[T]):
         otherwise: str | None = None,
         aliases: tuple[str, ...] = (),
         since: str = FIRST_VERSION,
+        secret: bool = False,
     ) -> "Option[T]":
         option = super().__new__(cls, key)
-        values = (kind, default, doc, otherwise, aliases, since)
-        for name, value in zip(("kind", "default", "doc", "otherwise", "aliases", "since"), values, strict=True):
+        values = (kind, default, doc, otherwise, aliases, since, secret)
+        names = ("kind", "default", "doc", "otherwise", "aliases", "since", "secret")
+        for name, value in zip(names, values, strict=True):
             object.__setattr__(option, name, value)
         return option
 
@@ -192,7 +195,7 @@ class Options:
         except ValueError:
             default = option.otherwise or option.default_text
             raise ConfigError(
-                f"option {self.name(option)}={text!r} is not {option.kind.allowed}; leave it out for the default"
+                f"option {self.name(option)}={text!r} is not {option.kind.allowed}; omit it for the default"
                 + (f", {default}" if default else "")
             ) from None
 

@@ -17,7 +17,7 @@ class RowChange(Enum):
     NONE = auto()  # compaction, clean: every row stays, in its file group
     WRITTEN = auto()  # upsert, insert, delete
     WIDENED = auto()  # the same, of records with columns or types that the table did not have
-    TAKEN_BACK = auto()  # rollback or restore of a completed write
+    ROLLED_BACK = auto()  # rollback or restore of a completed write
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class MetadataTable(Protocol):
     """Hudi's metadata table of one table, which readers and writers of Hudi list and prune by.
 
     Written under the table lock. Corrupt files of it raise CorruptBaseFileError, CorruptLogBlockError or RecordDecodeError.
-    Dropping it is the cure for whatever makes a call fail: Hudi builds it anew.
+    Dropping it is the cure for whatever makes a call fail: Hudi builds it again.
     """
 
     def partitions(self) -> tuple[str, ...]:

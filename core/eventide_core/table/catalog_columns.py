@@ -59,7 +59,9 @@ class TableColumns:
             hive = tuple(CatalogColumn(str(f["name"]), kinds.hive(f["type"], str(f["name"]))) for f in fields)
             return cls(hive, tuple(kinds.spark_field(f, str(f["name"])) for f in fields))
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise UnsupportedTableError(f"the table's schema is no Avro schema of records: {schema[:200]}") from None
+            raise UnsupportedTableError(
+                f"the table's schema is not an Avro schema of records: {schema[:200]}"
+            ) from None
 
     def spark_schema(self, partition_fields: Sequence[str]) -> str:
         """Spark's schema as JSON, the partition columns last; one that the table lacks is a text."""
@@ -89,8 +91,8 @@ class _Kinds:
                 text = f"struct<{','.join(members)}>".lower()
                 if len(text) > _TYPE_LENGTH_MAX:
                     raise ResourceLimitError(
-                        f"the column {path} has a type of {len(text)} characters, which no catalog holds: roll back the "
-                        "write that gave it to the table"
+                        f"the column {path} has a type of {len(text)} characters, which no catalog accepts: roll back "
+                        "the write that added it to the table"
                     )
                 return text
             case "array":
@@ -144,7 +146,8 @@ class _Kinds:
             nullable = len(others) < len(kind)
             if len(others) != 1:
                 raise UnsupportedTableError(
-                    f"the column {path} is a union of {len(others)} types, which no catalog has: sync it with Hudi's own"
+                    f"the column {path} is a union of {len(others)} types, which no catalog supports: sync it with "
+                    "Hudi's own"
                 )
             kind = others[0]
         if isinstance(kind, str):
@@ -184,5 +187,5 @@ def _decimal(kind: Any) -> str:
 
 def _primitive(name: str, path: str) -> tuple[str, str]:
     if name not in _PRIMITIVES:
-        raise UnsupportedTableError(f"the column {path} is of the type {name}, which no catalog has")
+        raise UnsupportedTableError(f"the column {path} is of the type {name}, which no catalog supports")
     return _PRIMITIVES[name]

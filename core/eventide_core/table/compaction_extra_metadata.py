@@ -167,5 +167,6 @@ class CompactionExtraMetadata:
 
     def _corrupt(self, key: str, what: str) -> CorruptTimelineError:
         return CorruptTimelineError(
-            f"the compaction at {self.instant} says {key}={self.texts[key][:80]!r}, {what}; roll it back and compact again"
+            f"the compaction at {self.instant} has {key}={self.texts[key][:80]!r}, {what}; roll it back and "
+            "compact again"
         )

@@ -144,8 +144,9 @@ def _named(rivals: Sequence[BaseFile], instant: str, is_named: Callable[[str, st
     named = [] if is_named is None else [base for base in rivals if is_named(instant, base.path)]
     if len(named) != 1:
         raise UnsupportedTableError(
-            f"{' and '.join(base.path for base in rivals)} are of one file group and instant, and the timeline does not say "
-            f"which of them the commit of {instant} names; move the other one out of the table"
+            f"{' and '.join(base.path for base in rivals)} are of one file group and instant, and the "
+            f"timeline does not state which of them the commit of {instant} names; move the other one out of "
+            "the table"
         )
     return named[0]
 
@@ -206,8 +207,8 @@ def _slices_by_completion_time(
             if timeline.is_archived(log.name.instant):
                 # A guess would put it in the wrong slice, where readers may never look.
                 raise CorruptTimelineError(
-                    f"{log.path}: its delta commit is older than the active timeline, and the archived one does not have "
-                    "it; restore the archived timeline, or remove the file if its write was rolled back"
+                    f"{log.path}: its delta commit is older than the active timeline, and not in the archived one; "
+                    "restore the archived timeline, or remove the file if its write was rolled back"
                 )
             continue  # pending or rolled back: the writer's own affair
         place = bisect_right(instants, completion)

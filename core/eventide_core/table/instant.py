@@ -140,6 +140,6 @@ def next_instant_time(time: str) -> str:
 
 def _no_time(time: str) -> CorruptTimelineError:
     return CorruptTimelineError(
-        f"the timeline has an instant {time[:20]!r}, which is no time, or the last there is; remove what nobody wrote, "
-        "or undo that instant with the engine that did"
+        f"the timeline has an instant {time[:20]!r}, which is not a time, or the last possible one; "
+        "remove it if nobody wrote it, or undo it with the engine that did"
     )

@@ -34,9 +34,7 @@ def parse_version(text: str, place: str) -> SchemaVersion:
     """One internal schema. Raises CorruptTimelineError naming `place`."""
     versions = parse_versions(f'{{"schemas": [{text}]}}', place)
     if len(versions) != 1:
-        raise CorruptTimelineError(
-            f"{place}: {len(versions)} internal schemas of Hudi where one should be: {text[:200]}"
-        )
+        raise CorruptTimelineError(f"{place}: {len(versions)} internal schemas of Hudi instead of one: {text[:200]}")
     return versions[0]
 
 
@@ -46,7 +44,7 @@ def parse_versions(text: str, place: str) -> tuple[SchemaVersion, ...]:
         schemas = json.loads(text)["schemas"]
         return tuple(SchemaVersion(int(schema["version_id"]), dict(_names(schema, ""))) for schema in schemas)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CorruptTimelineError(f"{place}: no internal schema of Hudi ({error!r}): {text[:200]}") from error
+        raise CorruptTimelineError(f"{place}: not an internal schema of Hudi ({error!r}): {text[:200]}") from error
 
 
 def _names(kind: Any, path: str) -> Iterator[tuple[int, str]]:
@@ -83,10 +81,10 @@ def require_stable_names(versions: Sequence[SchemaVersion], instants: Iterable[s
         for number, name in version.names.items():
             now = latest.names.get(number, name)
             if now != name:
-                raise UnsupportedTableError(f"the column {now} was named {name} in files that are still there; {_CURE}")
+                raise UnsupportedTableError(f"the column {now} had the name {name} in files that still exist; {_CURE}")
             if numbers.get(name, number) != number:
                 raise UnsupportedTableError(
-                    f"an earlier column {name} was dropped before the one that is now named so; {_CURE}"
+                    f"an earlier column {name} was dropped before the present one got the name; {_CURE}"
                 )
 
 

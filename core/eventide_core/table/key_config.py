@@ -22,14 +22,14 @@ def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, .
         "hoodie.table.keygenerator.class", ""
     )
     kind = re.sub(r"(_AVRO|Avro)?(KeyGenerator)?$", "", generator.rpartition(".")[2]).replace("_", "").upper()
-    cure = "write it anew with hoodie.populate.meta.fields=true"
+    cure = "rewrite it with hoodie.populate.meta.fields=true"
     if not fields:
         raise UnsupportedTableError(f"{root}: a table with neither meta fields nor record key fields; {cure}")
     if kind not in _KEY_GENERATORS:
-        raise UnsupportedTableError(f"{root}: without meta fields the keys of {generator} are not known; {cure}")
+        raise UnsupportedTableError(f"{root}: without meta fields, the keys of {generator} are unknown; {cure}")
     if kind == "COMPLEX" and len(fields) == 1:
         # Its writers say `id:k1` or `k1`, by an option of each write; Hudi's readers take the latter for granted.
         raise UnsupportedTableError(
-            f"{root}: without meta fields the ComplexKeyGenerator's keys of one field have no certain form; {cure}"
+            f"{root}: without meta fields, the form of the ComplexKeyGenerator's keys of one field is unknown; {cure}"
         )
     return fields

@@ -120,8 +120,8 @@ class KeyFormat:
             if has_bare_keys is None:
                 raise UnsupportedTableError(
                     f"{root}: ComplexKeyGenerator with one key field: Hudi versions differ in whether keys name it; "
-                    f"give hoodie.write.complex.keygen.new.encoding=true where keys are bare values, "
-                    "false where they are field:value"
+                    "set hoodie.write.complex.keygen.new.encoding=true if keys are bare values, false if they are "
+                    "field:value"
                 )
             names_key_fields = not has_bare_keys
         time_fields = _time_fields(config, generator, root)
@@ -160,8 +160,8 @@ def _time_fields(config: TableConfig, generator: KeyGenerator, root: str) -> tup
     for name, kind in kinds.items():
         if kind not in list(PartitionKind):
             raise UnsupportedTableError(
-                f"{root}: CustomKeyGenerator, and partition field {name!r} is of kind {kind or '(none)'}, not of one of "
-                f"{', '.join(PartitionKind)}; write to the table with Hudi"
+                f"{root}: CustomKeyGenerator, and partition field {name!r} is of kind {kind or '(none)'}, which "
+                f"is not one of {', '.join(PartitionKind)}; write to the table with Hudi"
             )
     return tuple(name for name, kind in kinds.items() if kind == PartitionKind.TIMESTAMP)
 
@@ -173,8 +173,9 @@ def _partition_time(properties: Mapping[str, str], generator: KeyGenerator, root
     kind, output = said("timestamp.type"), said("output.dateformat")
     if kind not in list(TimeKind) or output is None:
         raise UnsupportedTableError(
-            f"{root}: {_CLASSES[generator]} with {TIME_PREFIX}timestamp.type={kind} and output.dateformat={output}: "
-            f"known types are {', '.join(TimeKind)}, and a format is needed; give what the table does not say as options"
+            f"{root}: {_CLASSES[generator]} with {TIME_PREFIX}timestamp.type={kind} and "
+            f"output.dateformat={output}: known types are {', '.join(TimeKind)}, and a format is needed; set "
+            "what the table does not state as options"
         )
     zone = said("output.timezone") or said("timezone") or "UTC"
     return PartitionTime(TimeKind(kind), said("input.dateformat"), output, zone)

@@ -132,7 +132,7 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
         raise torn(f"a block of {size} bytes does not fit the file's {file_size}")
     reverse = number(end - 8)
     if reverse != size + len(MAGIC):
-        raise torn(f"its reverse pointer says {reverse}, its size {size}")
+        raise torn(f"its reverse pointer has {reverse}, its size {size}")
     if version != FORMAT_VERSION:
         raise UnsupportedLogFormatError(f"log file {path}: a block of format version {version} at byte {offset}")
     if type_code not in _BLOCK_TYPES:
@@ -140,11 +140,11 @@ def _read_block(read: ReadRange, offset: int, file_size: int, path: str) -> LogB
     position = _PREFIX_LENGTH + 8
     header, position, probe = _read_header(read, offset, position, end, probe, path, torn)
     if offset + position + 8 > end:
-        raise torn("its header runs over its end")
+        raise torn("its header extends beyond its end")
     content_length = number(offset + position)
     content_offset = offset + position + 8
     if content_length < 0 or content_offset + content_length > end - 12:  # an empty footer and the reverse pointer
-        raise torn(f"its content of {content_length} bytes runs over its end")
+        raise torn(f"its content of {content_length} bytes extends beyond its end")
     return LogBlock(offset, end, BlockType(type_code), header, content_offset, content_length)
 
 
@@ -160,7 +160,7 @@ def _read_header(
     def need(length: int) -> None:
         nonlocal probe
         if length > min(end - offset, _HEADER_BYTES_MAX):
-            raise torn("its header runs over its end")
+            raise torn("its header extends beyond its end")
         if len(probe) < length:
             probe = read(offset, max(length, min(2 * len(probe), end - offset)))
         if len(probe) < length:
@@ -184,7 +184,7 @@ def _read_header(
         try:
             header[HeaderKey(key)] = probe[position : position + length].decode()
         except UnicodeDecodeError:
-            raise torn(f"header {HeaderKey(key).name} is no UTF-8") from None
+            raise torn(f"header {HeaderKey(key).name} is not UTF-8") from None
         position += length
     return header, position, probe
 

@@ -31,7 +31,8 @@ class PartitionExtractor(StrEnum):
         name = class_name.rpartition(".")[2].lower()
         if name not in list(cls):
             raise ConfigError(
-                f"option {option}={class_name!r} is none of Hudi's extractors that eventide knows: {', '.join(cls)}"
+                f"option {option}={class_name!r} is not one of Hudi's extractors that eventide supports: "
+                f"{', '.join(cls)}"
             )
         return cls(name)
 
@@ -66,8 +67,8 @@ def partition_values(
             values = ["-".join(values)] if len(values) == 4 else values
     if len(values) != len(fields):
         raise ConfigError(
-            f"the partition {path!r} has {len(values)} values by {extractor}, and the table is partitioned by "
-            f"{', '.join(fields) or 'nothing'}: name the class that fits as "
+            f"the partition {path!r} has {len(values)} values by {extractor}, and the table is partitioned "
+            f"by {', '.join(fields) or 'nothing'}: set the class that fits as "
             "hoodie.datasource.hive_sync.partition_extractor_class, or the fields as "
             "hoodie.datasource.hive_sync.partition_fields"
         )

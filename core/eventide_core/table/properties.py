@@ -54,8 +54,9 @@ def table_checksum(properties: Mapping[str, str]) -> str:
 def _wrong_checksum(path: str, properties: Mapping[str, str]) -> str:
     said = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
     return (
-        f"{path} says {said}, and the names of database and table make {table_checksum(properties)}: its writer stopped "
-        "halfway, or it was changed by hand; Hudi doesn't load such a table either; put the whole file back"
+        f"{path} contains {said}, but the names of database and table result in "
+        f"{table_checksum(properties)}: its writer stopped halfway, or someone changed it; Hudi doesn't "
+        "load such a table either; restore the whole file"
     )
 
 
@@ -77,7 +78,7 @@ def _parsed(text: str) -> Mapping[str, str]:
         if not line or line[0] in "#!":
             continue
         parts = _KEY_AND_VALUE.fullmatch(line)
-        assert parts is not None, f"any line is a key and perhaps a value: {line!r}"
+        assert parts is not None, f"a line is a key and an optional value: {line!r}"
         key, value = parts.group("key", "value")
         properties[_unescaped(key.strip())] = _unescaped((value or "").strip())
     return properties

@@ -21,7 +21,7 @@ class RollbackTarget:
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """`deleted` are names of files in the partition; `log_blocks` the logs whose blocks are taken back, with their sizes.
+    """`deleted` are names of files in the partition; `log_blocks` the logs whose blocks are rolled back, with their sizes.
 
     `base_instant` is that of the slice that the logs belong to: the command block goes into its next log.
     """

@@ -44,11 +44,11 @@ class SavepointMetadata:
 def comments_with_tag(tag: str | None, remarks: str) -> str:
     """The comments that say so. Raises ConfigError for a tag that is no name, and for remarks that would pass for a tag."""
     if remarks.lstrip().startswith(_TAG):
-        raise ConfigError(f"comments may not begin with {_TAG}: give the tag itself")
+        raise ConfigError(f"comments may not begin with {_TAG}: use --tag instead")
     if tag is None:
         return remarks
     if not _TAG_NAME.fullmatch(tag):
         raise ConfigError(
-            f"tag {tag[:200]!r}: give up to 128 letters, digits and any of . : / + @ - _, a letter or digit first"
+            f"tag {tag[:200]!r}: use up to 128 letters, digits and any of . : / + @ - _, with a letter or digit first"
         )
     return f"{_TAG}{tag}\n{remarks}" if remarks else f"{_TAG}{tag}"

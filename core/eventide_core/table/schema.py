@@ -110,4 +110,4 @@ def _fields(schema: str) -> Sequence[Mapping[str, Any]]:
         fields = parsed["fields"]
         return [field for field in fields if isinstance(field["name"], str) and field["type"] is not None]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise UnsupportedTableError(f"the table's schema is no Avro record schema: {schema[:200]}") from None
+        raise UnsupportedTableError(f"the table's schema is not an Avro record schema: {schema[:200]}") from None

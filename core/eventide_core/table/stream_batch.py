@@ -36,4 +36,4 @@ def batches_of(extra_metadata: Mapping[str, str]) -> tuple[StreamBatch, ...]:
     try:
         return tuple(StreamBatch(sink, int(number)) for sink, number in json.loads(text).items())
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise CorruptTimelineError(f"a commit says {BATCH_KEY}={text[:80]!r}, which names no batches") from None
+        raise CorruptTimelineError(f"a commit has {BATCH_KEY}={text[:80]!r}, which names no batches") from None

@@ -25,11 +25,11 @@ def why_unsafe(path: str) -> str | None:
     if path.startswith("/"):
         return "is absolute"
     if "\0" in path:
-        return "holds a NUL character"
+        return "contains a NUL character"
     if _LONE_SURROGATE.search(path):
-        return "holds half a character"
+        return "contains half a character"
     if "\\" in path:
-        return "holds a back-slash"
+        return "contains a backslash"
     if _SCHEME.match(path):
         return "begins with a scheme"
     parts = path.split("/")

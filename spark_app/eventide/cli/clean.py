@@ -1,4 +1,4 @@
-"""`eventide clean`: removes files that nothing needs any more."""
+"""`eventide clean`: removes files that nothing needs anymore."""
 
 import click
 
@@ -18,7 +18,7 @@ def clean(settings: Settings, table: str, retain_commits: int | None, dry_run: b
     """Delete files that nothing needs.
 
     Keeps each file of TABLE that a retained slice, a pending plan, a savepoint, or a link needs. hoodie.clean.policy and its
-    options say which slices are retained; by default, those of the last 10 commits. First rolls back what dead writers left.
+    options set which slices are retained; by default, those of the last 10 commits. First rolls back what dead writers left.
     """
     with settings.table(table) as opened:
         result = opened.clean(retain_commits, dry_run=dry_run)

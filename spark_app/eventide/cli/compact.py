@@ -29,7 +29,7 @@ from eventide_core.table.event_time import parse_threshold
 @click.option("--schedule-only", is_flag=True, help="Puts the plan on the timeline and does not run it.")
 @click.option("--execute", "scheduled", metavar="INSTANT", help="Runs the compaction that was scheduled at INSTANT.")
 @click.option(
-    "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has begun."
+    "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has started."
 )
 @foreign_plans_option
 @detail_options
@@ -47,19 +47,18 @@ def compact(
 ) -> None:
     """Compact everything before T.
 
-    First ends what earlier runs on TABLE left when they died, and runs the compactions that Hudi has planned and not begun.
-    Then schedules a compaction and runs it, on Spark where PySpark is installed. Spark starts only where there is something
-    to do.
+    First completes or rolls back what dead runs on TABLE left, and runs compactions that Hudi has planned but not started.
+    Then schedules a compaction and runs it, on Spark if PySpark is installed. Spark starts only if there is something to do.
 
     Without --before and --data-latency, the strategy and the trigger in the options decide. A trigger that is not due is
     reported. After any interruption, run the command again.
     """
     if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
-        raise click.UsageError("--execute runs a plan as it was scheduled: leave out the options of the plan")
+        raise click.UsageError("--execute runs a plan as it was scheduled: omit the options of the plan")
     if words["before"] is not None:
         parse_threshold(words["before"])  # before Spark starts
     if force and scheduled is None:
-        raise click.UsageError("--force takes over one plan that you name: add --execute INSTANT")
+        raise click.UsageError("--force takes over the plan that you name: add --execute INSTANT")
     console = settings.console
     settings = settings.having(EVENT_TIME_FIELD, event_time).having(FOREIGN_PLANS, chosen(foreign_plans))
     if schedule_only:
@@ -93,7 +92,7 @@ def compact(
 
 
 def _end_pending(console: Console, table: Table, start_engine: Callable[[], None]) -> Ended:
-    """What runs that died have left comes first."""
+    """First completes or rolls back what dead runs left."""
     if not table.has_pending_runs():
         return Ended()
     start_engine()
@@ -134,7 +133,7 @@ def _interruptible(state: str) -> Iterator[None]:
 
 
 def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
-    """Nothing was to be done, which is no failure."""
+    """Reports that there was nothing to do, which is not a failure."""
     state = table.state()
     cut_ms = state.cut_ms
     watermark_ms = None if cut_ms is None else table.freshness().watermark_ms

@@ -1,4 +1,4 @@
-"""Where a run's words go: the result to stdout, everything else to stderr."""
+"""Where a run's output goes: the result to stdout, everything else to stderr."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ class Console:
         self._is_quiet = is_quiet
 
     def result(self, document: Mapping[str, Any], *parts: str | rich.table.Table) -> None:
-        """The answer: the document as JSON, or its telling for people."""
+        """The result: the document as JSON, or the text for people."""
         if self.is_json:
             click.echo(json.dumps(document))
             return
@@ -42,18 +42,18 @@ class Console:
             console.print(part)
 
     def tell(self, sentence: str) -> None:
-        """A part of the answer as soon as it is known: for people among the results, beside JSON on stderr."""
+        """A part of the result as soon as it is known: on stdout as text, on stderr with JSON output."""
         if not self._is_quiet:
             click.echo(printable(sentence, keeps_lines=True), err=self.is_json)
 
     def say(self, sentence: str) -> None:
-        """A word on what is going on."""
+        """A message about the progress of the run."""
         if not self._is_quiet:
             click.echo(printable(sentence, keeps_lines=True), err=True)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """A progress bar, where there is a terminal and somebody who wants one."""
+        """A progress bar, on a terminal and unless `--quiet` is set."""
         if self._is_quiet or not sys.stderr.isatty():
             yield NoProgress()
             return

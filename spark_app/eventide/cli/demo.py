@@ -32,8 +32,8 @@ _CHECK_FAILED = 1
 def demo(ctx: click.Context, settings: Settings, folder: Path | None, days: int) -> None:
     """Run the main job on real data, from scratch.
 
-    Writes flights of New York as they were reported, late reports included, compacts by event time, and shows what each
-    query sees, how fresh the table is, and a picture.
+    Writes flights of New York as they were reported, including late reports, and compacts by event time. Shows what each
+    query sees and how fresh the table is, and draws a picture.
     """
     console = settings.console
     version = Options(settings.options).get(TABLE_VERSION)

@@ -1,7 +1,7 @@
 """How a failure ends: one sentence on stderr, with `--output json` one document on stdout, and an exit code.
 
-An EventideError says its exit code; wrong usage is 2; Ctrl-C is 130, as shells have it; anything unforeseen is 5, and its
-stack is printed with `--debug` alone. No text that leaves here holds a secret of the options.
+An EventideError has its exit code. Wrong usage is 2, Ctrl-C is 130 as in shells, and anything unexpected is 5. Its stack is
+printed only with `--debug`. No text contains a secret of the options.
 """
 
 import json
@@ -70,5 +70,5 @@ def _show_stack(words: Sequence[str], redaction: Redaction) -> None:
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Whether the command line asks for JSON, found without parsing it: it may be what cannot be parsed."""
+    """Whether the command line requests JSON, without parsing it, because it may be invalid."""
     return "--output=json" in words or ("--output", "json") in pairwise(words)

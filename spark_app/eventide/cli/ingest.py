@@ -79,7 +79,7 @@ def _renamed(rows: pa.Table) -> dict[str, str]:
 
 
 def _opened(settings: Settings, uri: str, files: Sequence[Path], words: dict[str, Any] | None) -> pa.Table:
-    """The rows of the files; `words` make the table first where there is none."""
+    """The rows of the files; `words` create the table first if it does not exist."""
     try:
         table = Table.open(uri, settings.options)
     except NotAHudiTableError:

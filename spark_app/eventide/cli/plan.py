@@ -49,24 +49,24 @@ foreign_plans_option = click.option(
 
 
 def chosen(flag: bool | None) -> str | None:
-    """A switch as the text of an option; None where nothing was said."""
+    """A switch as the text of an option; None if it is not set."""
     return None if flag is None else str(flag).lower()
 
 
 def plan_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """What a compaction is to do, the same for `plan` and `compact`."""
+    """The options of a compaction, the same for `plan` and `compact`."""
     return _BEFORE(compaction_options(verb))
 
 
 def compaction_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The same without T: what compaction after compaction is to do."""
+    """The same without T, for a series of compactions."""
     for decorate in reversed(_COMPACTION_OPTIONS):
         verb = decorate(verb)
     return verb
 
 
 def plan_for(table: Table, words: dict[str, Any]) -> Plan:
-    """The plan that the words of the command line ask for."""
+    """The plan for the arguments of the command line."""
     if words["before"] is not None and words["data_latency"] is not None:
         raise click.UsageError("give either --before or --data-latency, not both")
     return table.plan_compaction(

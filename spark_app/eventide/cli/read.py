@@ -140,7 +140,7 @@ def _from_executors(
 
 
 def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each batch as one row of bytes, which comes through Spark as it is."""
+    """Each batch as one row of bytes, which Spark passes on unchanged."""
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:

@@ -1,15 +1,24 @@
-"""Keeps the secrets among the options out of every text that is shown."""
+"""Masks the secrets among the options in every text that is shown."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
-from eventide_adapters.storage.secret_texts import is_secret, without_secrets
+from eventide.options.sections import all_options
+from eventide_adapters.storage.secret_texts import may_be_secret, without_secrets
+
+_DECLARED: Final = {name: option.secret for option in all_options() for name in option.names}
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of an option is a secret, by its declaration. If eventide doesn't declare it, its key decides."""
+    return _DECLARED.get(key, may_be_secret(key))
 
 
 class Redaction:
     """Knows the secrets of one run."""
 
     def __init__(self) -> None:
-        self._secrets: set[tuple[str, str]] = set()
+        self._secrets: set[str] = set()
 
     def add_words(self, words: Iterable[str]) -> None:
         """Takes the secrets from the words of a command line: `key=value`, also as `--option=key=value`."""
@@ -18,8 +27,8 @@ class Redaction:
             self.add({key: value})
 
     def add(self, options: Mapping[str, str]) -> None:
-        self._secrets.update((key, value) for key, value in options.items() if is_secret(key))
+        self._secrets.update(value for key, value in options.items() if is_secret(key))
 
     def clean(self, text: str) -> str:
-        """The text with every known secret, signatures, and the user part of URIs, hidden."""
+        """The text with every known secret, signatures, and the user part of URIs masked."""
         return without_secrets(text, self._secrets)

@@ -18,7 +18,7 @@ from eventide_core.errors import counted
 @event_time_option
 @common_options
 def report(settings: Settings, table: str, path: Path, event_time: str | None) -> None:
-    """Draw how fresh a table is, and why.
+    """Draw the freshness of a table and its causes.
 
     Writes one self-contained page: the event times of each slice of TABLE, freshness over time, the backlog, and what holds
     the watermark back. Writes nothing to the table.

@@ -1,6 +1,6 @@
-"""Rows into a file, batch by batch: .parquet, .csv with a header, or .json with an object a line.
+"""Writes rows to a file, batch by batch: .parquet, .csv with a header, or .json with one object per line.
 
-The file appears whole or not at all: it is written beside its place and moved there when everything is in it.
+The file appears whole or not at all: it is written under a temporary name beside it, and then renamed.
 """
 
 import json
@@ -27,7 +27,7 @@ class RowFormat(Protocol):
 
 
 def format_of(path: Path) -> RowFormat:
-    """The format that the file's name asks for. Raises ConfigError for any other."""
+    """The format by the file's name. Raises ConfigError for an unknown one."""
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
         raise ConfigError(f"file {str(path)!r} has an unknown format: its name must end in {', '.join(_FORMATS)}")

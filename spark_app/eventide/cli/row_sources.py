@@ -1,4 +1,4 @@
-"""Rows from files: .parquet, .json with an object a line, .csv with a header. A folder gives what lies directly in it."""
+"""Reads rows from files: .parquet, .json with one object per line, .csv with a header; or from the files in a directory."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ SUFFIXES = (".parquet", ".json", ".csv")
 
 
 def source_files(sources: Sequence[str]) -> tuple[Path, ...]:
-    """The files that are meant, those of a folder by name. Raises ConfigError for one that is not there or not known."""
+    """The source files, those of a directory by name. Raises ConfigError for a missing file or an unknown format."""
     found: list[Path] = []
     for source in sources:
         path = Path(source)

@@ -1,4 +1,4 @@
-"""`eventide savepoint` and `eventide restore`: keep a table as of a commit, and go back to it."""
+"""`eventide savepoint` and `eventide restore`: keep a table as of a commit, and return to it."""
 
 import click
 
@@ -18,7 +18,7 @@ def savepoint(settings: Settings, table: str, instant: str, tag: str | None, del
     archived.
     """
     if delete and tag is not None:
-        raise click.UsageError("--delete takes the instant alone; to delete by tag, run `tag --delete`")
+        raise click.UsageError("--delete needs only the instant; to delete by tag, run `tag --delete`")
     with settings.table(table) as opened:
         if delete:
             opened.delete_savepoint(instant)

@@ -1,4 +1,4 @@
-"""`eventide serve`: the table service, a line a round."""
+"""`eventide serve`: the table service, with one line for each round."""
 
 import signal
 import threading
@@ -50,9 +50,10 @@ def serve(
 ) -> None:
     """Serve a table, round after round.
 
-    Each round ends what was begun on TABLE, runs what Hudi has planned and not begun, compacts what is due, cleans,
-    archives, and reports the freshness in one line. What is busy or refused is reported, and retried in the next round.
-    SIGTERM ends the service after the current step. The next process ends whatever a killed one leaves.
+    Each round completes interrupted work on TABLE, runs what Hudi has planned but not started, compacts what is due, cleans,
+    archives, and reports the freshness in one line. It reports a step that is busy or refused, and retries it in the next
+    round.
+    SIGTERM ends the service after the current step. The next process completes whatever a killed one leaves.
     """
     settings = settings.having(EVENT_TIME_FIELD, event_time)
     settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))

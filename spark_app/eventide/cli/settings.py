@@ -56,7 +56,7 @@ _COMMON_OPTIONS = (
 
 
 def option_help(option: Option[Any]) -> str:
-    """What `--help` says of a word that stands for an option: what the reference page says of the option."""
+    """The `--help` text of a command-line option that stands for an option: the same as on the reference page."""
     default = option.otherwise or option.default_text
     return option.doc + (f"  [default: {default}]" if default else "")
 
@@ -80,9 +80,9 @@ class Settings:
 
     @contextmanager
     def session(self, *, by_default: bool = False) -> Iterator["SparkSession | None"]:
-        """A SparkSession for the length of a run; None on the local engine. `by_default`: where nothing was said.
+        """A SparkSession for the duration of a run; None on the local engine. `by_default`: if no engine is set.
 
-        Raises ConfigError where Spark was asked for and is not installed.
+        Raises ConfigError if Spark is required and not installed.
         """
         is_installed = find_spec("pyspark") is not None
         wanted = self.engine or ("spark" if self.master or (by_default and is_installed) else "local")
@@ -99,16 +99,16 @@ class Settings:
 
     @contextmanager
     def table(self, uri: str, *, on_spark_by_default: bool = False) -> Iterator[Table]:
-        """The table, on the engine that was asked for. Says what is wrong with the table before Spark starts."""
+        """The table, on the configured engine. Reports errors of the table before Spark starts."""
         table = Table.open(uri, self.options)
         with self.session(by_default=on_spark_by_default) as spark:
             yield table if spark is None else Table.open(uri, self.options, engine=spark)
 
     @contextmanager
     def table_on_demand(self, uri: str) -> Iterator[tuple[Table, Callable[[], None]]]:
-        """The table on an engine that starts with the first task that it is given; and what starts it before.
+        """The table on an engine that starts with its first task, and a function that starts it earlier.
 
-        That is Spark where PySpark is installed and nothing else was said: a run that has nothing to do starts no JVM.
+        That is Spark if PySpark is installed and no other engine is set. A run without work starts no JVM.
         """
         with ExitStack() as running:
 
@@ -180,7 +180,7 @@ def _of_words(words: Sequence[str]) -> dict[str, str]:
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
             # The word itself may be a secret.
-            raise click.UsageError(f"--option number {number} is not of the form KEY=VALUE")
+            raise click.UsageError(f"--option number {number} does not have the form KEY=VALUE")
         options[key.strip()] = value
     return options
 
@@ -230,5 +230,5 @@ class Duration(_WholeNumber):
             return value
         seconds = duration_seconds(value)
         if seconds is None:
-            self.fail(f"{value!r} is not a duration; give one such as 90s, 30m, 2h or 1d", param, ctx)
+            self.fail(f"{value!r} is not a duration; use one such as 90s, 30m, 2h or 1d", param, ctx)
         return seconds

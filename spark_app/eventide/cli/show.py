@@ -44,7 +44,7 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
                 ("merge mode", about["merge_mode"]),
                 ("record key", ", ".join(about["record_key_fields"]) or "none"),
                 ("partitioned by", ", ".join(about["partition_fields"]) or "nothing"),
-                ("event time", about["event_time_field"] or f"unknown; give --option {EVENT_TIME_FIELD}=FIELD"),
+                ("event time", about["event_time_field"] or f"unknown; set --option {EVENT_TIME_FIELD}=FIELD"),
                 ("cut", format_timestamp(about["cut_ms"], absent="no event-time compaction yet")),
                 ("metadata table", _metadata_table(about)),
                 *_counts(found),

@@ -1,4 +1,4 @@
-"""`eventide verify`: whether a table keeps its promises."""
+"""`eventide verify`: whether the invariants of a table hold."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ FAILED = 1
 @common_options
 @click.pass_context
 def verify(ctx: click.Context, settings: Settings, table: str, deep: bool, event_time: str | None) -> None:
-    """Check that a table keeps its promises.
+    """Check the invariants of a table.
 
     Checks names, sizes, headers, and footers of TABLE; with --deep, its records too. Writes nothing. Reports what is
     damaged, how to repair it, and what was not checked. Exits with 1 when a check failed.

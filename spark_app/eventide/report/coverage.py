@@ -118,10 +118,10 @@ class CoverageReader:
     def _base(self, path: str, size: int) -> FileCoverage:
         nothing = EventTimeRange(None, None)
         if self.event_time_field is None:
-            return FileCoverage(path, size, Role.BASE, None, nothing, "no event-time field is known")
+            return FileCoverage(path, size, Role.BASE, None, nothing, "the event-time field is unknown")
         try:
             times = self.bases.event_times(path, self.event_time_field)
         except EventideError as error:
             return FileCoverage(path, size, Role.BASE, None, nothing, str(error))
-        problem = "its footer does not tell its event times" if times is None else None
+        problem = "its footer contains no event times" if times is None else None
         return FileCoverage(path, size, Role.BASE, times, nothing, problem)

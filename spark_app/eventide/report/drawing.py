@@ -20,9 +20,9 @@ _LEAST_LATE = 7.0  # and of one that nobody should overlook
 
 _MEANING = {
     Role.BASE: "in the base file",
-    Role.MERGED: "in a log, to be merged",
+    Role.MERGED: "in a log file, to be merged",
     Role.REMAINING: "in a log",
-    Role.LATE: "in a log, with records before the cut",
+    Role.LATE: "in a log file, with records before the cut",
 }
 
 
@@ -144,7 +144,7 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
                 else "no records"
             )
         else:
-            said = f"event times not known: {file.problem or 'not said'}"
+            said = f"unknown event times: {file.problem or 'no reason known'}"
         title = f"{file.name}: {said}"
         return (
             f'<rect class="unknown" x="{axis.left}" y="{top}" width="{axis.right - axis.left:.1f}" height="{_ROW - 3}">'

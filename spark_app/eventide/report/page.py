@@ -20,10 +20,10 @@ from eventide_core.table.plans import ForeignPlan
 
 _KEY = {
     Role.BASE: "in the base file: read-optimized queries see it",
-    Role.REMAINING: "in a log: snapshot queries merge it",
-    Role.LATE: "in a log, with records before the cut: holds the watermark back",
+    Role.REMAINING: "in a log file: snapshot queries merge it",
+    Role.LATE: "in a log file, with records before the cut: holds the watermark back",
 }
-_LATE_WHY = "committed after the compaction that reached the cut was planned; the next compaction takes it in"
+_LATE_WHY = "committed after the compaction that published the cut was planned; the next compaction merges it"
 
 
 def render(report: Report) -> str:
@@ -53,21 +53,25 @@ def _lead(report: Report) -> str:
     fresh = report.freshness
     if fresh is None:
         count = len(report.table.problems)
-        text = f"How fresh the table is is not known: the event times of {counted(count, 'log')} are not known."
+        text = (
+            f"The freshness of the table is unknown, because the event times of {counted(count, 'log file')} "
+            "are unknown."
+        )
         return f'<p class="lead late">{text}</p>'
     if fresh.is_complete:
         text = "Everything that has been committed is in base files: this is a copy-on-write table."
         return f'<p class="lead">{text}</p>'
     if fresh.watermark_ms is None:
-        text = "There has been no compaction by event time yet, so no time can be named before which the table is complete."
+        text = "There has been no compaction by event time yet, so there is no time before which the table is complete."
         return f'<p class="lead none">{text}</p>'
     late = fresh.cut_ms is not None and fresh.watermark_ms < fresh.cut_ms
     since = f"<strong>{format_timestamp(fresh.watermark_ms)}</strong>"
-    text = f"Everything before {since} that has been committed is in the read-optimized table."
+    text = f"Everything before {since} that was committed is in the read-optimized table."
     if late:
         text += (
-            f" The last compaction had reached {format_timestamp(fresh.cut_ms)}; "
-            f"{counted(fresh.late_records, 'late record')} {'has' if fresh.late_records == 1 else 'have'} come since."
+            f" The last compaction reached {format_timestamp(fresh.cut_ms)}; "
+            f"{counted(fresh.late_records, 'late record')} {'has' if fresh.late_records == 1 else 'have'} "
+            "arrived since."
         )
     return f'<p class="lead{" late" if late else ""}">{text}</p>'
 
@@ -84,10 +88,10 @@ def _tiles(report: Report) -> str:
             ("records without event time", f"{fresh.unknown_event_time_records:,}", False),
         ]
     facts += [
-        ("slices with logs", f"{logs.file_slices:,}", False),
+        ("slices with log files", f"{logs.file_slices:,}", False),
         ("log files", f"{logs.log_files:,}", False),
         ("bytes in log files", format_size(logs.bytes), False),
-        ("earliest event time in logs", format_timestamp(logs.min_event_time_ms), False),
+        ("earliest event time in log files", format_timestamp(logs.min_event_time_ms), False),
         ("bytes pinned by left-over files", format_size(report.pinned_bytes), False),
     ]
     cells = (f"<div><dt>{name}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in facts)
@@ -103,12 +107,12 @@ def _holds_back(report: Report) -> str:
     rows = [_late_row(found, file, fresh) for found in report.late for file in found.late]
     head = "<h2>What holds the watermark back</h2>"
     if rows:
-        text = f"<p>Records before the cut lie in logs of {counted(len(report.late), 'slice')}: {_LATE_WHY}.</p>"
+        text = f"<p>Records before the cut are in log files of {counted(len(report.late), 'slice')}: {_LATE_WHY}.</p>"
         columns = ("partition", "file slice", "log", "earliest event time", "behind the cut by")
         return head + text + html_table("", columns, rows)
     problems = [(path, problem) for path, problem in report.table.problems.items()]
     if problems:
-        text = "<p>These logs do not tell their event times, so nothing can be said of the whole table.</p>"
+        text = "<p>The event times of these log files are unknown, so the freshness of the whole table is unknown.</p>"
         return head + text + html_table("", ("log", "why"), [(shown(path), shown(why)) for path, why in problems])
     if fresh is None or fresh.cut_ms is None:
         return head + "<p>There is no watermark before the first compaction by event time: plan one.</p>"
@@ -148,12 +152,12 @@ def _what_to_do(report: Report, instant: Instant) -> str:
     if isinstance(plan, ForeignPlan):
         count = counted(len(plan.file_groups), "slice")
         run = f"eventide compact --execute {instant.requested_time}"
-        return f"the engine that planned it, or {run} ({count}); no other compaction is planned before it has ended"
+        return f"the engine that planned it, or {run} ({count}); no other compaction is planned before it has completed"
     if plan is not None:
         return f"eventide compact --execute {instant.requested_time} ({counted(len(plan.operations), 'slice')})"
     if instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
-        return "its writer; on version 6, and where left-overs are copied, a compaction waits for it too"
-    return "whoever began it"
+        return "its writer; on version 6, and if left-overs are copied, a compaction waits for it, too"
+    return "the engine that started it"
 
 
 def _coverage(report: Report) -> str:
@@ -164,7 +168,7 @@ def _coverage(report: Report) -> str:
         marks = {"watermark": fresh.watermark_ms, "cut T": fresh.cut_ms}
     axis = coverage_axis(report.slices, () if fresh is None or fresh.cut_ms is None else (fresh.cut_ms,))
     if axis is None:
-        return head + "<p>No file tells an event time.</p>"
+        return head + "<p>No file states an event time.</p>"
     text = (
         "Each bar is a file, as long as the event times it holds; a group of bars is a file slice. "
         "Point at a bar for its name."
@@ -175,7 +179,7 @@ def _coverage(report: Report) -> str:
             f"{report.slices_left_out:,} more are not."
         )
     is_unknown = any(file.event_times is None for found in report.slices for file in found.files)
-    unknown = '<p class="soft">A dashed bar is a file whose event times are not known.</p>' if is_unknown else ""
+    unknown = '<p class="soft">A dashed bar is a file whose event times are unknown.</p>' if is_unknown else ""
     drawing = draw_coverage(report.slices, axis, marks, name="coverage", title="Coverage of event time by file slice")
     return f"{head}<p>{text}</p>{key(_KEY)}{unknown}{wide('Coverage of event time', drawing)}"
 
@@ -238,7 +242,7 @@ def _since(fresh: Freshness) -> int:
 def _backlog(report: Report) -> str:
     logs = report.backlog
     if not logs.file_slices:
-        return "<h2>Backlog</h2><p>No slice has logs: every record is in a base file.</p>"
+        return "<h2>Backlog</h2><p>No slice has log files: every record is in a base file.</p>"
     rows = [
         (
             shown(found.partition or "."),
@@ -264,7 +268,7 @@ def _settings(report: Report) -> str:
     rows = [
         ("table version", str(config.version)),
         ("merged by", str(config.merge_rule)),
-        ("event time", report.table.event_time_field or f"not known: give {EVENT_TIME_FIELD}"),
+        ("event time", report.table.event_time_field or f"unknown: set {EVENT_TIME_FIELD}"),
         ("record key", ", ".join(config.record_key_fields) or "none"),
         ("ordering", ", ".join(config.ordering_fields) or "none"),
         ("partitioned by", ", ".join(config.partition_fields) or "nothing"),

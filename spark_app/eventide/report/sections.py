@@ -24,8 +24,8 @@ def from_the_future(report: Report) -> str:
         or [(found.problem or "none", "")]
     ]
     text = (
-        "<p>These records seem to be dated by a clock gone wrong. An exact cut keeps their logs, and all above them, until "
-        "the slice has more left-overs than it may and is compacted in full.</p>"
+        "<p>These records seem to come from a wrong clock. An exact cut keeps their log files, and all "
+        "above them, until the slice exceeds its limit of left-overs and is compacted in full.</p>"
     )
     columns = ("partition", "file slice", "log", "key", "event time", "logs held back")
     return "<h2>Records from the future</h2>" + text + html_table("", columns, rows)

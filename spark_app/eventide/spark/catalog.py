@@ -51,8 +51,8 @@ class SparkHiveCatalog:
         return self._found(lambda: self._client.getDatabase(name)) is not None
 
     def create_database(self, name: str) -> None:
-        with self._asking(f"make the database {name}", forgiving="AlreadyExistsException"):
-            self._client.createDatabase(self._api.Database(name, "made by eventide", None, self._map({})))
+        with self._asking(f"create the database {name}", forgiving="AlreadyExistsException"):
+            self._client.createDatabase(self._api.Database(name, "created by eventide", None, self._map({})))
 
     def table(self, database: str, name: str) -> CatalogTable | None:
         raw = self._found(lambda: self._client.getTable(database, name))
@@ -68,7 +68,7 @@ class SparkHiveCatalog:
         raw.setPartitionKeys(self._columns(table.partition_columns))
         raw.setParameters(self._parameters(table))
         raw.setTableType(table.kind)
-        with self._asking(f"make the table {table}"):
+        with self._asking(f"create the table {table}"):
             self._client.createTable(raw, self._context({}))
         self._forget(table)
 

@@ -79,8 +79,9 @@ class EventideSource(DataSource):
         is_of_changes = options.get(keys.QUERY_TYPE) is not QueryType.READ_OPTIMIZED
         if not is_of_changes or any(options.get(key) for key in (keys.AS_OF, keys.BEGIN, keys.END)):
             raise ConfigError(
-                f"a stream reads the changes of a table as they are committed: leave out {keys.QUERY_TYPE}=read_optimized, "
-                f"{keys.AS_OF}, {keys.BEGIN} and {keys.END}; {STREAM_START} says where it begins"
+                "a stream reads the changes of a table as they are committed: omit "
+                f"{keys.QUERY_TYPE}=read_optimized, {keys.AS_OF}, {keys.BEGIN} and {keys.END}; {STREAM_START} "
+                "states where it begins"
             )
         return ChangeStream(self._path(), dict(self.options), schema)
 
@@ -95,7 +96,7 @@ class EventideSource(DataSource):
     def _path(self) -> str:
         path = self.options.get("path")
         if not path:
-            raise ConfigError("no table: give its path to load, save or start")
+            raise ConfigError("no table: pass its path to load, save or start")
         return path
 
     def _rows(self) -> Rows:
@@ -109,7 +110,7 @@ class EventideSource(DataSource):
         )
         kind = options.get(keys.QUERY_TYPE)
         if sum(word is not None for word in (as_of, tag, watermark)) > 1:
-            raise ConfigError(f"give one of {keys.AS_OF}, {keys.AS_OF_WATERMARK} and {keys.AS_OF_TAG}")
+            raise ConfigError(f"set only one of {keys.AS_OF}, {keys.AS_OF_WATERMARK} and {keys.AS_OF_TAG}")
         if watermark is not None and kind is not QueryType.READ_OPTIMIZED:
             raise ConfigError(f"{keys.AS_OF_WATERMARK} goes with {keys.QUERY_TYPE}=read_optimized, not with {kind}")
         match kind:

@@ -22,7 +22,7 @@ def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
         if field.dataType != found[field.name]:
             kinds = f"{found[field.name].simpleString()}, not {field.dataType.simpleString()}"
             raise ConfigError(
-                f"column {field.name!r} of the table is {kinds}: cast what was read; a stream that began before the column "
-                "changed has to be started again"
+                f"column {field.name!r} of the table is {kinds}: cast the column after the read; restart a "
+                "stream that began before the column changed"
             )
     return tuple(asked.names)

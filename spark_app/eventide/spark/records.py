@@ -156,8 +156,9 @@ class SparkRecords:
                 is_lost = (found == len(groups)) & ~table.column(IS_DELETE).to_numpy(zero_copy_only=False)
                 if is_lost.any():
                     raise EngineError(
-                        f"key {table.column(RECORD_KEY)[int(is_lost.argmax())].as_py()!r} was not among the records before: "
-                        "Spark computed them a second time, and they were others; write them to files, and then those"
+                        f"key {table.column(RECORD_KEY)[int(is_lost.argmax())].as_py()!r} is new: Spark computed the "
+                        "records a second time, with another result; write them to files, and then write those to the "
+                        "table"
                     )
                 kept = table.append_column(_GROUP, pa.array(found.astype(np.int32)))
                 yield from kept.filter(pc.less(kept.column(_GROUP), pa.scalar(len(groups)))).to_batches()

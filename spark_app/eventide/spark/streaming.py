@@ -68,12 +68,12 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamS
         session = SparkSession.getActiveSession()
         if session is None or typed.text(THRESHOLD) or typed.text(DATA_LATENCY):
             raise ConfigError(
-                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs an active SparkSession, and no T beside it"
+                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs an active SparkSession, and excludes another T"
             )
         if is_connect(session):
             raise UnsupportedEngineError(
-                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark Connect give T "
-                f"by {DATA_LATENCY}"
+                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark "
+                f"Connect, set T by {DATA_LATENCY}"
             )
     return StreamSink(table, opened.options, stream_operation(typed), stream_compaction(typed), session)
 
@@ -116,15 +116,15 @@ class StreamSink:
         if is_connect(spark):
             if sink is None:
                 raise UnsupportedEngineError(
-                    f"over Spark Connect a batch does not say which stream it is of: give {keys.STREAM_IDENTIFIER}, a name "
-                    "for this stream that lasts as long as its checkpoint"
+                    f"over Spark Connect, a batch does not name its stream: set {keys.STREAM_IDENTIFIER}, a name for "
+                    "this stream that lasts as long as its checkpoint"
                 )
             query = None
         else:
             query = spark.sparkContext.getLocalProperty(_QUERY_ID)
             sink = sink or query
         if sink is None:
-            raise ConfigError(f"this is no batch of a streaming query: say {keys.STREAM_IDENTIFIER}")
+            raise ConfigError(f"this is not a batch of a streaming query: set {keys.STREAM_IDENTIFIER}")
         application = assemble(self.uri, self.options, engine=SparkEngine(spark))
         result = write_batch(application, StreamBatch(sink, number), self.operation, frame)
         self._compact(spark, query)
@@ -168,7 +168,7 @@ def write_batch(
             if left == 0:
                 raise
             left -= 1
-            _LOG.warning("batch %s of %s is tried again: %s", batch.number, batch.sink, error)
+            _LOG.warning("batch %s of %s is retried: %s", batch.number, batch.sink, error)
             application.clock.sleep(options.get(keys.STREAM_RETRY_INTERVAL_MS))
 
 

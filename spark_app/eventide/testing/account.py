@@ -135,7 +135,7 @@ class Account:
         if f"{instant}.compaction.requested" in files_of_timeline and (
             self.plan is None or self.plan.instant != instant
         ):
-            # Made and run in one step, in place of a plan that was withdrawn.
+            # Made and run in one step, in place of a plan that was rolled back.
             if self.plan is not None:
                 self.rolled_back.add(self.plan.instant)
             self._read_plan(

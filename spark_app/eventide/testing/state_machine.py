@@ -25,7 +25,7 @@ from eventide_core.table.plans import CutMode
 
 KEYS = ("k0", "k1", "k2")
 _OPEN_AT_MOST = 2
-_STEP_MS = 2  # by how much event time goes on from write to write
+_STEP_MS = 2  # by how much event time advances from write to write
 # Event times as they come: mostly in order, some late, some equal to others.
 LATENESS = st.sampled_from([0, 0, 0, 1, 2, 2, -1, -2, -5])
 # How far a compaction's T lies behind the last write.
@@ -46,7 +46,7 @@ class Compacting(Enum):
 class Ending(Enum):
     EXECUTE = auto()
     ROLL_BACK = auto()
-    BY_AN_ENGINE_THAT_KNOWS_NO_LEFT_OVERS = auto()
+    BY_A_STOCK_ENGINE = auto()
 
 
 class OpenWrite(Enum):
@@ -129,37 +129,122 @@ def commits(draw: st.DrawFn, partitions: tuple[str, ...], order: Order) -> Commi
     return tuple(changes.values())
 
 
+class TableMachine(RuleBasedStateMachine):
+    """What happens to a living table, whatever its kind. `table_machine` adds the rules whose commits depend on the kind."""
+
+    def __init__(self, configuration: Configuration, reach: Counter[str], observer: Observer) -> None:
+        super().__init__()
+        self.table = LivingTable(
+            configuration.layout, configuration.link, "state-machine", configuration.cut, reach, observer
+        )
+        self.now_ms = 10
+        self.reach = reach
+        reach["examples"] += 1
+
+    @property
+    def has_plan(self) -> bool:
+        return self.table.account.plan is not None
+
+    def commit(self, changes: Commit, death: int | None = None) -> None:
+        self.table.write(self.timed(changes), death)
+
+    def timed(self, changes: Commit) -> Commit:
+        """The changes as of the next moment of event time."""
+        self.now_ms += _STEP_MS
+        return tuple(c if c.ms is None else replace(c, ms=self.now_ms + c.ms) for c in changes)
+
+    def change_open_writes(self, how: OpenWrite, commit: Commit, number: int, death: int | None) -> None:
+        match how:
+            case OpenWrite.BEGIN if len(self.table.open_writes) < _OPEN_AT_MOST:
+                self.table.begin_write(self.timed(commit), death)
+            case OpenWrite.OUTLIVE_ITS_HEARTBEAT:
+                self.table.expire_heartbeats()
+            case _:
+                self.table.end_write(number, death)
+
+    def plan_or_compact(self, how: Compacting, commit: Commit, behind_ms: int, death: int | None) -> None:
+        match how:
+            case Compacting.PLAN_ALONE:
+                self.table.schedule(self.now_ms - behind_ms, death)
+            case Compacting.AT_ONCE:
+                self.commit(commit)
+                self.table.schedule(self.now_ms - behind_ms)
+                self.table.execute(death)
+            case Compacting.BESIDE_A_WRITE:
+                self.table.schedule(self.now_ms - behind_ms)
+                self.commit(commit)
+                self.table.execute(death)
+            case Compacting.BESIDE_OPEN_WRITES:
+                self.table.begin_write(self.timed(commit))
+                self.table.schedule(self.now_ms - behind_ms)
+                self.table.begin_write(self.timed(commit[:1]))
+                self.table.execute(death)
+                self.table.end_write()
+                self.table.end_write(crash_at=death)
+            case Compacting.BELOW_A_DELETE:
+                # The delete is merged for what lies beside it, and what it beats is left over.
+                above = commit[0]
+                beside = "k1" if above.key == "k0" else "k0"
+                self.commit((replace(above, key=beside, ms=-1, word="beside"), replace(above, ms=9, word=None)))
+                self.commit((replace(above, ms=1, word="beaten"),))
+                self.table.schedule(self.now_ms)
+                self.table.execute(death)
+            case Compacting.TWICE_AND_CLEAN:
+                for _ in range(2):
+                    self.commit(commit)
+                    self.table.schedule(self.now_ms - behind_ms)
+                    self.table.execute()
+                self.table.clean(1, death)
+
+    @precondition(lambda self: self.has_plan)
+    @rule(how=st.sampled_from(Ending), death=DEATHS)
+    def end_the_compaction(self, how: Ending, death: int | None) -> None:
+        self.reach["steps"] += 1
+        match how:
+            case Ending.EXECUTE:
+                self.table.execute(death)
+            case Ending.ROLL_BACK:
+                self.table.roll_back_plan(death)
+            case Ending.BY_A_STOCK_ENGINE:
+                self.table.execute_as_stock()
+
+    @rule(what=st.sampled_from(Service), retained=st.integers(1, 3), death=DEATHS)
+    def serve(self, what: Service, retained: int, death: int | None) -> None:
+        self.reach["steps"] += 1
+        match what:
+            case Service.CLEAN:
+                self.table.clean(retained, death)
+            case Service.UNDO_LAST:
+                self.table.undo_last(death)
+            case Service.SAVE:
+                self.table.save(death)
+            case Service.RESTORE:
+                self.table.restore(death)
+            case Service.DELETE_SAVEPOINT:
+                self.table.delete_savepoint(death)
+            case Service.ARCHIVE:
+                self.table.archive(death)
+
+    def teardown(self) -> None:
+        while self.table.open_writes:
+            self.table.end_write()
+        self.table.inspect(whole=True)
+
+
 def table_machine(configuration: Configuration, reach: Counter[str]) -> type[RuleBasedStateMachine]:
     """The machine of one kind of table. `reach` counts what its examples get to."""
     changes = commits(configuration.partitions, configuration.layout.order)
-    observer = Observer()  # of all examples: what it knows by heart is the content of files
+    observer = Observer()  # shared by all examples: it caches the content of files
 
-    class TableMachine(RuleBasedStateMachine):
+    class MachineOfKind(TableMachine):
         def __init__(self) -> None:
-            super().__init__()
-            self.table = LivingTable(
-                configuration.layout, configuration.link, "state-machine", configuration.cut, reach, observer
-            )
-            self.now_ms = 10
-            reach["examples"] += 1
-
-        @property
-        def has_plan(self) -> bool:
-            return self.table.account.plan is not None
+            super().__init__(configuration, reach, observer)
 
         @initialize(first=st.lists(changes, min_size=1, max_size=3))
         def begin(self, first: list[Commit]) -> None:
             bases = [put(key, 0, "base", partition=p) for p in configuration.partitions for key in KEYS[:2]]
             for commit in (tuple(bases), *first):
                 self.commit(commit)
-
-        def commit(self, changes: Commit, death: int | None = None) -> None:
-            self.table.write(self.timed(changes), death)
-
-        def timed(self, changes: Commit) -> Commit:
-            """The changes as of the next moment of event time."""
-            self.now_ms += _STEP_MS
-            return tuple(c if c.ms is None else replace(c, ms=self.now_ms + c.ms) for c in changes)
 
         @rule(commit=changes, death=DEATHS)
         def write(self, commit: Commit, death: int | None) -> None:
@@ -172,13 +257,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
         def open_write(self, how: OpenWrite, commit: Commit, number: int, death: int | None) -> None:
             """Writes that stay pending while others, services and compactions come and go; at most two at a time."""
             reach["steps"] += 1
-            match how:
-                case OpenWrite.BEGIN if len(self.table.open_writes) < _OPEN_AT_MOST:
-                    self.table.begin_write(self.timed(commit), death)
-                case OpenWrite.OUTLIVE_ITS_HEARTBEAT:
-                    self.table.expire_heartbeats()
-                case _:
-                    self.table.end_write(number, death)
+            self.change_open_writes(how, commit, number, death)
 
         @precondition(lambda self: not self.has_plan)
         @rule(
@@ -189,72 +268,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
         )
         def compact(self, how: Compacting, commit: Commit, behind_ms: int, death: int | None) -> None:
             reach["steps"] += 1
-            match how:
-                case Compacting.PLAN_ALONE:
-                    self.table.schedule(self.now_ms - behind_ms, death)
-                case Compacting.AT_ONCE:
-                    self.commit(commit)
-                    self.table.schedule(self.now_ms - behind_ms)
-                    self.table.execute(death)
-                case Compacting.BESIDE_A_WRITE:
-                    self.table.schedule(self.now_ms - behind_ms)
-                    self.commit(commit)
-                    self.table.execute(death)
-                case Compacting.BESIDE_OPEN_WRITES:
-                    self.table.begin_write(self.timed(commit))
-                    self.table.schedule(self.now_ms - behind_ms)
-                    self.table.begin_write(self.timed(commit[:1]))
-                    self.table.execute(death)
-                    self.table.end_write()
-                    self.table.end_write(crash_at=death)
-                case Compacting.BELOW_A_DELETE:
-                    # The delete is merged for what lies beside it, and what it beats is left over.
-                    above = commit[0]
-                    beside = "k1" if above.key == "k0" else "k0"
-                    self.commit((replace(above, key=beside, ms=-1, word="beside"), replace(above, ms=9, word=None)))
-                    self.commit((replace(above, ms=1, word="beaten"),))
-                    self.table.schedule(self.now_ms)
-                    self.table.execute(death)
-                case Compacting.TWICE_AND_CLEAN:
-                    for _ in range(2):
-                        self.commit(commit)
-                        self.table.schedule(self.now_ms - behind_ms)
-                        self.table.execute()
-                    self.table.clean(1, death)
+            self.plan_or_compact(how, commit, behind_ms, death)
 
-        @precondition(lambda self: self.has_plan)
-        @rule(how=st.sampled_from(Ending), death=DEATHS)
-        def end_the_compaction(self, how: Ending, death: int | None) -> None:
-            reach["steps"] += 1
-            match how:
-                case Ending.EXECUTE:
-                    self.table.execute(death)
-                case Ending.ROLL_BACK:
-                    self.table.roll_back_plan(death)
-                case Ending.BY_AN_ENGINE_THAT_KNOWS_NO_LEFT_OVERS:
-                    self.table.execute_as_stock()
-
-        @rule(what=st.sampled_from(Service), retained=st.integers(1, 3), death=DEATHS)
-        def serve(self, what: Service, retained: int, death: int | None) -> None:
-            reach["steps"] += 1
-            match what:
-                case Service.CLEAN:
-                    self.table.clean(retained, death)
-                case Service.UNDO_LAST:
-                    self.table.undo_last(death)
-                case Service.SAVE:
-                    self.table.save(death)
-                case Service.RESTORE:
-                    self.table.restore(death)
-                case Service.DELETE_SAVEPOINT:
-                    self.table.delete_savepoint(death)
-                case Service.ARCHIVE:
-                    self.table.archive(death)
-
-        def teardown(self) -> None:
-            while self.table.open_writes:
-                self.table.end_write()
-            self.table.inspect(whole=True)
-
-    TableMachine.__name__ = f"TableMachine of {configuration}"
-    return TableMachine
+    MachineOfKind.__name__ = f"TableMachine of {configuration}"
+    return MachineOfKind

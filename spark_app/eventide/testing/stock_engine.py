@@ -1,12 +1,15 @@
-"""An engine that, as Hudi, knows nothing of eventide: it plans whole slices, and runs plans by `deltaFilePaths` alone.
+"""A model of a stock engine: it plans whole slices, and runs plans by `deltaFilePaths` alone.
 
-It reads and writes plan files itself, and no word of eventide's: no outcome, no cut, a write stat for each base file. As in
-Hudi:
+It reads and writes plan files itself, and nothing that is eventide's: no outcome, no cut, a write stat for each base file.
+As in Hudi:
 
-- a plan that it finds inflight it rolls back first: with a rollback on the timeline, the files that markers name, and the
-  inflight file; then it begins anew;
-- before it completes, files that markers name and that it did not write itself go;
-- it completes what has an inflight file, and looks no further.
+- If it finds a plan inflight, it rolls the attempt back first: a rollback on the timeline, the deletion of the files that
+  markers name, and that of the inflight file. Then it starts again.
+- It completes a plan that has an inflight file, and checks nothing else.
+
+Before it completes a plan, it removes all files that markers name and that it didn't write itself. Real Hudi 0.15 leaves the
+marked files of an attempt that it didn't find inflight. So the model is the more dangerous of the two: it can delete files
+of eventide that Hudi would leave.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ _METRICS = ("TOTAL_LOG_FILES", "TOTAL_IO_MB", "TOTAL_IO_READ_MB", "TOTAL_LOG_FIL
 
 
 class EngineFailedError(Exception):
-    """The other engine gave the plan up, with what Hudi would say."""
+    """The other engine failed, with the message that Hudi would show."""
 
 
 def schedule_as_stock(application: Application) -> str:

@@ -23,6 +23,6 @@ def test_what_is_no_address_is_refused(uris: str) -> None:
 def test_a_metastore_that_cannot_be_reached_is_a_typed_error_that_names_every_address() -> None:
     one, two = (Address("127.0.0.1", port) for port in free_ports(2))
 
-    with pytest.raises(CatalogError, match=rf"no Hive Metastore answers: {one}: .*; {two}: ") as told:
+    with pytest.raises(CatalogError, match=rf"no Hive Metastore responds: {one}: .*; {two}: ") as told:
         HiveMetastore((one, two))
     assert told.value.exit_code == 5

@@ -76,7 +76,7 @@ class TestHolding:
         self, storage: MemoryStorage, clock: ManualClock
     ) -> None:
         storage.put(LOCK, b"")
-        with pytest.raises(LockError, match="a writer that does not say its name"):
+        with pytest.raises(LockError, match="a writer that does not state its name"):
             _lock(storage, clock).acquire()
         assert storage.read(LOCK) == b""
 
@@ -142,7 +142,7 @@ class TestExpiry:
             clock.sleep(10 * MINUTE_MS)
             lease.check()
             clock.sleep(1)
-            with pytest.raises(LockError, match=f"expired under its holder: set {LOCK_EXPIRE_MINUTES}"):
+            with pytest.raises(LockError, match=f"expired while it was held: set {LOCK_EXPIRE_MINUTES}"):
                 lease.check()
 
     def test_a_sleeper_who_wakes_neither_passes_nor_takes_the_next_ones_lock_away(
@@ -173,7 +173,7 @@ class TestExpiry:
             with pytest.raises(LockError, match="is gone"):
                 lease.check()
             storage.put(LOCK, b"")
-            with pytest.raises(LockError, match="held by a writer that does not say its name"):
+            with pytest.raises(LockError, match="held by a writer that does not state its name"):
                 lease.check()
         assert storage.read(LOCK) == b""
 

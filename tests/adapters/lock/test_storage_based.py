@@ -109,7 +109,7 @@ class TestBesideHudi:
     @pytest.mark.parametrize("content", [b"", b"[]", b'{"expired":0,"validUntil":1,"owner":"a"}', b"[" * 100_000])
     def test_what_is_no_lock_is_left_alone(self, content: bytes, storage: MemoryStorage, clock: ManualClock) -> None:
         storage.put(PATH, content)
-        with pytest.raises(LockError, match=r"table_lock\.json holds no lock of Hudi's.*delete the file"):
+        with pytest.raises(LockError, match=r"table_lock\.json is not a lock of Hudi's.*delete the file"):
             _lock(storage, clock).acquire()
         assert storage.read(PATH) == content
 
@@ -146,7 +146,7 @@ class TestRenewal:
             _lock(storage, clock, "second").acquire()
             taken = storage.read(PATH)
             assert not first.renew()
-            with pytest.raises(LockError, match="lost: it is held by 'second "):
+            with pytest.raises(LockError, match="lost: it is now held by 'second "):
                 first.check()
         assert storage.read(PATH) == taken
 

@@ -156,7 +156,7 @@ def test_a_port_that_is_taken_fails_nothing(table: Path, caplog: pytest.LogCaptu
         taken.listen()
         port = taken.getsockname()[1]
         assert run("freshness", table, *words(reporter_type="PROMETHEUS", prometheus_port=port)).exit_code == 0
-    assert f"no endpoint for metrics at port {port}" in caplog.text
+    assert f"cannot open an endpoint for metrics at port {port}" in caplog.text
     assert run("freshness", table, *words(reporter_type="PROMETHEUS", prometheus_port=70_000)).exit_code == 2
 
 

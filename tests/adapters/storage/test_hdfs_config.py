@@ -144,5 +144,5 @@ def test_a_missing_part_of_libhdfs_is_named_when_the_table_is_opened(
     }
     done = subprocess.run([sys.executable, "-c", OPENED], env=environment, capture_output=True, text=True, check=False)
     assert said in done.stderr
-    assert "or take hdfs.bytes=webhdfs" in done.stderr
+    assert "or use hdfs.bytes=webhdfs" in done.stderr
     assert "Traceback" not in done.stderr

@@ -31,7 +31,7 @@ def test_a_copy_in_another_process_says_that_it_is_empty_there() -> None:
     )
     assert done.returncode == 1
     assert b"StorageError" in done.stderr
-    assert b"memory://here lives in the process" in done.stderr
+    assert b"memory://here exists only in the process" in done.stderr
 
 
 def test_a_dump_is_a_moment_that_can_be_gone_back_to() -> None:

@@ -6,14 +6,10 @@ import pytest
 
 from eventide_adapters.storage.secret_texts import without_secrets
 
-SETTINGS = (
-    ("account_name", "lake"),
-    (
-        "connection_string",
-        "DefaultEndpointsProtocol=https;AccountName=lake;AccountKey=c2VjcmV0LWtleQ==;EndpointSuffix=x",
-    ),
-    ("token", '{"private_key": "PRIVATE-TEXT", "project": "p"}'),
-    ("sas_token", "?sv=1&sig=abc%3D"),
+SECRETS = (
+    "DefaultEndpointsProtocol=https;AccountName=lake;AccountKey=c2VjcmV0LWtleQ==;EndpointSuffix=x",
+    '{"private_key": "PRIVATE-TEXT", "project": "p"}',
+    "?sv=1&sig=abc%3D",
 )
 
 
@@ -30,4 +26,4 @@ SETTINGS = (
     ],
 )
 def test_an_error_shows_no_secret_of_the_settings_and_no_signature(text: str, shown: str) -> None:
-    assert without_secrets(text, SETTINGS) == shown
+    assert without_secrets(text, SECRETS) == shown

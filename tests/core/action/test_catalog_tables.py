@@ -172,17 +172,17 @@ def test_partitions_are_added_moved_and_dropped() -> None:
 @pytest.mark.parametrize(
     ("other", "why"),
     [
-        ({"location": "/lake/elsewhere"}, "as the table in /lake/elsewhere"),
-        ({"kind": "VIRTUAL_VIEW"}, "as VIRTUAL_VIEW"),
-        ({"input_format": "org.example.Other", "properties": {}}, "as no Hudi table"),
-        ({"partition_columns": ()}, "as partitioned by nothing, not day string"),
+        ({"location": "/lake/elsewhere"}, "is the table at /lake/elsewhere"),
+        ({"kind": "VIRTUAL_VIEW"}, "is a VIRTUAL_VIEW"),
+        ({"input_format": "org.example.Other", "properties": {}}, "is not a Hudi table"),
+        ({"partition_columns": ()}, "is partitioned by nothing, not day string"),
     ],
 )
 def test_a_table_of_that_name_that_is_something_else_is_refused(other: dict[str, object], why: str) -> None:
     wanted = only(facts())
 
     require_ours(wanted, replace(wanted, kind="MANAGED_TABLE", location="/lake/trips"))
-    with pytest.raises(RefusedError, match=f"default.trips_ro is in the catalog {why}"):
+    with pytest.raises(RefusedError, match=f"default.trips_ro in the catalog {why}"):
         require_ours(wanted, replace(wanted, **other))  # type: ignore[arg-type]  # the cases name its fields
 
 

@@ -112,5 +112,5 @@ def test_what_eventide_does_not_run_is_named_with_its_instant_and_never_said_to_
     with pytest.raises(BusyError, match=f"{action} is pending at {pending.requested_time}") as busy:
         check_trigger(Timeline.of([pending]))
     assert str(busy.value).endswith(cure_of(pending))
-    assert "the engine that planned it has to" in cure_of(pending)
+    assert "only the engine that planned it can run it" in cure_of(pending)
     assert "roll it back" not in cure_of(pending)

@@ -37,7 +37,7 @@ def test_buckets_may_hash_some_of_the_key_fields() -> None:
 
 def test_file_ids_tell_buckets_but_not_how_many() -> None:
     assert chosen(config(), BUCKET_IDS, bucket_index_num_buckets="2").type is IndexType.BUCKET
-    with pytest.raises(ConfigError, match="does not say its number of buckets"):
+    with pytest.raises(ConfigError, match="does not state its number of buckets"):
         chosen(config(), BUCKET_IDS)
 
 
@@ -105,10 +105,10 @@ def test_growing_buckets_are_refused() -> None:
 @pytest.mark.parametrize(
     ("ids", "options", "said"),
     [
-        (BUCKET_IDS, {"bucket_index_num_buckets": "3"}, "the table was made with '2'"),
-        (BUCKET_IDS, {"index_type": "SIMPLE"}, "the table was made with 'BUCKET'"),
+        (BUCKET_IDS, {"bucket_index_num_buckets": "3"}, "the table was created with '2'"),
+        (BUCKET_IDS, {"index_type": "SIMPLE"}, "the table was created with 'BUCKET'"),
         ([BUCKET_IDS[0].replace("00000000", "00000002")], {}, "a file group of bucket 2"),
-        ([OTHER_ID], {}, "a file group of no bucket"),
+        ([OTHER_ID], {}, "a file group without a bucket"),
     ],
 )
 def test_what_contradicts_the_table_is_refused(ids: list[str], options: dict[str, str], said: str) -> None:
@@ -118,5 +118,5 @@ def test_what_contradicts_the_table_is_refused(ids: list[str], options: dict[str
 
 
 def test_a_hash_field_must_be_of_the_key() -> None:
-    with pytest.raises(ConfigError, match="'name' is no record key field"):
+    with pytest.raises(ConfigError, match="'name' is not a record key field"):
         chosen(config(), BUCKET_IDS, bucket_index_num_buckets="2", bucket_index_hash_field="name")

@@ -79,7 +79,7 @@ def test_another_value_is_refused_with_what_is_allowed(kind: OptionType[object],
     option = Option("t.key", kind, None, "", otherwise="off")
     with pytest.raises(ConfigError) as refused:
         Options({"t.key": text}).get(option)
-    assert str(refused.value) == f"option t.key='{text}' is not {allowed}; leave it out for the default, off"
+    assert str(refused.value) == f"option t.key='{text}' is not {allowed}; omit it for the default, off"
 
 
 def test_what_is_not_said_or_blank_is_the_default() -> None:

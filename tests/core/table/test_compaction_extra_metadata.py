@@ -75,5 +75,5 @@ def test_a_commit_of_another_engine_published_nothing() -> None:
 def test_what_is_damaged_says_so_where_it_is_asked_for(key: str, text: str, wanted: str) -> None:
     read = _read({"eventide.link.mode": "copy", key: text})
     assert read is not None
-    with pytest.raises(CorruptTimelineError, match=f"20261121000000001 says {key}"):
+    with pytest.raises(CorruptTimelineError, match=f"20261121000000001 has {key}"):
         getattr(read, wanted)

@@ -108,5 +108,5 @@ def test_digits_that_are_no_date_are_reported_as_damage_of_the_timeline(time: st
 
 
 def test_after_the_last_instant_of_the_calendar_there_is_none() -> None:
-    with pytest.raises(CorruptTimelineError, match="the last there is"):
+    with pytest.raises(CorruptTimelineError, match="the last possible one"):
         next_instant_time("99991231235959999")

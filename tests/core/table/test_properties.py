@@ -70,11 +70,11 @@ def test_a_change_that_ends_between_two_looks_is_seen() -> None:
     ("files", "why"),
     [
         ({}, "/lake/trips is not a Hudi table: it has no .hoodie/hoodie.properties"),
-        ({PROPERTIES_PATH: TORN}, "says no hoodie.table.checksum"),
-        ({PROPERTIES_PATH: WRONG}, f"says hoodie.table.checksum={zlib.crc32(b'.trips')}"),
-        ({BACKUP_PATH: WRONG}, "hoodie.properties.backup says hoodie.table.checksum"),
+        ({PROPERTIES_PATH: TORN}, "contains no hoodie.table.checksum"),
+        ({PROPERTIES_PATH: WRONG}, f"contains hoodie.table.checksum={zlib.crc32(b'.trips')}"),
+        ({BACKUP_PATH: WRONG}, "hoodie.properties.backup contains hoodie.table.checksum"),
         ({PROPERTIES_PATH: "\xff"}, "hoodie.properties is not a text file"),
-        ({PROPERTIES_PATH: TORN, BACKUP_PATH: "\xff"}, "hoodie.properties says no hoodie.table.checksum"),
+        ({PROPERTIES_PATH: TORN, BACKUP_PATH: "\xff"}, "hoodie.properties contains no hoodie.table.checksum"),
     ],
 )
 def test_a_table_without_whole_settings_is_none(files: Mapping[str, str], why: str) -> None:

@@ -294,7 +294,7 @@ def test_without_meta_fields_the_record_key_fields_make_up_the_keys(generator: d
 @pytest.mark.parametrize(
     ("properties", "why"),
     [
-        ({"hoodie.table.keygenerator.type": "COMPLEX", "hoodie.table.recordkey.fields": "a"}, "no certain form"),
+        ({"hoodie.table.keygenerator.type": "COMPLEX", "hoodie.table.recordkey.fields": "a"}, "is unknown"),
         (
             {"hoodie.table.keygenerator.class": "com.example.Ours", "hoodie.table.recordkey.fields": "a"},
             r"com\.example",

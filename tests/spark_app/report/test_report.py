@@ -117,7 +117,7 @@ def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> Non
     for said in (
         format_timestamp(fresh.watermark_ms),
         format_timestamp(fresh.cut_ms),
-        "1 late record has come since",
+        "1 late record has arrived since",
         "3 h",
     ):
         assert said in page.text
@@ -193,7 +193,7 @@ def test_a_log_that_cannot_be_read_is_named_on_the_page(tmp_path: Path) -> None:
     assert document["freshness"] is None
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert torn.name in page.text
-    assert "A dashed bar is a file whose event times are not known" in page.text
+    assert "A dashed bar is a file whose event times are unknown" in page.text
 
 
 def test_a_page_that_cannot_be_written_ends_with_2(tmp_path: Path) -> None:

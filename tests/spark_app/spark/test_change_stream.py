@@ -158,7 +158,7 @@ def test_a_stream_begins_after_an_instant_and_never_goes_back(tmp_path: Path) ->
 
 def test_what_a_stream_cannot_tell_is_said_when_it_begins(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9)
-    with pytest.raises(ConfigError, match="leave out"):
+    with pytest.raises(ConfigError, match="omit"):
         EventideSource({"path": table.uri, QUERY_TYPE: "read_optimized"}).streamReader(ASKED)
     table.upsert(rows(("k0", 0, "first")))
     for field, told in ((StructField("no", StringType()), "not one of"), (StructField("word", LongType()), "bigint")):

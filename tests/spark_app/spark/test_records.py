@@ -128,7 +128,7 @@ def test_records_that_change_while_they_are_written_end_the_write(
     table = Table.create(str(tmp_path / "table"), schema=SCHEMA, **words)
     frame = spark.range(0, 1, 1, 1).mapInArrow(others_each_time, "id string, part string, ms long, word string")
     monkeypatch.setattr(type(frame), "persist", lambda kept: kept)
-    with pytest.raises(EngineError, match="key 'k' was not among the records before"):
+    with pytest.raises(EngineError, match="key 'k' is new"):
         table.upsert(frame)
     assert seen(table) == []
     assert table.state().timeline.writes == ()

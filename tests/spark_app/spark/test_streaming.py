@@ -209,7 +209,7 @@ def test_what_a_sink_cannot_do_is_said_before_the_first_batch(tmp_path: Path) ->
     table = make(tmp_path / "t")
     with pytest.raises(ConfigError, match="exclude each other"):
         eventide.stream_sink(table.uri, {COMPACT_INLINE: True, COMPACT_ASYNC: True})
-    with pytest.raises(ConfigError, match="no T beside it"):
+    with pytest.raises(ConfigError, match="excludes another T"):
         eventide.stream_sink(table.uri, {STREAM_WATERMARK_AS_THRESHOLD: True, THRESHOLD: "1"})
 
 

@@ -113,13 +113,13 @@ def _first_first(patch: pytest.MonkeyPatch) -> None:
 MUTANTS = (
     Mutant(
         "3",
-        "a clean does not look at the targets of links",
+        "a clean ignores the targets of links",
         _targets_unheeded,
         history(*PLAIN, writes((put("k0", 9, "more"),)), cleans, of=lambda: living(9, link=LinkChoice.SYMLINK)),
     ),
     Mutant(
         "3b",
-        "links lead to links",
+        "links point to links",
         _links_to_links,
         history(
             writes(BASE, BEFORE_T, (put("k1", 4, "next"),), AFTER_T),
@@ -130,7 +130,7 @@ MUTANTS = (
     ),
     Mutant(
         "4",
-        "left-overs take names that writers take (version 6)",
+        "left-overs have names that writers use (version 6)",
         _named_like_a_writers_log("left_overs"),
         history(
             writes(BASE, BEFORE_T, AFTER_T),
@@ -142,19 +142,19 @@ MUTANTS = (
     ),
     Mutant(
         "9",
-        "a copy that is half there counts as whole",
+        "a partial copy counts as whole",
         _torn_copies,
         history(writes(BASE, BEFORE_T, AFTER_T), plans(3), executes, executes, of=lambda: living(9)),
     ),
     Mutant(
         "15",
-        "the plan lists what eventide merges alone",
+        "the plan lists only what eventide merges",
         _plan_for_eventide_alone,
         history(*PLAIN, of=lambda: living(9)),
     ),
     Mutant(
         "name",
-        "the log of carried tombstones has a name that writers take (version 6)",
+        "the log file of carried tombstones has a name that writers use (version 6)",
         _named_like_a_writers_log("carried_name"),
         history(
             writes(BASE, (put("k0", 1, "early"), delete("k1", 3)), (put("k1", 2, "loses to it"),)),
@@ -166,7 +166,7 @@ MUTANTS = (
     ),
     Mutant(
         "order",
-        "left-overs are made the first one first (version 6)",
+        "left-overs are made from first to last (version 6)",
         _first_first,
         history(
             writes(BASE, BEFORE_T, AFTER_T, (put("k0", 8, "tie"),)),

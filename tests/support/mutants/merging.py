@@ -67,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         "2",
-        "any logs are merged, not those up to one (commit time)",
+        "any log files are merged, not a closed prefix (commit time)",
         _open_selection,
         history(
             writes(BASE, (put("k0", 6, "first"),), (put("k0", 2, "second"),)),
@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "2b",
-        "any logs are merged, not those up to one (event time, a tie)",
+        "any log files are merged, not a closed prefix (event time, a tie)",
         _open_selection,
         history(
             writes(BASE, (put("k0", 6, "first"),), (put("k1", 2, "early"), put("k0", 6, "second"))),
@@ -91,10 +91,10 @@ MUTANTS = (
         _nulls_are_fresh,
         history(writes(BASE, (delete("k0"),), AFTER_T), compacts(3), of=lambda: living(9, Order.COMMIT_TIME)),
     ),
-    Mutant("12", "what lies right before T is left over", _one_too_early, history(*PLAIN, of=lambda: living(9))),
+    Mutant("12", "records right before T are left over", _one_too_early, history(*PLAIN, of=lambda: living(9))),
     Mutant(
         "readers",
-        "a slice is split as the table's own order allows it, not Hudi 0.x's (version 6)",
+        "a slice is split by the table's own order, and Hudi 0.x's order is ignored (version 6)",
         _other_readers_unheeded,
         history(
             writes(BASE, (put("k0", 9, "merged"), *BEFORE_T), (delete("k0", 8),)),

@@ -174,19 +174,19 @@ def _logs_unsealed(patch: pytest.MonkeyPatch) -> None:
 MUTANTS = (
     Mutant(
         "6",
-        "two plans at a time",
+        "two compactions are planned at the same time",
         _two_plans,
         history(writes(BASE, BEFORE_T, AFTER_T), plans(3), plans(4), of=lambda: living(9)),
     ),
     Mutant(
         "11",
-        "blocks of pending writes are planned over (version 6)",
+        "a plan ignores blocks of pending writes (version 6)",
         _pending_writes_unheeded,
         history(writes(BASE, BEFORE_T, AFTER_T), _compacts_while_a_write_is_pending, of=lambda: living(6)),
     ),
     Mutant(
         "14",
-        "logs are not looked at again after planning (version 6)",
+        "log files are not checked again after the plan (version 6)",
         _logs_unsealed,
         history(writes(BASE, BEFORE_T, AFTER_T), _is_written_by_one_who_has_not_seen_the_plan, of=lambda: living(6)),
     ),
@@ -202,7 +202,7 @@ MUTANTS = (
     ),
     Mutant(
         "late",
-        "a write that becomes visible after the plan, with an earlier instant, is not looked for (version 9)",
+        "a write that becomes visible after the plan, with an earlier instant, is ignored (version 9)",
         _late_writes_unheeded,
         history(
             writes(BASE, BEFORE_T, AFTER_T),
@@ -212,7 +212,7 @@ MUTANTS = (
     ),
     Mutant(
         "late-commit",
-        "the same while the plan runs: the commit does not look again (version 9)",
+        "the same while the plan runs: the commit does not check again (version 9)",
         _late_writes_unheeded_at_the_commit,
         history(
             writes(BASE, BEFORE_T, AFTER_T),
@@ -222,7 +222,7 @@ MUTANTS = (
     ),
     Mutant(
         "gap",
-        "two compactions with left-overs lie in one gap: those of the first are in the slice of the second (version 9)",
+        "two compactions with left-overs are in one gap: the left-overs of the first are in the second's slice (version 9)",
         _two_compactions_in_one_gap,
         history(
             writes(BASE, BEFORE_T, AFTER_T, (put("k0", 20, "later"),)),
@@ -232,7 +232,7 @@ MUTANTS = (
     ),
     Mutant(
         "above",
-        "a log that completed after the plan's instant is merged (version 9)",
+        "a log file that completed after the plan's instant is merged (version 9)",
         _logs_above_are_merged,
         history(
             writes(BASE, BEFORE_T, AFTER_T),
@@ -242,7 +242,7 @@ MUTANTS = (
     ),
     Mutant(
         "above-delete",
-        "a delete is not carried below a log that completed after the plan's instant (version 9)",
+        "a delete is not carried below a log file that completed after the plan's instant (version 9)",
         _logs_above_are_not_judged,
         history(writes(BASE, (delete("k1", 3), put("k0", 1, "early"))), _overlaps, of=lambda: living(9)),
     ),

@@ -55,13 +55,13 @@ def _query_skips_left_overs(query: str) -> Callable[[pytest.MonkeyPatch], None]:
 MUTANTS = (
     Mutant(
         "5",
-        "an increment shows a copy beside its original",
+        "an incremental query shows a copy and its original",
         _copies_twice_in_increments,
         history(*PLAIN, of=lambda: living(9)),
     ),
     Mutant(
         "5b",
-        "an increment skips copies",
+        "an incremental query skips copies",
         _query_skips_left_overs("incremental"),
         history(*PLAIN, writes((put("k1", 9, "more"),)), cleans, of=lambda: living(9)),
     ),

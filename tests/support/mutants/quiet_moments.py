@@ -142,7 +142,7 @@ def _what_unaware_writes_added_is_merged(patch: pytest.MonkeyPatch) -> None:
 MUTANTS = (
     Mutant(
         "Q5a",
-        "a compaction takes the instant of a write that was rolled back, and whose writer wakes up (version 9)",
+        "a compaction uses the instant of a write that was rolled back and whose writer wakes up (version 9)",
         _rolled_back_instants_are_free,
         history(writes(BASE, BEFORE_T), _writer_sleeps_and_is_rolled_back, of=lambda: living(9)),
     ),
@@ -166,7 +166,7 @@ MUTANTS = (
     ),
     Mutant(
         "Q10",
-        "what a write added that had not seen the plan is merged (version 6)",
+        "records of a write that had not seen the plan are merged (version 6)",
         _what_unaware_writes_added_is_merged,
         history(writes(BASE, BEFORE_T, AFTER_T), _begins_before_the_plan_is_visible, of=lambda: living(6)),
     ),

@@ -12,12 +12,12 @@ _HEAD = """# Command line
 
 """
 
-# What `common_options` gives each verb, told once.
+# The options that `common_options` gives each verb, described once.
 _COMMON = ("config", "option", "engine", "master", "output", "quiet", "debug")
 
 
 def command_line_page() -> str:
-    """The group's words, the options of every verb, and a section a verb."""
+    """The group's help text, the options of every verb, and a section for each verb."""
     common = [parameter for parameter in VERBS[0].params if parameter.name in _COMMON]
     assert [parameter.name for parameter in common] == list(_COMMON)
     parts = [_HEAD + _words(eventide), "## Options of every verb", _table(common)]

@@ -14,10 +14,10 @@ _HEAD = """# Options
 
 <!-- Made by `./run docs` from the declarations that spark_app/eventide/options/sections.py lists: change them there. -->
 
-Every option that eventide reads. Give them as `--option KEY=VALUE` or in a file by `--config FILE.toml`, to
+Every option that eventide reads. Set them as `--option KEY=VALUE` or in a file with `--config FILE.toml`, in
 `Table.open(uri, options)`, to `eventide.stream_sink(table, options)`, or as `.option(KEY, VALUE)` of `format("eventide")`.
-Hudi's keys keep Hudi's meaning and, unless this page says otherwise, Hudi's defaults. Where an option has several names, the
-first that is given counts. eventide warns of a key that begins with `eventide.` or `s3.` and is not on this page. It ignores
+Hudi's keys keep Hudi's meaning and, unless this page says otherwise, Hudi's defaults. If an option has several names, the
+first that is set counts. eventide warns of a key that begins with `eventide.` or `s3.` and is not on this page. It ignores
 other keys: they belong to Hudi. What a table records about itself in `hoodie.properties` is on [the page of the
 format](../on_disk_format.md).
 

@@ -1,4 +1,4 @@
-"""The error reference, from the classes and what stands below them."""
+"""The error reference, from the error classes and their docstrings."""
 
 import inspect
 
@@ -11,15 +11,15 @@ _HEAD = """# Errors
 
 Every failure is one sentence on stderr, with `--output json` also the document
 `{"error": {"type": ..., "message": ..., "exit_code": ...}}` on stdout. The message names the value, the place and the cure.
-In Python each is an `eventide_core.errors.EventideError`, and also the builtin error in the third column.
+In Python, each is an `eventide_core.errors.EventideError`, and also the builtin error in the third column.
 
-What to do where, by symptom: [troubleshooting](../guide/troubleshooting.md).
+For symptoms and their cures, see [Troubleshooting](../guide/troubleshooting.md).
 """
 
 _EXIT_CODES = """
 | exit code | means |
 |---|---|
-| 0 | done, or met; nothing was to be done |
+| 0 | done, or met; there was nothing to do |
 | 1 | a check failed: `verify`, `freshness --require` |
 | 2 | wrong usage or bad input |
 | 3 | refused, because it would not be safe or is not supported |
@@ -30,7 +30,7 @@ _EXIT_CODES = """
 
 
 def errors_page() -> str:
-    """One row an error, by exit code and then as they are declared."""
+    """One row for each error, by exit code and then in the order of declaration."""
     found = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, EventideError)]
     rows = [_row(kind) for kind in sorted(found, key=lambda kind: kind.exit_code) if kind is not EventideError]
     table = "| error | exit code | also | what | what to do |\n|---|---|---|---|---|\n"

@@ -60,7 +60,7 @@ def _absent(count: int, field: AvroField, place: str) -> Column:
     if field.default is not None:
         return array_of_default(field).take(np.zeros(count, np.int32))
     if not field.is_nullable:
-        raise UnsupportedTableError(f"{place} is not there, and the table's schema does not leave it null")
+        raise UnsupportedTableError(f"{place} is missing, and the table's schema does not allow null")
     return pa.nulls(count, field.type.arrow)
 
 
@@ -82,7 +82,7 @@ def _resolve(array: Column, target: AvroType, place: str) -> Column:
     except pa.ArrowInvalid as error:
         raise RecordDecodeError(f"{place}: a value of type {source} that {wanted} cannot hold: {error}") from error
     if promoted is None:
-        raise UnsupportedTableError(f"{place} was written as {source}, the table's schema says {wanted}")
+        raise UnsupportedTableError(f"{place} was written as {source}, but the table's schema has {wanted}")
     return promoted
 
 

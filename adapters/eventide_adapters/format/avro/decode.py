@@ -55,7 +55,7 @@ def iter_avro_block(
 def count_avro_records(head: bytes, place: str) -> int:
     """How many records a content says it holds; `head` is its first 8 bytes or more."""
     if len(head) < _HEAD_BYTES:
-        raise RecordDecodeError(f"{place}: {len(head)} bytes are no Avro block")
+        raise RecordDecodeError(f"{place}: {len(head)} bytes are not an Avro block")
     version, count = struct.unpack_from(">ii", head)
     if version not in _VERSIONS:
         raise UnsupportedLogFormatError(f"{place}: an Avro block of version {version}; known are 1 to 3")

@@ -41,16 +41,16 @@ def check_parquet(
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
     if rows > rows_a_byte_max * size:
         raise ResourceLimitError(
-            f"{place} says that its {size} bytes hold {rows} rows, which cannot be: restore it from a copy, or roll back "
-            "what wrote it"
+            f"{place} states that its {size} bytes hold {rows} rows, which is impossible: restore it from a "
+            "copy, or roll back its write"
         )
     for group in groups:
         for column in (group.column(number) for number in range(group.num_columns)):
             inflated, stored = column.total_uncompressed_size, column.total_compressed_size
             if inflated > max(_COLUMN_ALWAYS_BYTES, _RATIO_MAX * stored):
                 raise ResourceLimitError(
-                    f"{place} says that column {column.path_in_schema} inflates from {stored} bytes to {inflated}: restore "
-                    "it from a copy, or roll back what wrote it"
+                    f"{place} states that column {column.path_in_schema} inflates from {stored} bytes to {inflated}: "
+                    "restore it from a copy, or roll back its write"
                 )
 
 
@@ -63,5 +63,6 @@ def within_memory(place: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise ResourceLimitError(
-            f"{place} takes more memory to read than the process has ({error}): find out who wrote it, or give more memory"
+            f"{place} takes more memory to read than the process has ({error}): find out what wrote it, or "
+            "provide more memory"
         ) from error

@@ -65,7 +65,7 @@ def array_of_default(field: AvroField) -> Any:
         return _array(field.type, [_default(field.type, field.default)])
     except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
         raise UnsupportedTableError(
-            f"field {field.name} has the default {field.default!r}, which is no {field.type.arrow}: {error}"
+            f"field {field.name} has the default {field.default!r}, which is not {field.type.arrow}: {error}"
         ) from error
 
 
@@ -166,7 +166,7 @@ def _offsets(values: Sequence[Any]) -> Any:
 
 def _decimals(arrow: pa.DataType, values: Sequence[bytes | None]) -> pa.Array[Any]:
     if any(value is not None and not 0 < len(value) <= 16 for value in values):
-        raise pa.ArrowInvalid("a decimal of no or more than 16 bytes")
+        raise pa.ArrowInvalid("a decimal of 0 or more than 16 bytes")
     numbers = b"".join(
         int.from_bytes(value or b"", "big", signed=True).to_bytes(16, "little", signed=True) for value in values
     )

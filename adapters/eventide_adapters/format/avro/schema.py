@@ -89,8 +89,8 @@ class AvroType:
         if depth > _DEPTH_MAX or values > _VALUES_MAX:
             raise ResourceLimitError(
                 f"an Avro schema with types {depth} deep and {values} values in one ({kind} of "
-                f"{', '.join(field.name[:40] for field in fields[:3])}); eventide reads {_DEPTH_MAX} and {_VALUES_MAX}: "
-                "roll back what wrote it"
+                f"{', '.join(field.name[:40] for field in fields[:3])}); eventide reads {_DEPTH_MAX} and "
+                f"{_VALUES_MAX}: roll back its write"
             )
         return cls(kind, arrow(), fields=fields, depth=depth, values=values)
 
@@ -140,7 +140,7 @@ def with_meta_fields(schema: str) -> str:
     try:
         return json.dumps({**parsed, "fields": fields}, separators=(",", ":"))
     except RecursionError as error:
-        raise UnsupportedTableError(f"an Avro schema with types too deep in each other: {schema[:200]}") from error
+        raise UnsupportedTableError(f"an Avro schema whose types are nested too deeply: {schema[:200]}") from error
 
 
 def table_fields(schema: str, names: Collection[str] | None = None) -> tuple[AvroField, ...]:
@@ -176,9 +176,9 @@ def _load(schema: str) -> dict[str, Any]:
     try:
         parsed = json.loads(schema)
     except (ValueError, RecursionError) as error:
-        raise UnsupportedTableError(f"an Avro schema that is no JSON ({error}): {schema[:200]}") from error
+        raise UnsupportedTableError(f"an Avro schema that is not JSON ({error}): {schema[:200]}") from error
     if not isinstance(parsed, dict) or parsed.get("type") != "record" or not isinstance(parsed.get("fields"), list):
-        raise UnsupportedTableError(f"an Avro schema that is no record: {schema[:200]}")
+        raise UnsupportedTableError(f"an Avro schema that is not a record: {schema[:200]}")
     return parsed
 
 
@@ -218,7 +218,7 @@ class _Resolver:
     def _named(self, name: str, namespace: str) -> AvroType:
         known = self.names.get(_full_name(name, namespace), self.names.get(name, False))
         if known is None:
-            raise UnsupportedTableError(f"Avro type {name} contains itself, which no column type can hold")
+            raise UnsupportedTableError(f"Avro type {name} contains itself, which no column type supports")
         if isinstance(known, bool):
             raise UnsupportedTableError(f"unknown Avro type {name!r}")
         return known
@@ -265,7 +265,7 @@ class _Resolver:
         else:
             fields = tuple(self.field(f["name"], f["type"], inner, default=f.get("default")) for f in schema["fields"])
             if not fields:
-                raise UnsupportedTableError(f"Avro record {name} has no fields, which no Parquet column can hold")
+                raise UnsupportedTableError(f"Avro record {name} has no fields, which no Parquet column supports")
             _refuse_doubles(name, (f.name for f in fields))
             defined = AvroType.of_fields("record", fields, lambda: pa.struct([f.arrow for f in fields]))
         self.names[name] = defined

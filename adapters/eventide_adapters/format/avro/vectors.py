@@ -88,7 +88,7 @@ def decode_vectors(
         for field in fields:
             cursors = reader.pass_field(field, cursors, stops, columns.get(field.name), rows)
         if (cursors != stops).any():
-            raise RecordDecodeError("a record goes on after its last field")
+            raise RecordDecodeError("a record extends beyond its last field")
     arrays = {}
     for name, column in columns.items():
         try:
@@ -188,7 +188,7 @@ class _Reader:
                 numbers, cursors = self._pass_varint(cursors)
                 low, high = (0, len(field.type.symbols) - 1) if kind == "enum" else (_INT_MIN, _INT_MAX)
                 if kind != "long" and ((numbers < low) | (numbers > high)).any():
-                    raise RecordDecodeError(f"field {field.name}: an {kind} out of {low} to {high}")
+                    raise RecordDecodeError(f"field {field.name}: an {kind} outside {low} to {high}")
                 if isinstance(column, Numbers):
                     column.values[rows] = numbers
                 return cursors
@@ -198,9 +198,9 @@ class _Reader:
     ) -> Positions:
         lengths, cursors = self._pass_varint(cursors)
         if ((lengths < 0) | (lengths > stops - cursors)).any():
-            raise RecordDecodeError(f"field {field.name}: a length that leads out of its record")
+            raise RecordDecodeError(f"field {field.name}: a length that extends beyond its record")
         if pa.types.is_decimal(field.type.arrow) and ((lengths == 0) | (lengths > _DECIMAL_BYTES_MAX)).any():
-            raise RecordDecodeError(f"field {field.name}: a decimal of no or more than {_DECIMAL_BYTES_MAX} bytes")
+            raise RecordDecodeError(f"field {field.name}: a decimal of 0 or more than {_DECIMAL_BYTES_MAX} bytes")
         after = cursors + lengths
         if isinstance(column, Spans):
             column.starts[rows] = cursors
@@ -234,7 +234,7 @@ class _Reader:
         if (counts < 0).any():
             raise UnevenCollectionsError
         if (counts > stops - cursors).any():  # an item has a byte at least
-            raise RecordDecodeError(f"field {field.name}: a count that leads out of its record")
+            raise RecordDecodeError(f"field {field.name}: a count that extends beyond its record")
         longest = int(counts.max(initial=0))
         if longest > _STEPS_THAT_DO_NOT_MATTER and counts.sum() < _ITEMS_A_STEP_MIN * longest:
             raise UnevenCollectionsError

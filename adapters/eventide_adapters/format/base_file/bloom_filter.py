@@ -202,7 +202,7 @@ def _decoded_size(text: bytes, path: str) -> int:
 
 
 def _no_filter(path: str) -> CorruptBaseFileError:
-    return CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} is no bloom filter")
+    return CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} is not a bloom filter")
 
 
 def _bits_of(keys: pa.Array[Any], parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:

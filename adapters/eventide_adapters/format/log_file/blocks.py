@@ -2,7 +2,7 @@
 
 1. The headers of all logs are read in reader order.
 2. A data or delete block counts if its instant is accepted.
-3. A rollback block takes back the blocks of its target instant that come before it, in this log and in earlier ones; a
+3. A rollback block rolls back the blocks of its target instant that come before it, in this log and in earlier ones; a
    later write of the same instant stays.
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
 5. What eventide does not know raises, if it would count: HFile and change data blocks, records with operations
@@ -68,8 +68,9 @@ class PlacedBlock:
         """All of the content. Raises ResourceLimitError where it is larger than any that is read at once."""
         if self.block.content_length > WHOLE_FILE_BYTES_MAX:
             raise ResourceLimitError(
-                f"{self.place}: its content of {self.block.content_length} bytes is more than {WHOLE_FILE_BYTES_MAX}, the "
-                "most that eventide reads of it at once; compact it in full with Hudi, or roll back what wrote it"
+                f"{self.place}: its content of {self.block.content_length} bytes is more than "
+                f"{WHOLE_FILE_BYTES_MAX}, the most that eventide reads at once; compact it in full with Hudi, or "
+                "roll back its write"
             )
         return self.read_range(storage, 0, self.block.content_length)
 
@@ -170,7 +171,7 @@ def counting_blocks(
     for placed in counting:
         if placed.block.block_type is BlockType.CORRUPT:
             raise CorruptLogBlockError(
-                f"{placed.place}: torn, though {placed.instant}, which wrote it, has completed: readers don't see its "
+                f"{placed.place}: torn, although its write {placed.instant} has completed: readers don't see its "
                 "records; restore the file from a copy"
             )
     merged = {placed.instant: placed.merged_instants for placed in counting if placed.merged_instants}
@@ -187,8 +188,8 @@ def instant_of_torn_block(placed: PlacedBlock) -> str:
     instant = placed.block.instant_time
     if instant is None:
         raise CorruptLogBlockError(
-            f"{placed.place}: torn before it says which write it is of; restore the file from a copy, or compact the table "
-            "in full with Hudi, which passes over it"
+            f"{placed.place}: torn before it names its write; restore the file from a copy, or compact the "
+            "table in full with Hudi, which skips it"
         )
     return instant
 
@@ -202,7 +203,7 @@ def refuse_unknown(placed: PlacedBlock) -> None:
 
 
 def rollback_target(placed: PlacedBlock) -> str:
-    """The instant whose blocks before it a command block takes back. Raises UnsupportedTableError for another command."""
+    """The instant whose blocks before it a command block rolls back. Raises UnsupportedTableError for another command."""
     header = placed.block.header
     command, target = header.get(HeaderKey.COMMAND_BLOCK_TYPE), header.get(HeaderKey.TARGET_INSTANT_TIME)
     if command != ROLLBACK_COMMAND or target is None:

@@ -80,12 +80,12 @@ def encode_delete_block(instant: str, partition: str, keys: Sequence[str], order
 def _read_deletes(content: bytes, place: str) -> list[tuple[str | None, Any]]:
     """Keys, and ordering values as (wrapper, value)."""
     if len(content) < 8:
-        raise RecordDecodeError(f"{place}: {len(content)} bytes are no DELETE block")
+        raise RecordDecodeError(f"{place}: {len(content)} bytes are not a DELETE block")
     version, length = struct.unpack_from(">ii", content)
     if version != _VERSION and version not in _JAVA_VERSIONS:
         raise UnsupportedLogFormatError(f"{place}: a DELETE block of version {version}; known are 1 to {_VERSION}")
     if length != len(content) - 8:
-        raise RecordDecodeError(f"{place}: a DELETE block says {length} bytes and has {len(content) - 8}")
+        raise RecordDecodeError(f"{place}: a DELETE block states {length} bytes and has {len(content) - 8}")
     if version in _JAVA_VERSIONS:
         return [*read_kryo_deletes(content[8:], version, place)]
     stream = io.BytesIO(content)
@@ -126,8 +126,8 @@ def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:
         )
     if wrapper not in _wrappers(ordering):
         raise UnsupportedTableError(
-            f"{place}: a delete is ordered by a {wrapper}, which the table's ordering columns, {ordering}, do not hold: its "
-            "writer had other ones; compact it in full with Hudi first"
+            f"{place}: a delete is ordered by a {wrapper}, which the table's ordering columns, {ordering}, "
+            "cannot hold: its writer had other ones; compact it in full with Hudi first"
         )
     if wrapper == "TimestampMicrosWrapper" and column.unit == "ms":
         return value // 1000
@@ -208,7 +208,7 @@ def _wrapped_column(orderings: pa.Array[Any], *, is_in_array: bool = False) -> l
     values = (orderings.view(storage) if storage != kind else orderings).to_pylist()
     wrappers = _wrappers(kind)
     if not wrappers and orderings.null_count < len(orderings):
-        raise UnsupportedTableError(f"a delete cannot bear an ordering value of type {kind}")
+        raise UnsupportedTableError(f"a delete cannot have an ordering value of type {kind}")
     if pa.types.is_decimal(kind) and kind.scale > _PLACES:
         # The same value with as many places as the wrapper has; one that has more stays, and is refused.
         fewer = [None if value is None else value.quantize(_LAST_PLACE, context=_EXACT) for value in values]

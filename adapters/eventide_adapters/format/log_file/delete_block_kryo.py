@@ -45,7 +45,7 @@ def read_kryo_deletes(data: bytes, version: int, place: str) -> list[tuple[str, 
     except (IndexError, struct.error, UnicodeDecodeError, ValueError, OverflowError) as error:
         if isinstance(error, RecordDecodeError | UnsupportedLogFormatError):
             raise
-        raise RecordDecodeError(f"{place}: its deletes end or break off at byte {reader.position}: {error}") from error
+        raise RecordDecodeError(f"{place}: its deletes are damaged at byte {reader.position}: {error}") from error
     if reader.position != len(data):
         raise RecordDecodeError(f"{place}: its deletes end at byte {reader.position} of {len(data)}")
     return [(delete, None) for delete in deletes] if version == 1 else deletes
@@ -133,7 +133,7 @@ class _Reader:
         """A new object, or one that was read before."""
         number = self._varint()
         if number == 0:
-            raise RecordDecodeError(f"{self._place}: a null at byte {self.position} in place of an object")
+            raise RecordDecodeError(f"{self._place}: a null at byte {self.position} instead of an object")
         if number > 1:
             return self._objects[number - 2]
         place = len(self._objects)
@@ -153,7 +153,7 @@ class _Reader:
         if number > 1:
             text = self._objects[number - 2]
             if not isinstance(text, str):
-                raise RecordDecodeError(f"{self._place}: object {number - 2} is no text, as byte {self.position} says")
+                raise RecordDecodeError(f"{self._place}: object {number - 2} is not a text at byte {self.position}")
             return text
         text = self._text()
         self._objects.append(text)
@@ -205,7 +205,7 @@ class _Reader:
     def _bytes(self, length: int) -> bytes:
         if not 0 <= length <= len(self._data) - self.position:
             raise RecordDecodeError(
-                f"{self._place}: {length} bytes wanted at byte {self.position} of {len(self._data)}"
+                f"{self._place}: {length} bytes expected at byte {self.position} of {len(self._data)}"
             )
         self.position += length
         return self._data[self.position - length : self.position]

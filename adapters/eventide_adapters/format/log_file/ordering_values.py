@@ -27,7 +27,7 @@ def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa
     found: dict[str, Any] = {name: type_at(name, types) for name in fields}
     for name, kind in found.items():
         if kind is None:
-            raise UnsupportedTableError(f"ordering field {name} is no column of the table ({', '.join(types)})")
+            raise UnsupportedTableError(f"ordering field {name} is not a column of the table ({', '.join(types)})")
     if not fields:
         return pa.null()
     if len(fields) == 1:

@@ -238,7 +238,7 @@ def _marks(shape: RecordShape, types: Mapping[str, pa.DataType]) -> tuple[_Mark,
     if IS_DELETED in types:
         if not pa.types.is_boolean(types[IS_DELETED]):
             raise UnsupportedTableError(
-                f"the table's column {IS_DELETED} is {types[IS_DELETED]}; Hudi knows it as a boolean"
+                f"the table's column {IS_DELETED} is {types[IS_DELETED]}; in Hudi it is a boolean"
             )
         marks.append(_Mark(IS_DELETED, "true"))
     marker = shape.delete_marker

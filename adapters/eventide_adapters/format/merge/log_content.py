@@ -127,7 +127,7 @@ class ArrowLogContent:
     ) -> tuple[KeyHistory, ...]:
         """The histories of the keys that both sides hold, in the order in which the merged side first names them.
 
-        A rollback block takes back blocks of either side. Positions count a key's versions: base, merged, remaining.
+        A rollback block rolls back blocks of either side. Positions count a key's versions: base, merged, remaining.
         """
         logs = sorted((*merged, *left_overs), key=lambda log: log.name.reader_order)
         merged_paths = {log.path for log in merged}

@@ -78,7 +78,7 @@ class HFile:
         self._size = size
         self._torn = torn
         if size < TRAILER_LENGTH:
-            raise torn(f"{size} bytes are no HFile")
+            raise torn(f"{size} bytes are not an HFile")
         self._trailer = _read_trailer(self._range(size - TRAILER_LENGTH, TRAILER_LENGTH), torn)
         if self._trailer.compression not in (GZIP, UNCOMPRESSED):
             raise UnsupportedTableError(
@@ -90,7 +90,7 @@ class HFile:
         block = self._block(self._trailer.info_offset, INFO_MAGIC)
         cursor = Cursor(block.data, self._torn)
         if cursor.take(len(INFO_PREFIX)) != INFO_PREFIX:
-            raise self._torn("its file info is no protobuf")
+            raise self._torn("its file info is not a protobuf")
         found: dict[str, bytes] = {}
         for number, pair in _messages(Cursor(cursor.take(cursor.varint()), self._torn)):
             if number == 1 and isinstance(pair, bytes):
@@ -168,12 +168,12 @@ class HFile:
     def _block(self, offset: int, magic: bytes | None) -> _Block:
         found, data_length, size, end = self._header(offset)
         if magic is not None and found != magic:
-            raise self._torn(f"its block at byte {offset} is {found!r} where {magic!r} should be")
+            raise self._torn(f"its block at byte {offset} is {found!r} instead of {magic!r}")
         data = self._range(offset + BLOCK_HEADER_LENGTH, data_length)
         if self._trailer.compression == GZIP:
             data = self._inflated(data, size, offset)
         if len(data) != size:
-            raise self._torn(f"its block at byte {offset} has {len(data)} bytes and says {size}")
+            raise self._torn(f"its block at byte {offset} has {len(data)} bytes, but states {size}")
         return _Block(found, data, end)
 
     def _inflated(self, data: bytes, size: int, offset: int) -> bytes:
@@ -183,7 +183,7 @@ class HFile:
         except zlib.error as error:
             raise self._torn(f"its block at byte {offset} cannot be inflated ({error})") from error
         if not inflater.eof:
-            raise self._torn(f"its block at byte {offset} does not end where it says")
+            raise self._torn(f"its block at byte {offset} does not end where it states")
         return content
 
     def _range(self, offset: int, length: int) -> bytes:
@@ -276,7 +276,7 @@ def _read_trailer(data: bytes, torn: Torn) -> Trailer:
     def number(field: int, default: int = 0) -> int:
         value = fields.get(field, default)
         if isinstance(value, bytes):
-            raise torn(f"field {field} of its trailer is no number")
+            raise torn(f"field {field} of its trailer is not a number")
         return value
 
     return Trailer(

@@ -71,7 +71,7 @@ class MetadataTableReader:
         properties = parse_properties(settings_text(storage.read, storage.root))
         version = int(properties.get("hoodie.table.version", "0"))
         if not version:
-            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} says no hoodie.table.version")
+            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
         own = _own_properties(storage)
         timeline_path = f"{METADATA_FOLDER}/{_timeline_path(own, version)}"
         timeline = _timeline(storage, timeline_path)
@@ -207,8 +207,8 @@ class MetadataTableReader:
                     is_known = block.block_type in (BlockType.HFILE_DATA, BlockType.DELETE)
                     if not is_known or HeaderKey.COMPACTED_BLOCK_TIMES in header:
                         raise UnsupportedTableError(
-                            f"{placed.place}: {block.block_type.name} blocks and log compactions are not known in the "
-                            "metadata table; drop it, Hudi builds it anew"
+                            f"{placed.place}: {block.block_type.name} blocks and log compactions are not supported in the "
+                            "metadata table; drop it, and Hudi builds it again"
                         )
                     counting.append(placed)
         return counting
@@ -226,7 +226,9 @@ class MetadataTableReader:
 
     def _base(self, path: str, size: int) -> HFile:
         def torn(what: str) -> CorruptBaseFileError:
-            return CorruptBaseFileError(f"HFile {path} is torn: {what}; drop the metadata table, Hudi builds it anew")
+            return CorruptBaseFileError(
+                f"HFile {path} is torn: {what}; drop the metadata table, and Hudi builds it again"
+            )
 
         return HFile(self._ranges(path, size), size, torn)
 
@@ -237,7 +239,9 @@ class MetadataTableReader:
             return ranges(placed.block.content_offset + offset, length)
 
         def torn(what: str) -> CorruptLogBlockError:
-            return CorruptLogBlockError(f"{placed.place} is torn: {what}; drop the metadata table, Hudi builds it anew")
+            return CorruptLogBlockError(
+                f"{placed.place} is torn: {what}; drop the metadata table, and Hudi builds it again"
+            )
 
         return HFile(read, placed.block.content_length, torn)
 
@@ -246,7 +250,7 @@ def _text(data: bytes, place: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise RecordDecodeError(f"{place}: a key or schema of the metadata table is no UTF-8: {error}") from error
+        raise RecordDecodeError(f"{place}: a key or schema of the metadata table is not UTF-8: {error}") from error
 
 
 def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:

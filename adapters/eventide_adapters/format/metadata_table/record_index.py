@@ -36,9 +36,9 @@ def check_record_index(reader: MetadataTableReader) -> None:
     for found in reader.slices(RECORD_INDEX):
         if not _GLOBAL_FILE_ID.fullmatch(found.file_id):
             raise UnsupportedTableError(
-                f"{METADATA_FOLDER}/{RECORD_INDEX} has the file group {found.file_id}: a record index by partition is not "
-                "known; drop that index with Hudi, or let eventide drop the metadata table "
-                "(eventide.metadata.table=drop): the next write of Hudi builds it anew"
+                f"{METADATA_FOLDER}/{RECORD_INDEX} has the file group {found.file_id}: a record index by "
+                "partition is not supported; drop that index with Hudi, or let eventide drop the metadata table "
+                "(eventide.metadata.table=drop): the next write of Hudi builds it again"
             )
 
 

@@ -106,8 +106,8 @@ def range_record(file_name: str, column: str, found: ColumnRange, model: Value) 
     if found.least is not None:
         if model["minValue"] is None:
             raise UnsupportedTableError(
-                f"{file_name}: column {column} has values, but no statistics of its files say of what kind; "
-                "drop the metadata table, Hudi builds it anew"
+                f"{file_name}: column {column} has values, but no statistics of its files state their kind; drop "
+                "the metadata table, and Hudi builds it again"
             )
         wrapper = str(model["minValue"][0]).rpartition(".")[2]
         least, greatest = found.wrapped(wrapper, column)

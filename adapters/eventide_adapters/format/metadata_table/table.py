@@ -11,7 +11,7 @@ What each of its partitions needs of an action of the table at the instant C:
 
 Where rows are written, `metadata_written_stats` says what their statistics are, and `metadata_record_index` where keys live
 now. A secondary index would have to follow the values of every row, and records with new columns need statistics whose form
-nothing tells yet: such writes are refused, and so is taking rows back where there is an index of keys. An expression index
+nothing tells yet: such writes are refused, and so is rolling rows back where there is an index of keys. An expression index
 prunes by what it computes from each file, which eventide can't: such a table is refused, and so is any partition that isn't
 in this list.
 """
@@ -59,13 +59,13 @@ _KEPT: Final = {
     RowChange.NONE: _BY_FILE | _BY_RANGE | {RECORD_INDEX, SECONDARY_INDEX_PREFIX},
     RowChange.WRITTEN: _BY_FILE | _BY_RANGE | {RECORD_INDEX},
     RowChange.WIDENED: _BY_FILE | {RECORD_INDEX},
-    RowChange.TAKEN_BACK: _BY_FILE | _BY_RANGE,
+    RowChange.ROLLED_BACK: _BY_FILE | _BY_RANGE,
 }
 _WHEN: Final = {
     RowChange.NONE: "",
     RowChange.WRITTEN: " when rows are written",
     RowChange.WIDENED: " when rows with new columns or types are written",
-    RowChange.TAKEN_BACK: " when rows are taken back",
+    RowChange.ROLLED_BACK: " when rows are rolled back",
 }
 
 
@@ -133,20 +133,20 @@ class HudiMetadataTable:
             raise UnsupportedTableError(
                 f"{self.storage.root}: the metadata table has {', '.join(unkept) or f'no partition {FILES}'}, which "
                 f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or let eventide drop the "
-                "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it anew"
+                "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it again"
             )
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in reader.partitions:
             check_record_index(reader)
         if reader.building:
             raise BusyError(
-                f"{self.storage.root}: Hudi is building {', '.join(reader.building)} in the metadata table; try again when "
-                "it has ended"
+                f"{self.storage.root}: Hudi is building {', '.join(reader.building)} in the metadata table; try "
+                "again when it has completed"
             )
         for plan in reader.timeline.pending_plans:
             if not reader.slices_by_completion_time and HudiMetadataCompaction.pending(reader) is None:
                 raise MetadataTableBusyError(
-                    f"{self.storage.root}: a {plan.action} of the metadata table is pending at {plan.requested_time}; "
-                    "the next write of Hudi ends it"
+                    f"{self.storage.root}: a {plan.action} of the metadata table is pending at "
+                    f"{plan.requested_time}; the next write of Hudi completes it"
                 )
         return reader
 
@@ -162,8 +162,8 @@ class HudiMetadataTable:
                 found.append(entry.path)
             elif instant in instants:
                 raise UnsupportedTableError(
-                    f"{entry.path} holds records of {instant} among others'; let eventide drop the metadata table "
-                    "(eventide.metadata.table=drop): the next write of Hudi builds it anew"
+                    f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
+                    "metadata table (eventide.metadata.table=drop): the next write of Hudi builds it again"
                 )
         return found
 
@@ -177,8 +177,8 @@ def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None
                     listed[partition_of(key)] = merged_files(versions)
                 except (KeyError, TypeError, AttributeError) as error:
                     raise RecordDecodeError(
-                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); drop the "
-                        "metadata table, Hudi builds it anew"
+                        f"{reader.storage.root}: the metadata table's record {key!r} names no files ({error!r}); drop "
+                        "the metadata table, and Hudi builds it again"
                     ) from error
     return listed
 

@@ -165,8 +165,8 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     slices = reader.slices(partition)
     if not slices:
         raise UnsupportedTableError(
-            f"{METADATA_FOLDER}/{partition} has no files though the table names it; drop the metadata table, Hudi builds "
-            "it anew"
+            f"{METADATA_FOLDER}/{partition} has no files, although the table names it; drop the metadata "
+            "table, and Hudi builds it again"
         )
     of_group: dict[int, Records] = {}
     for key, value in records:
@@ -200,7 +200,7 @@ def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
         if schema is not None:
             return schema
     raise UnsupportedTableError(
-        f"{reader.storage.root}: no file of the metadata table says its schema; drop it, Hudi builds it anew"
+        f"{reader.storage.root}: no file of the metadata table contains its schema; drop it, and Hudi builds it again"
     )
 
 

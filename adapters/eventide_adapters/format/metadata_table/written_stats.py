@@ -106,9 +106,9 @@ class WrittenStatistics:
         models = dict(column_models(known_statistics(self.reader, examples, names)))
         if not models and not wanted:
             raise UnsupportedTableError(
-                f"{self.reader.storage.root}: no file of the last writes has column statistics, so nothing says which "
-                "columns have; write to the table once with Hudi, or let eventide drop the metadata table "
-                "(eventide.metadata.table=drop)"
+                f"{self.reader.storage.root}: no file of the last writes has column statistics, so eventide "
+                "cannot determine which columns have; write to the table once with Hudi, or let eventide drop "
+                "the metadata table (eventide.metadata.table=drop)"
             )
         return {name: _empty_model(name, has_value_types=has_value_types) for name in wanted} | models
 
@@ -150,8 +150,8 @@ def _first_form(name: str, column: str, found: ColumnRange, model: Value) -> Val
         wrapper, number = known[found.arrow]
     else:
         raise UnsupportedTableError(
-            f"{name}: column {column} of type {found.arrow} has values, but no statistics of the last writes say of what "
-            "kind; write to the table once with Hudi, or let eventide drop the metadata table "
+            f"{name}: column {column} of type {found.arrow} has values, but no statistics of the last writes "
+            "state their kind; write to the table once with Hudi, or let eventide drop the metadata table "
             "(eventide.metadata.table=drop)"
         )
     form: Value = {"minValue": (f".{wrapper}", {})}

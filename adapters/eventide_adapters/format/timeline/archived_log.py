@@ -103,7 +103,7 @@ class LogArchivedTimeline:
             return
         path = f"{self.folder}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
         if not self.storage.put_if_absent(path, encode_archive_log(new)):
-            raise BusyError(f"{path} was written by somebody else meanwhile; try again")
+            raise BusyError(f"another writer changed {path} meanwhile; try again")
         self.refresh()
 
     def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
@@ -180,14 +180,14 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
                     block.content_offset + end,
                 )
     except (CorruptLogBlockError, RecordDecodeError, UnsupportedLogFormatError) as error:
-        raise corrupt(path, f"is no whole log of archived instants ({error})") from error
+        raise corrupt(path, f"is not a whole log of archived instants ({error})") from error
 
 
 def _decode(data: bytes, schema: str, reader: Schema | None, path: str) -> Any:
     try:
         return fastavro.schemaless_reader(io.BytesIO(data), _parsed(schema), reader)
     except Exception as error:  # torn bytes make the decoder fail in any way there is
-        raise corrupt(path, f"has a record that does not fit its schema ({type(error).__name__}: {error})") from error
+        raise corrupt(path, f"has a record that doesn't fit its schema ({type(error).__name__}: {error})") from error
 
 
 @lru_cache(maxsize=16)

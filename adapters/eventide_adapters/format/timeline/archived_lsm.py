@@ -126,14 +126,14 @@ class LsmArchivedTimeline:
             names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.folder))
             return max((number for name in names if (number := manifest_version(name)) is not None), default=None)
         if not (text.isascii() and text.isdecimal()):
-            raise corrupt(path, f"says {text[:80]!r}, which is no number of a manifest")
+            raise corrupt(path, f"contains {text[:80]!r}, which is not the number of a manifest")
         return int(text)
 
     def _file_names(self, path: str) -> Iterator[HistoryFileName]:
         try:
             manifest = read_json(self.storage.read(path), path)
         except MissingFileError:
-            raise corrupt(path, f"is missing, and {VERSION_NAME} names it") from None
+            raise corrupt(path, f"is missing, but {VERSION_NAME} names it") from None
         for entry in manifest.documents("files"):
             name = HistoryFileName.parse(entry.required_text("fileName"))
             if name is None:
@@ -181,7 +181,7 @@ def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
             check_parquet(file.metadata, size, place, rows_a_byte_max=INSTANTS_A_BYTE_MAX)
             yield file
     except MissingFileError:
-        raise corrupt(path, "is missing, and the manifest names it") from None
+        raise corrupt(path, "is missing, but the manifest names it") from None
     except (EventideError, MemoryError):
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -204,7 +204,7 @@ def _read(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str)
     for name in columns:
         wanted = pa.dictionary(pa.int32(), pa.binary() if name == _METADATA else pa.string())
         if found.get(name) != wanted:
-            raise corrupt(path, f"has a column {name} of type {found.get(name)}, where {wanted.value_type} should be")
+            raise corrupt(path, f"has a column {name} of type {found.get(name)} instead of {wanted.value_type}")
     return file.read_row_group(group, columns=list(columns))
 
 

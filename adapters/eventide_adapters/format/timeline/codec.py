@@ -139,7 +139,7 @@ def read_json(data: bytes, path: str) -> Document:
     except (ValueError, RecursionError) as error:
         if isinstance(error, UnicodeDecodeError):
             raise corrupt(path, "is neither an Avro container nor JSON") from error
-        raise corrupt(path, f"is no whole JSON document ({error})") from error
+        raise corrupt(path, f"is not a whole JSON document ({error})") from error
 
 
 def commit_of(document: Document) -> CommitMetadata:

@@ -81,8 +81,9 @@ def encode_plan(plan: CompactionPlan) -> bytes:
     data = write_container(_SCHEMA, record)
     if len(data) > PLAN_BYTES_MAX:
         raise RefusedError(
-            f"a plan of {len(plan.operations)} file slices would take {len(data)} bytes, {PLAN_BYTES_MAX} are the most; "
-            "bound it by a strategy, such as EventTimeBasedCompactionStrategy,BoundedIOCompactionStrategy"
+            f"a plan of {len(plan.operations)} file slices would take {len(data)} bytes, but "
+            f"{PLAN_BYTES_MAX} are allowed; bound it by a strategy, such as "
+            "EventTimeBasedCompactionStrategy,BoundedIOCompactionStrategy"
         )
     return data
 
@@ -103,8 +104,8 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
         return ForeignPlan(instant, tuple(map(_decode_foreign, operations)))
     if written != FORMAT:
         raise UnsupportedTableError(
-            f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; "
-            "run it with the eventide that scheduled it"
+            f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; run it with "
+            "the eventide version that scheduled it"
         )
     details = _details(extra)
     if len(details) != len(operations):
@@ -138,7 +139,7 @@ def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict
     assert _fits(operation, plan.link_mode), f"{operation.left_overs} in a plan with link mode {plan.link_mode}"
     logs = operation.compacted + tuple(left.log for left in linked)
     for log in logs:
-        assert log.path == operation.path_of(log.name), f"{log.path} lies outside {operation.partition!r}"
+        assert log.path == operation.path_of(log.name), f"{log.path} is outside {operation.partition!r}"
     base_name = None if operation.base_path is None else operation.base_path.rpartition("/")[2]
     return {
         "baseInstantTime": operation.base_instant,
@@ -215,7 +216,7 @@ def _details(extra: Document) -> tuple[Document, ...]:
     try:
         details = json.loads(extra.required_text("eventide.operations"))
     except (ValueError, RecursionError) as error:
-        raise corrupt(extra.path, f"has eventide.operations that are no JSON ({error})") from error
+        raise corrupt(extra.path, f"has eventide.operations that are not JSON ({error})") from error
     return tuple(Document({"operations": details}, extra.path).documents("operations"))
 
 
@@ -273,7 +274,7 @@ def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: 
     if not _fits(decoded, link_mode):
         raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")
     if operation.items("deltaFilePaths") != listed or operation.items("symlinkOperations") != links:
-        raise corrupt(operation.path, f"says two things of the logs of {decoded.file_id}")
+        raise corrupt(operation.path, f"has contradictory data on the log files of {decoded.file_id}")
 
 
 def _member(document: Document, key: str, kind: type[E]) -> E:

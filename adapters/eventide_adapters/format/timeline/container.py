@@ -54,10 +54,10 @@ def read_container(data: bytes, path: str) -> Document:
         sync = stream.read(_SYNC_LENGTH)
         count, size = _read(stream, "long"), _read(stream, "long")
         if count != 1 or size < 0:
-            raise ValueError(f"a first block of {count} records in {size} bytes, where one record should be")
+            raise ValueError(f"a first block of {count} records in {size} bytes instead of one record")
         block = stream.read(size)
         if len(block) != size or len(sync) != _SYNC_LENGTH or stream.read() != sync:
-            raise ValueError("its block does not end where it says")
+            raise ValueError("its block does not end where it states")
         content = io.BytesIO(_inflate(block, codec, path))
         record = _read(content, schema)
         if content.read(1):
@@ -65,7 +65,7 @@ def read_container(data: bytes, path: str) -> Document:
     except (UnsupportedTableError, ResourceLimitError):
         raise
     except Exception as error:  # torn bytes make the decoder fail in any way there is
-        raise corrupt(path, f"is no whole Avro container ({type(error).__name__}: {error})") from error
+        raise corrupt(path, f"is not a whole Avro container ({type(error).__name__}: {error})") from error
     return Document.of(record, path, "a record")
 
 
@@ -126,11 +126,11 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
             content = inflater.decompress(block, limit + 1)
             if len(content) > limit:
                 raise ResourceLimitError(
-                    f"timeline file {path} inflates from {len(block)} bytes to more than {limit}, the most that eventide "
-                    "reads of it; restore it from a copy, or roll its instant back with the engine that wrote it"
+                    f"timeline file {path} inflates from {len(block)} bytes to more than {limit}, the most that "
+                    "eventide reads; restore it from a copy, or roll its instant back with the engine that wrote it"
                 )
             if not inflater.eof:
-                raise ValueError("its compressed block is cut off")
+                raise ValueError("its compressed block is truncated")
             return content
         case _:
             name = codec.decode(errors="replace")
@@ -158,7 +158,7 @@ def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:
     ValueError for what Hudi never has.
     """
     if depth > _SCHEMA_DEPTH_MAX:
-        raise ValueError("its schema nests too deep")
+        raise ValueError("its schema is nested too deeply")
     width: int | None
     match schema:
         case list():
@@ -185,7 +185,7 @@ def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:
         case str() if (width := named.get(_short(schema))) is not None:
             return width
         case _:
-            raise ValueError(f"its schema has {str(schema)[:80]!r}, of which Hudi has none")
+            raise ValueError(f"its schema has {str(schema)[:80]!r}, which Hudi never writes")
 
 
 def _define(named: dict[str, int | None], name: str, width: int | None) -> int:

@@ -26,7 +26,7 @@ class Document:
     @classmethod
     def of(cls, value: object, path: str, what: str) -> "Document":
         if not isinstance(value, dict) or not {*map(type, value)} <= {str}:
-            raise corrupt(path, f"has {_shown(value)} where {what} should be")
+            raise corrupt(path, f"has {_shown(value)} instead of {what}")
         return cls(value, path)
 
     def text(self, key: str) -> str | None:

@@ -20,8 +20,8 @@ def checked_partition(partition: str, place: str) -> str:
     reason = why_no_partition(partition)
     if reason is not None:
         raise UnsafePathError(
-            f"timeline file {place}: partition {partition[:200]!r} {reason}: it leads outside the table, or to no data of "
-            "it; do nothing by this file, find out who wrote it"
+            f"timeline file {place}: partition {partition[:200]!r} {reason}: it leads outside the table, or "
+            "to none of its data; don't use this file, and find out what wrote it"
         )
     return partition
 
@@ -35,7 +35,9 @@ def data_file_names(paths: Iterable[str], place: str) -> tuple[str, ...]:
     names = tuple(map(name_in, paths))
     for name in names:
         if not is_data_file(name) or not _can_be(name):
-            raise UnsafePathError(f"timeline file {place} names {name[:80]!r}, which is no base or log file")
+            raise UnsafePathError(
+                f"timeline file {place} names {name[:80]!r}, which is neither a base file nor a log file"
+            )
     return names
 
 
@@ -70,8 +72,8 @@ def own_name(
     if parsed is None or parsed.file_id != file_id or instant not in (None, parsed.instant) or not _can_be(name):
         of_instant = "" if instant is None else f" and instant {instant}"
         raise UnsafePathError(
-            f"timeline file {path}: {name[:200]!r} is no file of file id {file_id[:80]!r}{of_instant}; "
-            "do not run this plan, roll it back"
+            f"timeline file {path}: {name[:200]!r} is not a file of file id {file_id[:80]!r}{of_instant}; do "
+            "not run this plan, roll it back"
         )
     return name
 

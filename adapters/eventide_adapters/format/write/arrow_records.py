@@ -176,8 +176,8 @@ def hashed_texts(keyed: pa.Table, shape: WriteShape, hash_fields: Sequence[str])
         row: int = pc.index(unclear, pa.scalar(value=True)).as_py()
         if row >= 0:
             raise UnsupportedTableError(
-                f"record key {keyed.column(RECORD_KEY)[row].as_py()!r}: Hudi's bucket index misreads a key whose value has "
-                "a colon or comma; use another key, or a table with another index"
+                f"record key {keyed.column(RECORD_KEY)[row].as_py()!r}: Hudi's bucket index misreads a key whose "
+                "value contains a colon or comma; use another key, or a table with another index"
             )
     return [keyed.column(name).combine_chunks() for name in names]
 

@@ -68,12 +68,13 @@ def _folder(value: str | None, name: str, keys: KeyFormat) -> str:
     path = folder if name == keys.partition_fields[0] else f"_/{folder}"
     if _CONTROL.search(text) or why_no_partition(path) is not None or why_no_partition(f"_/{text}") is not None:
         raise InvalidRecordError(
-            f"partition field {name!r} has the value {value!r}, which makes no folder of the table"
+            f"partition field {name!r} has the value {value!r}, which cannot be a directory of the table"
         )
     if max(len(part.encode()) for part in folder.split("/")) > _NAME_BYTES_MAX:
         raise InvalidRecordError(
-            f"partition field {name!r} has a value of {len(text)} characters, {text[:40]!r}...: its folder's name would be "
-            f"longer than the {_NAME_BYTES_MAX} bytes that file systems take; shorten the value"
+            f"partition field {name!r} has a value of {len(text)} characters, {text[:40]!r}...: the name of "
+            f"its directory would be longer than the {_NAME_BYTES_MAX} bytes that file systems allow; "
+            "shorten the value"
         )
     return folder
 
@@ -96,7 +97,8 @@ def _texts(column: Column, name: str) -> Column:
     if types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_date32(kind):
         return column.cast(pa.string())
     raise UnsupportedTableError(
-        f"field {name!r} of type {kind} in a key or partition path: known are texts, whole numbers, booleans and dates"
+        f"field {name!r} of type {kind} in a key or partition path: supported are texts, whole numbers, "
+        "booleans and dates"
     )
 
 
@@ -118,7 +120,7 @@ def _numbers(unit: pa.DataType) -> Callable[[Column, PartitionTime, str], Column
         try:
             return column.cast(pa.int64()).cast(unit)
         except pa.ArrowException as error:
-            raise InvalidRecordError(f"partition field {name!r} holds what is no number of a time: {error}") from error
+            raise InvalidRecordError(f"partition field {name!r} is not the number of a time: {error}") from error
 
     return parse
 
@@ -129,7 +131,9 @@ def _dates(column: Column, time: PartitionTime, name: str) -> Column:
     try:
         return pc.strptime(column, format=_directives(time.input_format), unit="us")
     except pa.ArrowException as error:
-        raise InvalidRecordError(f"partition field {name!r} is not of the form {time.input_format}: {error}") from error
+        raise InvalidRecordError(
+            f"partition field {name!r} does not have the form {time.input_format}: {error}"
+        ) from error
 
 
 _PARSERS: Final = {

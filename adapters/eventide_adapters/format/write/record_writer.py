@@ -267,5 +267,5 @@ def _range(column: Any) -> EventTimeRange:
 def _size_of(storage: Storage, path: str) -> int:
     info = storage.stat(path)
     if info is None:
-        raise StorageError(f"{path} is gone after it was written; the write was not committed")
+        raise StorageError(f"{path} disappeared after it was written; the write was not committed")
     return info.size

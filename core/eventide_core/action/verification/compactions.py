@@ -26,7 +26,7 @@ def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
         except CorruptTimelineError:
             continue  # the check of freshness tells
         if said != planned:
-            problem = f"publishes the cut {said}, and its plan {planned}"
+            problem = f"publishes the cut {said}, but its plan has {planned}"
             yield Finding(_commit_path(facts, time), problem, f"`eventide rollback TABLE {time}`, and compact again")
 
 
@@ -39,15 +39,15 @@ def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation
     must = {op.path_of(op.new_base_name)} | {op.path_of(o.new_name) for o in op.left_overs if o.new_name is not None}
     may = {op.path_of(op.carried_name)} if op.carried_name is not None else set[str]()
     for path in sorted(must - named):
-        yield Finding(path, f"is made by the plan at {plan.instant}, and not named by its commit", _FULL)
+        yield Finding(path, f"is in the plan at {plan.instant}, but not in its commit", _FULL)
     for path in sorted(named - must - may):
-        yield Finding(path, f"is named by the commit {plan.instant}, and not made by its plan", _FULL)
+        yield Finding(path, f"is in the commit {plan.instant}, but not in its plan", _FULL)
     for o in op.left_overs:
         if o.new_name is not None:
             path = op.path_of(o.new_name)
             if facts.left_overs.get(path) != o.log.path:
                 said = facts.left_overs.get(path, "nothing")
-                problem = f"stands for {o.log.path} by the plan at {plan.instant}, and for {said} by its commit"
+                problem = f"stands for {o.log.path} in the plan at {plan.instant}, but for {said} in its commit"
                 yield Finding(path, problem, _FULL)
     yield from _forgotten(facts, plan, op, merged | left)
 
@@ -62,7 +62,7 @@ def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, pl
         counts = scan is not None and any(facts.blocks.accepts(instant) for instant in scan.instants)
         if log.path not in planned and counts and facts.slice_at(_group(op), plan.instant) is not None:
             problem = (
-                f"is in the slice that the compaction at {plan.instant} took, and was neither merged nor left over"
+                f"is in the slice that the compaction at {plan.instant} merged, but was neither merged nor left over"
             )
             yield Finding(log.path, problem, f"`eventide rollback TABLE {plan.instant}`, and compact again")
 
@@ -87,7 +87,7 @@ def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
         except CorruptTimelineError:
             cut = watermark = None
         if cut is None or watermark is None:
-            yield Finding(place, "publishes a cut or a watermark that is no number of milliseconds", cure)
+            yield Finding(place, "publishes a cut or a watermark that is not a number of milliseconds", cure)
             continue
         if watermark > cut:
             yield Finding(place, f"publishes the watermark {watermark}, later than its cut {cut}", cure)
@@ -110,10 +110,14 @@ def _early_logs(facts: TableFacts, cut_at: str, cut_ms: int | None) -> Iterator[
             if log.path in left or _is_before(facts, log, cut_at):
                 first, cut = format_timestamp(times.min_ms), format_timestamp(cut_ms)
                 problem = (
-                    f"holds a record of {first}, before the cut {cut} of {cut_at}, was committed before that compaction, "
-                    "and is in no base file"
+                    f"holds a record of {first}, before the cut {cut} of {cut_at}, was committed before that "
+                    "compaction, and is in no base file"
                 )
-                yield Finding(log.path, problem, "compact the table again before a later T: that puts it into the base")
+                yield Finding(
+                    log.path,
+                    problem,
+                    "compact the table again before a later T, which moves the record into a base file",
+                )
 
 
 def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) -> set[str]:
@@ -153,14 +157,14 @@ def _has_cut(facts: TableFacts, time: str) -> bool:
 COMPACTIONS = Check(
     "compactions",
     "I10, I13",
-    "each log of a compacted slice was merged or left over, one of the two, and the commit says so as the plan does",
-    "a log that the plan's listing missed is in neither: its records are gone with the old slice",
+    "each log file of a compacted slice was either merged or left over, and commit and plan agree",
+    ("a log file that the plan's listing missed is in neither slice, so its records disappear with the old one"),
     look_at_compactions,
 )
 FRESHNESS = Check(
     "freshness",
     "I2, I8",
-    "everything before the published cut that was committed before its plan is in base files, and cuts never fall",
-    "a file group without a base file is passed over, and T is published all the same",
+    ("everything before the published cut that was committed before its plan is in base files, and cuts never fall"),
+    "a compaction skips a file group without a base file, and still publishes T",
     look_at_freshness,
 )

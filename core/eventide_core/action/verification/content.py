@@ -22,8 +22,8 @@ def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
             yield Finding(log.path, scan.problem, _RESTORE)
         for block in scan.blocks:
             if facts.is_lost(log.path, block):
-                whose = f"of {block.instant}" if block.instant is not None else "that doesn't say which write it is of"
-                problem = f"has a torn block {whose} at byte {block.offset}: readers pass over its records"
+                whose = f"of {block.instant}" if block.instant is not None else "that doesn't name its write"
+                problem = f"has a torn block {whose} at byte {block.offset}: readers skip its records"
                 yield Finding(log.path, problem, _RESTORE)
 
 
@@ -46,15 +46,15 @@ def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
         yield Finding(".hoodie/metadata", facts.index_problem, _REBUILD)
         return
     if facts.indexed_files is None:
-        yield Unchecked("the metadata table has not followed all that happened: readers list the folders instead")
+        yield Unchecked("the metadata table has not followed every action, so readers list the directories instead")
         return
     there = {f.path: f.size for f in facts.data_files if f.path in facts.committed or f.path in facts.indexed_files}
     for path in sorted(there.keys() - facts.indexed_files.keys()):
         yield Finding(
-            path, "is not in the listing of Hudi's metadata table: readers by it don't see the file", _REBUILD
+            path, "is not in the listing of Hudi's metadata table: readers that use it don't see the file", _REBUILD
         )
     for path in sorted(facts.indexed_files.keys() - there.keys() - facts.going):
-        yield Finding(path, "is in the listing of Hudi's metadata table, and not in its folder", _REBUILD)
+        yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", _REBUILD)
     # Hudi 0.x lists the log of a write that it rolled back with another size, and reads nothing of it.
     for path, size in sorted(item for item in facts.indexed_files.items() if item[0] in facts.committed):
         if there.get(path, size) != size:
@@ -67,33 +67,33 @@ def look_at_leavings(facts: TableFacts) -> Iterator[Said]:
     yield from (Remark(text) for text in facts.leavings)
 
 
-_REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop): Hudi's next write builds it anew"
+_REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop): Hudi's next write builds it again"
 
 LOG_BLOCKS = Check(
     "log-blocks",
     "I10",
-    "every block that a completed write put into a log is whole",
-    "a block's length is torn: readers pass over it to the next one, and what it held is lost without an error",
+    "every block that a completed write added to a log file is whole",
+    "a block's length is torn: readers skip to the next block, and lose the records without an error",
     look_at_log_blocks,
 )
 BASE_FILES = Check(
     "base-files",
     "I10",
     "every base file can be opened, and has as many records as its commit says",
-    "a base file that was cut off: every query of its slice fails",
+    "a base file is truncated: every query of its slice fails",
     look_at_base_files,
 )
 METADATA_TABLE = Check(
     "metadata-table",
     "I11",
-    "Hudi's metadata table lists just the committed files that are there",
-    "a left-over that it doesn't list is invisible to every reader that lists by it",
+    "Hudi's metadata table lists exactly the committed files that exist",
+    "a left-over that it doesn't list is invisible to every reader that uses it",
     look_at_metadata_table,
 )
 LEAVINGS = Check(
     "leavings",
     "I6",
-    "nothing that dead writers left is in a reader's way; what is left is reported",
-    "a pending write without a writer keeps cleaning and archival from going on",
+    "files of dead writers are in no reader's way; what is left is reported",
+    "a pending write without a writer blocks cleaning and archival",
     look_at_leavings,
 )

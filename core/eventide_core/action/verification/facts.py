@@ -21,14 +21,14 @@ from eventide_core.table.timeline import Timeline
 class BlockFacts:
     """One block of a log, by its header. A torn one has an instant where its header is whole.
 
-    `takes_back`: the instant whose blocks a command block takes back.
+    `rollback_target`: the instant whose blocks a command block rolls back.
     """
 
     offset: int
     instant: str | None
     is_torn: bool = False
     is_command: bool = False
-    takes_back: str | None = None
+    rollback_target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,12 @@ class TableFacts:
 
     @cached_property
     def rolled_back(self) -> frozenset[tuple[FileGroup, str]]:
-        """The instants whose blocks a command block takes back, with the file group where it does."""
+        """The instants whose blocks a command block rolls back, with the file group where it does so."""
         return frozenset(
-            (_file_group(path), block.takes_back)
+            (_file_group(path), block.rollback_target)
             for path, scan in self.logs.items()
             for block in scan.blocks
-            if block.takes_back is not None
+            if block.rollback_target is not None
         )
 
     @cached_property
@@ -263,15 +263,15 @@ class TableFacts:
         found: dict[str, str] = {}
         for path, target in links.items():
             if target.startswith("/") or ".." in target.split("/") or ":" in target.split("/")[0]:
-                found[path] = f"leads to {target}, outside of the table"
+                found[path] = f"points to {target}, outside the table"
             elif target in links:
-                found[path] = f"leads to {target}, which is itself a link"
+                found[path] = f"points to {target}, which is itself a link"
             elif target not in self.sizes:
-                found[path] = f"leads to {target}, which is not there"
+                found[path] = f"points to {target}, which does not exist"
             elif _file_group(path) != _file_group(target):
-                found[path] = f"leads to {target}, a file of another file group"
+                found[path] = f"points to {target}, a file of another file group"
             elif self.left_overs.get(path, target) != target:
-                found[path] = f"leads to {target}, but to {self.left_overs[path]} by the commit that made it"
+                found[path] = f"points to {target}, but to {self.left_overs[path]} in the commit that made it"
         return found
 
     def is_readable(self, log_path: str) -> bool:

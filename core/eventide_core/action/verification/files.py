@@ -14,17 +14,17 @@ _RESTORE = "restore the file from a copy, or the table to a savepoint before tha
 def look_at_file_slices(facts: TableFacts) -> Iterator[Said]:
     """Base and log files make up file slices, in folders that are marked as partitions."""
     if facts.view_problem is not None:
-        yield Finding("", facts.view_problem, "mend what it names; until then nothing more can be said of the slices")
+        yield Finding("", facts.view_problem, "repair what it names; until then, the slices cannot be checked")
     for path, named in sorted(_rivals(facts).items()):
         yield Finding(
             path,
-            f"lies beside {named}, which the commit names: Hudi reads the one that it lists last",
+            f"is beside {named}, which the commit names: Hudi reads the one that it lists last",
             "remove it when no engine runs that commit anymore",
         )
     for path in sorted(facts.unmarked):
         yield Finding(
             path,
-            "lies in a folder without .hoodie_partition_metadata: readers pass over it",
+            "is in a directory without .hoodie_partition_metadata: readers skip it",
             "restore that file from another partition, or remove this one if no commit names it",
         )
 
@@ -68,8 +68,8 @@ def look_at_savepoints(facts: TableFacts) -> Iterator[Said]:
     """Every file that a savepoint keeps is there."""
     for time, paths in sorted(facts.saved.items()):
         for path in sorted(paths - facts.sizes.keys()):
-            cure = f"restore the file, or give the savepoint up: `eventide savepoint TABLE {time} --delete`"
-            yield Finding(path, f"is missing, and the savepoint at {time} keeps it", cure)
+            cure = f"restore the file, or delete the savepoint: `eventide savepoint TABLE {time} --delete`"
+            yield Finding(path, f"is missing, but the savepoint at {time} keeps it", cure)
 
 
 def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
@@ -79,7 +79,7 @@ def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
     upgraded table, it is the instants in the blocks that tell, and one that has none that counts is nobody's harm.
     """
     if facts.view is None or facts.unreadable:
-        yield Unchecked("not all that is on the timeline could be read")
+        yield Unchecked("a part of the timeline could not be read")
         return
     saved = {path for paths in facts.saved.values() for path in paths}
     known = facts.committed.keys() | facts.archived | facts.going | saved | _planned(facts) | _rivals(facts).keys()
@@ -113,13 +113,13 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
     if instant in facts.untold:
         yield _untold(file, instant)
         return
-    cure = "remove it once you have looked into it"
+    cure = "inspect it, then remove it"
     if found is not None or facts.timeline.is_archived(instant):
-        yield Finding(file.path, f"is not named by the commit {instant}, though readers take it for a part of it", cure)
+        yield Finding(file.path, f"is not named by the commit {instant}, but readers treat it as a part of it", cure)
     else:
         problem = f"belongs to no write: there is no instant {instant} on the timeline"
         yield Finding(
-            file.path, problem, f"`eventide rollback TABLE {instant}` where it was a compaction; else remove it"
+            file.path, problem, f"`eventide rollback TABLE {instant}` if it was a compaction; otherwise remove it"
         )
 
 
@@ -143,8 +143,8 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
     for instant in sorted(scan.instants - facts.untold):
         # One that was rolled back and archived looks like one that completed: its command block tells.
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
-            problem = f"holds records of {instant} under the slice {log.instant}, though no commit names the file"
-            cure = f"remove it; `eventide rollback TABLE {log.instant}` does where a compaction was rolled back"
+            problem = f"holds records of {instant} under the slice {log.instant}, but no commit names the file"
+            cure = f"remove it; `eventide rollback TABLE {log.instant}` does so if a compaction was rolled back"
             yield Finding(file.path, problem, cure)
             return
 
@@ -152,29 +152,29 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
 FILE_SLICES = Check(
     "file-slices",
     "I9",
-    "base and log files make up file slices, no two of them in one place",
-    "two attempts of a task leave two base files of one slice: which of them is read is a matter of luck",
+    "base files and log files form file slices, and no slice has two base files",
+    "two attempts of a task leave two base files of one slice, and readers may choose either",
     look_at_file_slices,
 )
 COMMITTED_FILES = Check(
     "committed-files",
     "I10",
-    "every file that a completed write put into a live slice is there, as large as it was written",
-    "a log is lost: its records vanish from every query, and no reader complains",
+    "every file that a completed write put into a live slice exists, with the size that was written",
+    "a log file is lost: its records are missing from every query, and no reader reports it",
     look_at_committed_files,
 )
 SAVEPOINTS = Check(
     "savepoints",
     "I7",
-    "every file that a savepoint keeps is there",
-    "a cleaner that pins names takes the target of a savepointed link",
+    "every file that a savepoint keeps exists",
+    "a cleaner that keeps files by name removes the target of a saved link",
     look_at_savepoints,
 )
 ORPHANS = Check(
     "orphan-files",
     "I6",
-    "every base and log file belongs to a write that completed or is under way",
-    "the copy that a rolled back compaction left is taken for committed once its instant is older than the timeline: "
-    "its records count twice",
+    "every base file and log file belongs to a completed or pending write",
+    "the copy that a rolled-back compaction left counts as committed once its instant is before the "
+    "timeline: its records count twice",
     look_at_orphans,
 )

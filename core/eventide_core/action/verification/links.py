@@ -11,9 +11,7 @@ from eventide_core.table.plans import CompactionPlan, LeftOver, LinkMode, Planne
 def look_at_links(facts: TableFacts) -> Iterator[Said]:
     """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit says."""
     for path, problem in sorted(facts.astray.items()):
-        yield Finding(
-            path, problem, "let it lead to the left-over that it stands for, or put a copy of that in its place"
-        )
+        yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that")
 
 
 def look_at_copies(facts: TableFacts) -> Iterator[Said]:
@@ -23,7 +21,7 @@ def look_at_copies(facts: TableFacts) -> Iterator[Said]:
         if size is None or original is None or size == original:
             continue
         if not any(file.path == path and file.link_target is not None for file in facts.listing):
-            problem = f"has {size} bytes, the log {source} that it is a copy of {original}"
+            problem = f"has {size} bytes, but the log file {source} that it copies has {original}"
             yield Finding(path, problem, f"copy {source} over it")
 
 
@@ -31,10 +29,10 @@ def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
     """Each copy holds what the log holds that it is of, byte by byte, as long as that is there."""
     assert facts.records is not None
     for path, source in sorted(facts.records.copies.items()):
-        yield Finding(path, f"holds other bytes than the log {source} that it is a copy of", f"copy {source} over it")
+        yield Finding(path, f"has other bytes than the log file {source} that it copies", f"copy {source} over it")
     gone = len(facts.left_overs) - facts.records.compared_copies
     if gone:
-        yield Remark(f"did not compare {counted(gone, 'left-over')}: links, and copies of log files that are cleaned")
+        yield Remark(f"did not compare {counted(gone, 'left-over')}: links, and copies of log files that were cleaned")
 
 
 def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
@@ -51,15 +49,15 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
             visible = [log.path for log in found.log_files]
             for path in left:
                 if path in facts.sizes and path not in visible:
-                    problem = f"was left over by the compaction at {time}, but is not in the slice that it began"
+                    problem = f"was left over by the compaction at {time}, but is not in the compaction's new slice"
                     yield Finding(path, problem, "restore the name that the commit gives it")
             first = [path for path in visible if path in left]
             carried = [path for name in (op.carried_name,) if name and (path := op.path_of(name)) in facts.sizes]
             ahead = [path for path in visible[: len(first) + len(carried)] if path not in (*left, *carried)]
             if ahead or first != [path for path in left if path in first]:
                 place = ahead[0] if ahead else first[0]
-                problem = f"comes in another order than the left-overs of the compaction at {time} are to be read in"
-                yield Finding(place, problem, "compact the table in full, then look which record won")
+                problem = f"sorts differently from the left-overs of the compaction at {time}"
+                yield Finding(place, problem, "compact the table in full, then check which record won")
 
 
 def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: LeftOver) -> str | None:
@@ -75,29 +73,29 @@ def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: 
 LINKS = Check(
     "links",
     "I5, I14",
-    "each link leads in one hop to the file of its file group that its commit names, inside the table",
-    "a cleaner that knows nothing of links removes the target: the slice's left-overs are gone, or every query fails",
+    "each link points directly to the file of its file group that its commit names, inside the table",
+    ("a cleaner that ignores links removes the target: the slice's left-overs are lost, or every query fails"),
     look_at_links,
 )
 COPIES = Check(
     "left-over-copies",
     "I5",
-    "each copy of a left-over is as large as the log it is of",
-    "a copy breaks off half-way: readers pass over the torn block, and its records are lost without an error",
+    "each copy of a left-over has the size of the original log file",
+    "a copy is interrupted: readers skip the torn block, and lose its records without an error",
     look_at_copies,
 )
 COPIED_BYTES = Check(
     "left-over-bytes",
     "I5",
-    "each copy of a left-over holds the bytes of the log it is of",
-    "a copy of the right size with other content: other records are read than were committed",
+    "each copy of a left-over has the bytes of the original log file",
+    "a copy has the right size and other content: readers see other records than were committed",
     look_at_copied_bytes,
     is_deep=True,
 )
 LEFT_OVERS = Check(
     "left-overs",
     "S1",
-    "left-overs are visible in the new slice, and come before what was written into it since",
-    "a copy whose name sorts behind a later log: an old version beats the new one",
+    "left-overs are visible in the new slice, before everything written since",
+    "a copy has a name that sorts after a later log file: an old version wins over the new one",
     look_at_left_overs,
 )

@@ -13,7 +13,7 @@ _INSERTS = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERW
 
 
 def _records(facts: TableFacts) -> RecordFacts:
-    assert facts.records is not None, "a deep check is asked only where records were read"
+    assert facts.records is not None, "a deep check needs the records"
     return facts.records
 
 
@@ -27,7 +27,7 @@ def look_at_readability(facts: TableFacts) -> Iterator[Said]:
         yield Finding(path, why, _RESTORE)
     left_out = len(facts.latest_slices) - len(facts.whole_slices)
     if left_out:
-        yield Remark(f"left out {counted(left_out, 'file slice')}, of which files are missing or damaged")
+        yield Remark(f"skipped {counted(left_out, 'file slice')} with missing or damaged files")
 
 
 def look_at_versions(facts: TableFacts) -> Iterator[Said]:
@@ -41,12 +41,10 @@ def look_at_versions(facts: TableFacts) -> Iterator[Said]:
         keys = f"{one.count} keys, such as {one.example!r}," if one.count > 1 else f"the key {one.example!r}"
         verb = "are" if one.count > 1 else "is"
         if not one.is_same_version and _may_be_inserted(facts, one):
-            yield Remark(f"{keys} {verb} there more than once in {place}: insert operations may write them so")
+            yield Remark(f"{keys} {verb} there more than once in {place}: insert operations may write duplicates")
         else:
-            what = "in one and the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
-            yield Finding(
-                place, f"{keys} {verb} there more than once, {what}", "delete the key, and write it once again"
-            )
+            what = "in the same version" if one.is_same_version else f"as of {', '.join(one.commit_times)}"
+            yield Finding(place, f"{keys} {verb} there more than once, {what}", "delete the key, and write it again")
     for audit in found.audits:
         for time, rows in sorted(audit.commit_times.items()):
             if not facts.blocks.accepts(time):
@@ -68,10 +66,8 @@ def look_at_indexes(facts: TableFacts) -> Iterator[Said]:
     for audit in _records(facts).audits:
         if audit.hidden_keys is not None:
             place = path_in(audit.partition, audit.file_id)
-            problem = (
-                f"its base file's footer hides {_keys(audit.hidden_keys)} from whoever looks for them by bloom filter"
-            )
-            yield Finding(place, problem, "compact the slice again: that writes the footer anew")
+            problem = f"its base file's bloom filter hides {_keys(audit.hidden_keys)} from writers"
+            yield Finding(place, problem, "compact the slice again, which writes the footer again")
 
 
 def look_at_read_optimized(facts: TableFacts) -> Iterator[Said]:
@@ -97,8 +93,8 @@ def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
                 continue
             if claimed.min_ms is None or least < claimed.min_ms:
                 first, said = format_timestamp(least), format_timestamp(claimed.min_ms)
-                problem = f"holds a record of {first}, but its statistics say that the first one is of {said}"
-                cure = "leave hoodie.payload.event.time.field out: then eventide trusts no write stat"
+                problem = f"holds a record of {first}, but its statistics start at {said}"
+                cure = "omit hoodie.payload.event.time.field: then eventide trusts no write stat"
                 yield Finding(path, problem, cure)
 
 
@@ -110,12 +106,12 @@ def look_at_compacted_rows(facts: TableFacts) -> Iterator[Said]:
             () if found is None else (("lost", found.lost), ("added", found.added), ("changed", found.changed))
         ):
             if keys is not None:
-                cure = "restore the table to a savepoint before the compaction, or roll that back"
+                cure = "restore the table to a savepoint before the compaction, or roll the compaction back"
                 yield Finding(path, f"the compaction that wrote it {what} {_keys(keys)}", cure)
     compared = sum(len(plan.operations) for plan in facts.compactions.values())
     if compared > len(differences):
         yield Remark(
-            f"{compared - len(differences)} compacted slices could not be compared: old files have been cleaned"
+            f"{compared - len(differences)} compacted slices could not be compared, because old files were cleaned"
         )
     if not compared:
         yield Unchecked("no compaction of eventide is on the active timeline with its plan")
@@ -136,16 +132,16 @@ READABLE = Check(
 VERSIONS = Check(
     "record-versions",
     "I10",
-    "each version of a record is in one place, and no key in two",
-    "a key that left the base while a left-over holds it is written into a new file group by an index of base files",
+    "each version of a record is in one place, and no key is in two",
+    ("a key is no longer in the base file, but in a left-over: an index of base files writes it to a new file group"),
     look_at_versions,
     is_deep=True,
 )
 INDEXES = Check(
     "key-indexes",
     "I11",
-    "a base file's bloom filter and range of keys exclude none of its keys",
-    "a writer looks for a key by the filter, does not find it, and writes it a second time elsewhere",
+    "the bloom filter and key range of a base file exclude none of its keys",
+    "a writer doesn't find a key by the filter, and writes it again elsewhere",
     look_at_indexes,
     is_deep=True,
 )
@@ -153,23 +149,23 @@ READ_OPTIMIZED = Check(
     "read-optimized",
     "I2",
     "every row before the watermark is in the read-optimized view",
-    "a late record is in a log, and the watermark was not lowered",
+    "a late record is in a log file, and the watermark was not lowered",
     look_at_read_optimized,
     is_deep=True,
 )
 EVENT_TIMES = Check(
     "event-times",
     "I2",
-    "no log holds a record earlier than the table says of it",
-    "write stats leave nulls and some texts out: a log with a record before T is left over",
+    "no log file has a record earlier than the range that the table states",
+    "write stats omit nulls and some texts: a log file with a record before T is left over",
     look_at_event_times,
     is_deep=True,
 )
 COMPACTED_ROWS = Check(
     "compacted-rows",
     "S1",
-    "the slice that a compaction took and the one that it began show the same rows",
-    "a merge that forgets a delete: an older record comes back",
+    "the slices before and after a compaction show the same rows",
+    "a merge ignores a delete: an older record comes back",
     look_at_compacted_rows,
     is_deep=True,
 )

@@ -91,7 +91,7 @@ class Verification:
 def result_of(check: Check, facts: TableFacts) -> CheckResult:
     """What the check answers of these facts."""
     if check.is_deep and facts.records is None:
-        return _answer(check, (Unchecked("records were not read: give --deep"),))
+        return _answer(check, (Unchecked("records were not read: use --deep"),))
     return _answer(check, tuple(check.look(facts)))
 
 

@@ -27,12 +27,12 @@ def look_at_timeline(facts: TableFacts) -> Iterator[Said]:
             continue  # nobody reads it
         elif _LIKE_AN_INSTANT.match(name):
             yield Finding(
-                f"{facts.timeline_path}/{name}", "is no instant that Hudi knows", "remove it if nobody knows it"
+                f"{facts.timeline_path}/{name}", "is not an instant that Hudi knows", "remove it if it is unknown"
             )
     for (time, _), states in sorted(by_time.items()):
         yield from _one_instant(facts, time, states)
     for path, why in sorted(facts.unreadable.items()):
-        yield Finding(path, why, "restore the file from a copy; it says what an instant did")
+        yield Finding(path, why, "restore the file from a copy; it states what an instant did")
 
 
 def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterator[Said]:
@@ -41,23 +41,27 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
     actions = sorted({COMPLETED_ACTION.get(i.action, i.action) for i in states})
     if len(completed) > 1:
         names = ", ".join(i.file_name for i in completed)
-        yield Finding(
-            place, f"has completed {len(completed)} times: {names}", "keep the file whose data files are there"
-        )
+        yield Finding(place, f"has completed {len(completed)} times: {names}", "keep the file whose data files exist")
     if len(actions) > 1:
-        yield Finding(place, f"is of several actions: {', '.join(actions)}", "find out which one wrote the data files")
+        yield Finding(
+            place, f"belongs to several actions: {', '.join(actions)}", "find out which one wrote the data files"
+        )
     for instant in completed:
         end = instant.completion_time
         if facts.slices_by_completion_time != (end is not None):
-            said = "says no completion time" if end is None else "says a completion time, which version 6 does not know"
+            said = (
+                "has no completion time" if end is None else "has a completion time, which version 6 does not support"
+            )
             yield Finding(f"{facts.timeline_path}/{instant.file_name}", said, "restore the file's name")
         elif end is not None and end < time:
             problem = f"completed at {end}, before it was requested"
             yield Finding(f"{facts.timeline_path}/{instant.file_name}", problem, "restore the file's name")
     inflight = Instant(time, Action.COMPACTION, State.INFLIGHT)
     if not completed and inflight in states and Instant(time, Action.COMPACTION, State.REQUESTED) not in states:
-        problem = "is a compaction under way without a plan"
-        yield Finding(f"{facts.timeline_path}/{inflight.file_name}", problem, "remove the file; nobody can end it")
+        problem = "is an inflight compaction without a plan"
+        yield Finding(
+            f"{facts.timeline_path}/{inflight.file_name}", problem, "remove the file; no engine can complete it"
+        )
 
 
 def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
@@ -66,7 +70,7 @@ def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
         plan = facts.plans.get(pending.requested_time)
         if plan is None:
             if pending.action is not Action.COMPACTION:
-                yield Remark(f"the pending {pending.action} at {pending.requested_time} was not looked into")
+                yield Remark(f"did not check the pending {pending.action} at {pending.requested_time}")
             continue
         cure = f"restore the file, or run `eventide rollback TABLE {pending.requested_time}`"
         for path, size in _inputs(plan) if isinstance(plan, CompactionPlan) else ((path, None) for path in plan.paths):
@@ -74,7 +78,7 @@ def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
             if found is None:
                 yield Finding(path, f"is missing, and the pending plan at {pending.requested_time} needs it", cure)
             elif size is not None and found != size:
-                problem = f"has {found} bytes, but {size} by the pending plan at {pending.requested_time}"
+                problem = f"has {found} bytes, but {size} in the pending plan at {pending.requested_time}"
                 yield Finding(path, problem, cure)
         yield from _hidden_logs(facts, plan)
 
@@ -106,14 +110,14 @@ def _inputs(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
 TIMELINE = Check(
     "timeline",
     "I12",
-    "each instant is of one action, completes once, and says what it did",
-    "two executors of one plan complete it at two times: readers see the slice begin twice",
+    "each instant belongs to one action, completes once, and can be decoded",
+    "two executors of one plan complete it at two times: readers see two new slices",
     look_at_timeline,
 )
 PENDING_PLANS = Check(
     "pending-plans",
     "I13",
-    "every file that a pending compaction needs is there as it was planned",
-    "a log of a plan is removed by hand: who runs the plan would take the slice for empty",
+    "every file that a pending compaction needs exists as planned",
+    "someone removes a log file of a plan: an executor would take the slice for empty",
     look_at_pending_plans,
 )

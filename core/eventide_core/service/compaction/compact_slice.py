@@ -49,8 +49,8 @@ class SliceCompactor:
         result = _decode_result(text, task, info.size)
         if result is None:
             raise PlanMismatchError(
-                f"{task.new_base_path} is there, but the plan at {task.instant} didn't write it: roll the plan back and "
-                "plan again"
+                f"{task.new_base_path} exists, but the plan at {task.instant} didn't write it: roll the plan "
+                "back and plan again"
             )
         self._check_carried(task, result)
         return result
@@ -69,7 +69,7 @@ class SliceCompactor:
         done = self.finished(task) if done is None else done
         if done is None:
             raise MissingFileError(
-                f"{task.new_base_path} was removed as soon as it was written: the plan is rolled back"
+                f"{task.new_base_path} was removed directly after it was written, because the plan was rolled back"
             )
         return done
 
@@ -79,8 +79,8 @@ class SliceCompactor:
             return
         if not self.storage.put_if_absent(path, data) and self.storage.read(path) != data:
             raise PlanMismatchError(
-                f"{path} is there with other deletes than the plan at {task.instant} carries: roll the plan back and plan "
-                "again"
+                f"{path} exists with other deletes than the plan at {task.instant} carries: roll the plan back "
+                "and plan again"
             )
 
     def _as_published(self, task: MergeTask, written: MergeResult) -> MergeResult | None:
@@ -118,10 +118,10 @@ def link_left_overs(storage: Storage, task: MergeTask) -> None:
 def _check_size(storage: Storage, path: str, size: int) -> None:
     info = storage.stat(path)
     if info is None:
-        raise MissingFileError(f"{path}, which the plan names, is not there: roll the plan back and plan again")
+        raise MissingFileError(f"{path}, which the plan names, does not exist: roll the plan back and plan again")
     if info.size != size:
         raise PlanMismatchError(
-            f"{path} has {info.size} bytes, but {size} by the plan: roll the plan back and plan again"
+            f"{path} has {info.size} bytes, but {size} in the plan: roll the plan back and plan again"
         )
 
 

@@ -122,7 +122,7 @@ class CompactionDrafter:
                 facts = []
             elif asked_ms < published_ms:
                 asked, published = format_timestamp(asked_ms), format_timestamp(published_ms)
-                notes += (f"T {asked} lies before the published cut: late records are compacted up to {published}",)
+                notes += (f"T {asked} is before the published cut: late records are compacted up to {published}",)
         picked = self._pick(state, shape, strategy, facts, threshold_ms, request.cut, moment.instant)
         cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
         about_links = link_choice_facts(

@@ -58,7 +58,10 @@ class DraftPlan:
         if not self.plan.operations and self.plan.cut_ms is None:
             return f"{self.strategy} finds nothing to compact"
         if not self.plan.operations and self.is_for_later:
-            return "no slice needs compacting, and Hudi can't run an empty plan: a compaction at once publishes the cut"
+            return (
+                "no slice needs compacting, and Hudi can't run an empty plan; a compaction that runs at once "
+                "publishes the cut"
+            )
         if not self.plan.operations and self.plan.cut_ms == self.published_ms:
             return f"everything before {format_timestamp(self.published_ms)} is compacted, and the cut is published"
         if not self.plan.operations and self.waits_for is not None and self.published_ms is not None:

@@ -77,8 +77,8 @@ def as_executed(state: TableState, plan: ForeignPlan, attempt: int) -> Compactio
     for path in plan.paths:
         if path not in sizes:
             raise PlanMismatchError(
-                f"{path}, which the plan at {plan.instant} of another engine merges, is not there; restore the file, or "
-                "roll the plan back with the engine that scheduled it"
+                f"{path}, which the plan at {plan.instant} of another engine merges, does not exist; restore the "
+                "file, or roll the plan back with the engine that scheduled it"
             )
     return CompactionPlan(
         instant=plan.instant,
@@ -114,7 +114,7 @@ def _executed(op: ForeignOperation, token: str, instant: str, sizes: dict[str, i
 
 def _reader_order(path: str) -> tuple[str, int, str, str]:
     name = LogFileName.parse(path.rpartition("/")[2])
-    assert name is not None, f"{path} is no log"  # as decoded
+    assert name is not None, f"{path} is not a log file"  # as decoded
     return name.reader_order
 
 

@@ -3,7 +3,7 @@
 The steps of the protocol, and what a crash after each leaves:
 
 2. Wait out the clock skew, look again. Version 8 and later: where the plan's instant turns out not to be quiet, it is
-   withdrawn and another one made (as in 6; action/quiet_moment.py). Version 6: wait for the writes that may not have seen
+   rolled back and another one made (as in 6; action/quiet_moment.py). Version 6: wait for the writes that may not have seen
    the plan; what changed in an old slice is planned again in place (nothing else was made yet).
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
@@ -13,8 +13,7 @@ The steps of the protocol, and what a crash after each leaves:
 8. Markers removed. A crash before that leaves an empty folder under `.hoodie/.temp`.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -43,7 +42,9 @@ from eventide_core.ports import (
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
+from eventide_core.service.compaction.commit_lock import CommitLock
 from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.replan import Replanner
@@ -54,7 +55,6 @@ from eventide_core.service.compaction.schedule import (
     wait_until,
 )
 from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.compaction_files import (
     made_files,
@@ -62,21 +62,16 @@ from eventide_core.service.rollback.compaction_files import (
     remove_orphaned_inflight,
 )
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
-from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.commit_metadata import WriteStat
-from eventide_core.table.file_group_write import heartbeat_path
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
-from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
-BEGINNING_WRITE_POLL_MS = 20
-BEGINNING_WRITE_WAIT_MS = 10_000
-"""Longer than a write takes from its requested to its inflight file; one that stays there belongs to a dead writer."""
-PLANS_AT_MOST = 5  # that one run makes, each in place of one that was withdrawn
+PLANS_AT_MOST = 5  # that one run makes, each in place of one that it rolled back
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,7 @@ class CompactionRunner:
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
-                    withdrawn = once_metadata_table_is_free(
+                    rolled_back = once_metadata_table_is_free(
                         partial(self._run, plan, found, progress),
                         self.clock,
                         self.options.get(keys.PENDING_WRITE_WAIT_MS),
@@ -147,9 +142,9 @@ class CompactionRunner:
                 if attempt == PLANS_AT_MOST:
                     raise
                 continue
-            if withdrawn is None:
+            if rolled_back is None:
                 break
-            instant = self._plan_again(withdrawn)
+            instant = self._plan_again(rolled_back)
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
@@ -175,11 +170,11 @@ class CompactionRunner:
             raise BusyError(f"a {other.action} is pending at {instant}; {cure_of(other)}")
         if found is None or found.action is not Action.COMPACTION:
             raise InstantNotFoundError(
-                f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists what is"
+                f"{self.files.storage.root}: no compaction is pending at {instant}; `show` lists the pending ones"
             )
         return found
 
-    def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "_Withdrawn | None":
+    def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "_RolledBack | None":
         """Steps 2 to 8. None where the compaction has completed, also where another process was faster."""
         started = self._start(plan, found)
         if not isinstance(started, CompactionPlan):
@@ -191,7 +186,7 @@ class CompactionRunner:
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(
-                    f"the plan at {plan.instant} was rolled back while it ran; nothing of it is left: plan again"
+                    f"the plan at {plan.instant} was rolled back while it ran, and nothing of it is left: plan again"
                 ) from failure
             raise
         try:
@@ -205,15 +200,15 @@ class CompactionRunner:
             raise
         return None
 
-    def _plan_again(self, withdrawn: "_Withdrawn") -> str:
-        """The instant of a new plan for what the withdrawn one was to reach. Raises BusyError."""
-        plan = withdrawn.plan
+    def _plan_again(self, rolled_back: "_RolledBack") -> str:
+        """The instant of a new plan in place of the one that was rolled back. Raises BusyError."""
+        plan = rolled_back.plan
         if plan.cut_ms is None:
-            raise BusyError(f"{withdrawn.why}: the plan was withdrawn, and nothing of it is left; plan again")
+            raise BusyError(f"{rolled_back.why}: the plan was rolled back, and nothing of it is left; plan again")
         link = LinkChoice.AUTO if plan.link_mode is LinkMode.PREFIX else LinkChoice(plan.link_mode)
         draft = self.scheduler.schedule(CompactionRequest(plan.cut_ms, None, link, cut=plan.cut))
         if draft.idle is not None:
-            raise BusyError(f"{withdrawn.why}: the plan was withdrawn, and now {draft.idle}")
+            raise BusyError(f"{rolled_back.why}: the plan was rolled back, and now {draft.idle}")
         return draft.plan.instant
 
     def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
@@ -226,7 +221,7 @@ class CompactionRunner:
         remove_orphaned_inflight(self.files, plan.instant)
         return True
 
-    def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _Withdrawn | None":
+    def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _RolledBack | None":
         """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
             self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
@@ -241,17 +236,17 @@ class CompactionRunner:
             self._check_pending(state, plan)
             overtaken = _overtaken(state, plan)
             if overtaken is not None:
-                return self._withdraw(state, plan, overtaken, lease)
+                return self._roll_back(state, plan, overtaken, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
-            may_be_withdrawn = state.config.slices_by_completion_time and not state.logs_on_top_of(plan)
+            may_be_rolled_back = state.config.slices_by_completion_time and not state.logs_on_top_of(plan)
             if changed:
                 names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
                 if pending.state is State.INFLIGHT:
                     raise PlanMismatchError(
                         f"the plan at {plan.instant} no longer fits the table: {names} changed since; roll it back"
                     )
-                if may_be_withdrawn:
-                    return self._withdraw(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
+                if may_be_rolled_back:
+                    return self._roll_back(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
                 plan = self.replanner.replan(state, plan)
                 requested = Instant(plan.instant, Action.COMPACTION, State.REQUESTED)
                 lease.check()
@@ -263,10 +258,10 @@ class CompactionRunner:
             self.files.storage.put_if_absent(f"{state.config.timeline_path}/{inflight.file_name}", b"")
         return plan
 
-    def _withdraw(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_Withdrawn":
+    def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":
         """Rolls the plan back: no log depends on it."""
         CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
-        return _Withdrawn(plan, why)
+        return _RolledBack(plan, why)
 
     def _wait_for_unaware_writes(self, plan: CompactionPlan) -> None:
         """Version 6: waits, as long as configured, for the writes that are pending now to end.
@@ -287,9 +282,9 @@ class CompactionRunner:
         waited_ms = wait_until(have_ended, self.clock, limit_ms)
         if waited_ms is not None:
             raise BusyError(
-                f"the plan at {plan.instant} waits for writes that may not have seen it: {', '.join(sorted(unaware))} "
-                f"did not end within {waited_ms} ms; run it again with --execute {plan.instant}, or roll a write back "
-                "whose writer is dead"
+                f"the plan at {plan.instant} waits for writes that may not have seen it: "
+                f"{', '.join(sorted(unaware))} did not complete within {waited_ms} ms; run it again with "
+                f"--execute {plan.instant}, or roll a write back whose writer is dead"
             )
 
     def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
@@ -302,23 +297,23 @@ class CompactionRunner:
                 )
         if state.config.slices_by_completion_time and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
-                f"instants after {plan.instant} were archived since the plan was made: readers would take the logs above "
-                "its base for uncommitted; roll the plan back and plan again"
+                f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
+                "log files above its base file as uncommitted; roll the plan back and plan again"
             )
 
-    def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_Withdrawn | None":
+    def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_RolledBack | None":
         """Steps 6 to 8. None where the compaction has completed."""
         storage = self.files.storage
         state = TableState.load(self.files)
         self.freshness.after(state, plan)  # warms the facts before the lock is held
-        with self._locked_for_commit(state.config) as (lease, state):
+        with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
                 remove_markers(storage, plan)  # this process's own: another one was faster
                 return None
             self._check_pending(state, plan)
             overtaken = _overtaken(state, plan)
             if overtaken is not None:
-                return self._withdraw(state, plan, overtaken, lease)
+                return self._roll_back(state, plan, overtaken, lease)
             for op in plan.operations:
                 if not is_as_planned(state, plan, op):
                     raise PlanMismatchError(
@@ -326,68 +321,29 @@ class CompactionRunner:
                     )
             fresh = self.freshness.after(state, plan)
             changes = FileChanges(RowChange.NONE, added_files(plan, results))
-            metadata = self.metadata.prepare(state.config, lease, plan.instant, changes)
+            update = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
-            outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
-            if outcome.completion_time is None:
-                raise PlanMismatchError(
-                    f"the plan at {plan.instant} is being rolled back; run rollback again to end it"
-                )
-            completed = Instant(
-                plan.instant,
-                Action.COMMIT,
-                State.COMPLETED,
-                outcome.completion_time if state.config.slices_by_completion_time else None,
-            )
-            metadata_of_commit = commit_metadata(plan, results, fresh, state.internal_schema)
-            data = self.files.codec.encode_commit(metadata_of_commit, state.config.version)
-            metadata.write(lease, outcome.completion_time)
-            lease.check()
-            storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
-            metadata.check_after_commit(lease)
-            metadata.compact(lease, outcome.completion_time, self.options)
+            completion = Completion.claim(self.files, self.clock, state, plan.instant)
+            metadata = commit_metadata(plan, results, fresh, state.internal_schema)
+            completion.put(self.files, state, metadata, update, lease)
+            update.check_after_commit(lease)
+            update.compact(lease, completion.time, self.options)
         remove_markers(storage, plan)
         return None
-
-    @contextmanager
-    def _locked_for_commit(self, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
-        """The lock, and the table as it is then. With a metadata table no writer without the lock is beginning then.
-
-        Between its requested and its inflight file a writer of Hudi lists the metadata table, and plans a compaction of it
-        by that. Beside a commit that came after the listing, the write of Hudi 0.x fails; from 1.0 on the compaction passes
-        over the commit. A writer that keeps no heartbeat expects to be the only one, and takes no lock for it.
-        """
-        is_in_its_way = bool(config.metadata_partitions)
-        until_ms = self.clock.now_ms() + BEGINNING_WRITE_WAIT_MS
-        while True:
-            while is_in_its_way and self._is_write_beginning(self.files.timeline(config), until_ms):
-                self.clock.sleep(BEGINNING_WRITE_POLL_MS)
-            with self.lock.acquire() as lease:
-                state = TableState.load(self.files)
-                if is_in_its_way and self._is_write_beginning(state.timeline, until_ms):
-                    continue
-                yield lease, state
-                return
-
-    def _is_write_beginning(self, timeline: Timeline, until_ms: int) -> bool:
-        return self.clock.now_ms() < until_ms and any(
-            write.state is State.REQUESTED and self.files.storage.stat(heartbeat_path(write.requested_time)) is None
-            for write in timeline.pending_writes
-        )
 
     def _completed(self, instant: str) -> CompactionResult:
         state = TableState.load(self.files)
         found = state.find_write(instant)
         if found is None or not found.is_completed:
-            raise InstantNotFoundError(f"the compaction at {instant} has completed, and was rolled back since")
+            raise InstantNotFoundError(f"the compaction at {instant} completed, and has been rolled back since")
         stats = state.commit(found).stats
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         return CompactionResult(instant, fresh, _metrics(stats))
 
 
 @dataclass(frozen=True, slots=True)
-class _Withdrawn:
-    """A plan that was rolled back because its instant turned out not to be quiet."""
+class _RolledBack:
+    """A plan that this run rolled back, and why: its instant is not quiet, or an old slice changed."""
 
     plan: CompactionPlan
     why: str

@@ -48,14 +48,13 @@ from eventide_core.ports import (
 )
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
+from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.compaction.planned_slices import is_as_planned
 from eventide_core.service.compaction.schedule import wait_until
-from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.rollback.compaction_files import made_files, marker_path
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
-from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_group_write import marker_folder
@@ -157,31 +156,20 @@ class ForeignCompactionRunner:
             changes = FileChanges(RowChange.NONE, added_files(executed, results))
             update = self.metadata.prepare(state.config, lease, plan.instant, changes)
             lease.check()
-            outcome = claim_outcome(storage, Outcome(plan.instant, unused_instant(state, self.clock)))
-            if outcome.completion_time is None:
-                raise PlanMismatchError(
-                    f"the plan at {plan.instant} is being rolled back; run rollback again to end it"
-                )
+            completion = Completion.claim(self.files, self.clock, state, plan.instant)
             for path in other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed)):
                 lease.check()
                 storage.delete(path)
-            by_time = state.config.slices_by_completion_time
-            if attempt.is_taken_over and by_time:
+            if attempt.is_taken_over and state.config.slices_by_completion_time:
                 lease.check()
                 storage.delete(inflight)
-            completed = Instant(
-                plan.instant, Action.COMMIT, State.COMPLETED, outcome.completion_time if by_time else None
-            )
             metadata = whole_slices_metadata(executed, results, state.internal_schema)
-            data = self.files.codec.encode_commit(metadata, state.config.version)
-            update.write(lease, outcome.completion_time)
-            lease.check()
-            is_put = storage.put_if_absent(f"{state.config.timeline_path}/{completed.file_name}", data)
-            if not is_put and not self._is_ours(state.config, completed, executed):
+            is_put = completion.put(self.files, state, metadata, update, lease)
+            if not is_put and not self._is_ours(state.config, completion.instant, executed):
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
-            update.compact(lease, outcome.completion_time, self.options)
+            update.compact(lease, completion.time, self.options)
             remove_tree(storage, marker_folder(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
@@ -195,8 +183,8 @@ class ForeignCompactionRunner:
             found = self.files.storage.stat(result.new_base_path)
             if found is None or found.size != result.base_size:
                 raise BusyError(
-                    f"{result.new_base_path} was removed since it was written: another engine rolls the compaction at "
-                    f"{plan.instant} back; try again when it has ended"
+                    f"{result.new_base_path} was removed since it was written: another engine is rolling back the "
+                    f"compaction at {plan.instant}; try again when that has completed"
                 )
 
     def _is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
@@ -258,16 +246,16 @@ class ForeignCompactionRunner:
         found = self.files.storage.stat(_inflight_path(config, instant))
         minutes = 0 if found is None else max(0, self.clock.now_ms() - found.modified_ms) // 60_000
         return (
-            f"another engine began the compaction at {instant} {minutes} minutes ago, and leaves no sign of life; try again "
-            "when it has ended. If you know that its process is dead, take the plan over: "
-            f"compact --execute {instant} --force"
+            f"another engine started the compaction at {instant} {minutes} minutes ago, and writes no "
+            "heartbeat; try again when it has completed. If you know that its process is dead, take over "
+            f"the plan: compact --execute {instant} --force"
         )
 
 
 def _is_taken(instant: str) -> str:
     return (
-        f"another engine has taken the compaction at {instant} over while eventide ran it; nothing of eventide's is left, "
-        "try again when it has ended"
+        f"another engine took over the compaction at {instant} while eventide ran it, and nothing of "
+        "eventide's is left; try again when it has completed"
     )
 
 
@@ -279,6 +267,6 @@ def _check_slices(state: TableState, executed: CompactionPlan) -> None:
     for op in executed.operations:
         if not is_as_planned(state, executed, op):
             raise PlanMismatchError(
-                f"{op.partition}/{op.file_id} is no longer what another engine planned to compact at {executed.instant}; "
-                "nothing was committed. Roll the plan back with that engine, and plan again"
+                f"{op.partition}/{op.file_id} no longer matches the plan of another engine at "
+                f"{executed.instant}; nothing was committed. Roll the plan back with that engine, and plan again"
             )

@@ -69,7 +69,7 @@ class CompactionScheduler:
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
             raise RefusedError(
-                f"link mode hardlink: the storage of {self.files.storage.root} has no hard links; use copy"
+                f"link mode hardlink: the storage of {self.files.storage.root} doesn't support hard links; use copy"
             )
         config = self.files.config()
         if config.is_copy_on_write:
@@ -98,7 +98,7 @@ class CompactionScheduler:
                 return draft
             if waited_ms >= limit_ms:
                 raise BusyError(
-                    f"{draft.waits_for}; gave up after {waited_ms} ms: try again, or roll back a write whose writer is dead"
+                    f"{draft.waits_for}; waited {waited_ms} ms: try again, or roll back a write whose writer is dead"
                 )
             waited_ms = self.clock.now_ms() - begin_ms
             until_ms = gap_ms if waited_ms < gap_ms else min(limit_ms, waited_ms + POLL_MS)
@@ -109,8 +109,8 @@ class CompactionScheduler:
     def _let_the_moment_pass(self, config: TableConfig, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant lies further back than the clock skew.
 
-        By then a writer with an earlier instant has put its file, and the second look finds it. A plan that has to be
-        withdrawn because such a write appears later is a file that goes: a stock writer that has listed it may fail.
+        By then a writer with an earlier instant has put its file, and the second look finds it. If such
+        a write appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
         """
         if not config.slices_by_completion_time:
             return
@@ -142,9 +142,9 @@ class CompactionScheduler:
             lease.check()
             if not state.config.slices_by_completion_time and self.files.timeline(state.config) != state.timeline:
                 # A writer who shares no lock has come; its log would be in a slice of a plan that doesn't know it.
-                return replace(draft, waits_for="a write began while the plan was made")
+                return replace(draft, waits_for="a write started while the plan was made")
             if not self.files.storage.put_if_absent(path, data):
-                raise BusyError(f"another plan took the instant {draft.plan.instant}; try again")
+                raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
             return draft
 
 

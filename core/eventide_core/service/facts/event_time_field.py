@@ -16,13 +16,14 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     asked, published = options.get(EVENT_TIME_FIELD), state.cut_field
     if published is not None and asked not in (None, published):
         raise RefusedError(
-            f"option {EVENT_TIME_FIELD}={asked!r}: the published cut is in terms of {published!r}, and the two cannot be "
-            "compared; drop the option, or roll back or restore the table to before that compaction first"
+            f"option {EVENT_TIME_FIELD}={asked!r}: the published cut is in terms of {published!r}, and the "
+            "two cannot be compared; omit the option, or first roll back or restore the table to before "
+            "that compaction"
         )
     name = published or asked or state.config.event_time_field or state.config.first_ordering_field
     if name is None:
         raise ConfigError(
-            f"the table has no ordering field, so it does not tell its event-time field: give {EVENT_TIME_FIELD}"
+            f"the table has no ordering field, so its event-time field is unknown: set {EVENT_TIME_FIELD}"
         )
     schema = state.known_schema
     if schema is not None and not may_hold_event_times(schema, name):

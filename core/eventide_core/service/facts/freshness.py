@@ -87,7 +87,7 @@ class FreshnessReader:
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
         blocks = state.blocks()
         facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
-        # On version 6 the log of a write that was rolled back stays, beside the block that takes it back; and that alone
+        # On version 6 the log of a write that was rolled back stays, beside the block that rolls it back; and that alone
         # tells it from a committed one, once both are archived.
         rolled_back = {instant for fact in facts.values() for instant in fact.rolled_back}
         return {

@@ -83,6 +83,7 @@ def _check_slice(written: _Written, group: FileGroup, instant: str, below: FileS
 
 def _gone(group: FileGroup, instant: str) -> CleanedHistoryError:
     return CleanedHistoryError(
-        f"the table as of {instant} can no longer be read: files of {group[0]}/{group[1]} of that time have been cleaned; "
-        "ask for a later instant, and keep more with hoodie.cleaner.commits.retained or a savepoint"
+        f"the table as of {instant} can no longer be read, because files of {group[0]}/{group[1]} of "
+        "that time were cleaned; use a later instant, and keep more with "
+        "hoodie.cleaner.commits.retained or a savepoint"
     )

@@ -97,8 +97,8 @@ class LogFactsReader:
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter, shape: RecordShape) -> frozenset[str]:
         """The paths of the logs with partial updates. Those of the question before are known.
 
-        All logs of a slice go together, for a rollback block in one takes back blocks of another. Raises what a merge would
-        raise for the blocks of these slices' logs.
+        All log files of a slice go together, because a rollback block in one rolls back blocks of another. Raises
+        what a merge would raise for the blocks of these slices' log files.
         """
         named = ((tuple((log.path, log.size) for log in logs), logs) for logs in slices)
         asked = dict(named)

@@ -23,7 +23,7 @@ def groups_of_plan(files: TableFiles, config: TableConfig, pending: Instant) -> 
     """Raises BusyError for a pending plan that does not say which file groups it takes."""
     if pending.action is not Action.COMPACTION:
         raise BusyError(
-            f"a {pending.action} is pending at {pending.requested_time}, and may take any file group; try again when it "
-            "has ended"
+            f"a {pending.action} is pending at {pending.requested_time}, and may use any file group; try "
+            "again when it has completed"
         )
     return files.plan(config, pending.requested_time).file_groups

@@ -37,9 +37,9 @@ def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
         )
     gone = answering[-1]
     raise CleanedHistoryError(
-        f"the view as of watermark {asked} was that of the compaction at {gone.compaction.requested_time} (cut "
-        f"{format_timestamp(gone.cut_ms)}), whose files have been cleaned; watermarks that can be read: {readable}; a tag "
-        "keeps a view"
+        f"the view as of watermark {asked} was that of the compaction at "
+        f"{gone.compaction.requested_time} (cut {format_timestamp(gone.cut_ms)}), whose files were "
+        f"cleaned; watermarks that can be read: {readable}; a tag keeps a view"
     )
 
 

@@ -62,8 +62,8 @@ class Archiver:
         most = self.options.get(keys.ARCHIVE_MAX_COMMITS)
         if not 0 < least < most:
             raise ConfigError(
-                f"options {keys.ARCHIVE_MIN_COMMITS}={least} and {keys.ARCHIVE_MAX_COMMITS}={most}: the first must be 1 or "
-                "more, and less than the second"
+                f"options {keys.ARCHIVE_MIN_COMMITS}={least} and {keys.ARCHIVE_MAX_COMMITS}={most}: the first "
+                "must be at least 1, and less than the second"
             )
         return ArchiveTerms(
             min_commits=least,

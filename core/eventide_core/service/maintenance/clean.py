@@ -189,7 +189,7 @@ class Cleaner:
         lease.check()
         self._beat(plan.instant, beating)
         if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
-            raise BusyError(f"another action took the instant {plan.instant}; try again")
+            raise BusyError(f"another action uses the instant {plan.instant}; try again")
         return plan
 
     def _end(self, pending: Instant) -> list[str]:

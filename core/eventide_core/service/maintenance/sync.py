@@ -129,7 +129,7 @@ def _require_database(catalog: Catalog, options: SyncOptions) -> None:
         return
     if not options.creates_database:
         raise DatabaseNotFoundError(
-            f"the catalog has no database {options.database}: make it there, or let {SYNC_AUTO_CREATE_DATABASE} be true"
+            f"the catalog has no database {options.database}: create it there, or set {SYNC_AUTO_CREATE_DATABASE}=true"
         )
     catalog.create_database(options.database)
 

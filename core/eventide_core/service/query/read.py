@@ -100,9 +100,9 @@ class QueryService:
         state = self._state()
         if state.config.virtual_key_fields:
             raise UnsupportedTableError(
-                f"{self.files.storage.root}: records of a table without meta fields don't say which commit wrote them, so "
-                "there are no incremental queries; compare two time travels, or rewrite it with "
-                "hoodie.populate.meta.fields=true"
+                f"{self.files.storage.root}: records of a table without meta fields don't record which commit "
+                "wrote them, so there are no incremental queries; compare two time travels, or rewrite the "
+                "table with hoodie.populate.meta.fields=true"
             )
         after = parse_instant_time(begin)
         until = parse_instant_time(end) if end else None
@@ -189,8 +189,8 @@ def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]
     if until is None or change is None:
         return state.view.latest_slices()
     gone = CleanedHistoryError(
-        f"the changes up to {until} can no longer be read: files of that span have been cleaned, and "
-        f"{change.requested_time} has changed rows since; leave the end out, or ask for a later begin"
+        f"the changes up to {until} can no longer be read: files of that span were cleaned, and "
+        f"{change.requested_time} has changed rows since; omit the end, or use a later begin"
     )
     if any(write.requested_time <= until and state.commit(write).replaced_file_ids for write in later):
         raise gone

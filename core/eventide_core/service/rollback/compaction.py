@@ -41,7 +41,7 @@ class CompactionRollback:
         lease.check()
         if claim_outcome(self.files.storage, Outcome(instant, None)).completion_time is not None:
             raise BusyError(
-                f"the compaction at {instant} is about to complete; end it with `compact --execute {instant}`"
+                f"the compaction at {instant} is about to complete; complete it with `compact --execute {instant}`"
             )
         deleted = self._delete(made_files(plan), lease)
         remove_markers(self.files.storage, plan)
@@ -63,7 +63,9 @@ class CompactionRollback:
     def _plan(self, state: TableState, instant: str) -> CompactionPlan:
         found = state.timeline.find_compaction(instant)
         if found is None:
-            raise InstantNotFoundError(f"{self.files.storage.root}: there is no instant {instant}; `show` lists them")
+            raise InstantNotFoundError(
+                f"{self.files.storage.root}: there is no instant {instant}; `show` lists the existing ones"
+            )
         return require_ours(self.files.plan(state.config, instant))
 
     def _refuse_foreign_logs(self, state: TableState, plan: CompactionPlan) -> None:
@@ -72,6 +74,6 @@ class CompactionRollback:
             check_pending_writes(state.timeline, "9")
         for log in state.logs_on_top_of(plan):
             raise RefusedError(
-                f"{log.path} was written into the slice that the plan at {plan.instant} begins and would be lost "
-                f"with it; end the plan with `compact --execute {plan.instant}` instead"
+                f"{log.path} was written into the new slice of the plan at {plan.instant} and would be lost "
+                f"with it; complete the plan with `compact --execute {plan.instant}` instead"
             )

@@ -67,11 +67,12 @@ class Rollback:
             is_decided = is_rolled_back(self.files.storage, instant)
             if is_decided or self._is_own_plan(state, found):
                 if found is not None and not is_decided:
-                    self._liveness.check_not_alive(found, "try again when it has ended or died")
+                    self._liveness.check_not_alive(found, "try again when it has completed or died")
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
             if found is None:
                 raise InstantNotFoundError(
-                    f"{self.files.storage.root}: there is no instant {instant} on the active timeline; `show` lists them"
+                    f"{self.files.storage.root}: there is no instant {instant} on the active timeline; `show` lists "
+                    "the existing ones"
                 )
             if found.action not in _UNDOABLE:
                 raise RefusedError(f"{instant} is a {found.state} {found.action}, which cannot be rolled back")
@@ -122,8 +123,8 @@ class Rollback:
         for pending in timeline.pending:
             if pending.action is Action.ROLLBACK and self._target(config, pending) == instant:
                 raise RefusedError(
-                    f"another engine rolls back the write at {instant}, by the rollback at {pending.requested_time}; "
-                    "nothing of it was committed: write again"
+                    f"another engine rolls back the write at {instant}, by the rollback at {pending.requested_time}, "
+                    "and nothing of it was committed: write again"
                 )
 
     def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
@@ -162,7 +163,7 @@ class Rollback:
     def _check_restoring(self, timeline: Timeline) -> None:
         for pending in timeline.pending:
             if pending.action is Action.RESTORE:
-                raise BusyError(f"a restore is under way at {pending.requested_time}; run it again to end it")
+                raise BusyError(f"a restore is in progress at {pending.requested_time}; run it again to complete it")
 
     def _begun(self, state: TableState, instant: str) -> Instant | None:
         """The pending rollback of that instant, or at it."""
@@ -196,20 +197,21 @@ class Rollback:
             return
         if not self._liveness.has_heartbeat(found.requested_time):
             raise RefusedError(
-                f"the {found.action} at {found.requested_time} has no heartbeat, so nothing tells whether its writer is "
-                "alive: writers that clean eagerly keep none, nor does Flink. Rolled back beside a living writer, what it "
-                "commits is lost. See that no writer is at work on it, then roll it back with --force"
+                f"the {found.action} at {found.requested_time} has no heartbeat, so eventide cannot determine "
+                "whether its writer is alive: writers that clean eagerly write none, and neither does Flink. If "
+                "the writer is alive, what it commits after the rollback is lost. Make sure that no writer "
+                "works on it, then roll it back with --force"
             )
 
     def _check_pending(self, state: TableState, found: Instant) -> None:
-        self._liveness.check_not_alive(found, "try again when it has ended")
+        self._liveness.check_not_alive(found, "try again when it has completed")
         if found.action is not Action.COMPACTION:
             return
         is_needed = not state.config.slices_by_completion_time
         if is_needed or state.logs_on_top_of(self.files.plan(state.config, found.requested_time)):
             raise RefusedError(
-                f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to the slice it "
-                f"begins; end it with `compact --execute {found.requested_time}`"
+                f"the compaction at {found.requested_time} is not eventide's, and writers may have appended to "
+                f"its new slice; complete it with `compact --execute {found.requested_time}`"
             )
 
     def _judged(self, state: TableState, found: Instant) -> UndoneWrite:
@@ -241,8 +243,9 @@ def _check_not_archived(state: TableState, found: Instant) -> None:
     """An archival that was broken off leaves writes in both places, and nothing is ever taken out of the archive."""
     if state.archive.find(found.requested_time) is not None:
         raise RefusedError(
-            f"{found.requested_time} has been archived, by an archival that was broken off before it left the timeline, and "
-            "would stay there as a write that counts; it cannot be undone, write again what is to be there instead"
+            f"{found.requested_time} was archived by an interrupted archival, but is still on the timeline, "
+            "and would stay in the archive as a completed write; it cannot be undone; write again what "
+            "should replace it"
         )
 
 
@@ -250,6 +253,7 @@ def _check_not_the_last(state: TableState, found: Instant) -> None:
     """Archived writes are known as completed by lying before the active ones: without any, all readers lose them."""
     if state.timeline.writes == (found,) and next(state.archive.writes("", found.requested_time), None) is not None:
         raise RefusedError(
-            f"{found.requested_time} is the last write on the active timeline, and those before it are archived: without it "
-            "no reader, Hudi's neither, would know of them; write to the table first, then undo it"
+            f"{found.requested_time} is the last write on the active timeline, and those before it are "
+            "archived: without it, no reader, not even Hudi's, would find them; write to the table first, "
+            "then undo it"
         )

@@ -65,7 +65,8 @@ class Restorer:
                 plan = self.files.restore_plan(state.config, pending.requested_time)
                 if plan.savepoint != savepoint:
                     raise BusyError(
-                        f"a restore to {plan.savepoint} is under way at {pending.requested_time}; run it again to end it"
+                        f"a restore to {plan.savepoint} is in progress at {pending.requested_time}; run it again to "
+                        "complete it"
                     )
                 return plan
         return None
@@ -76,13 +77,13 @@ class Restorer:
         for target in targets:
             if target.instant in state.commits:
                 logs_of_completed_write(self.files.storage, state, target.instant)  # refuses what cannot be undone
-        self.metadata.check(state.config, RowChange.TAKEN_BACK)
+        self.metadata.check(state.config, RowChange.ROLLED_BACK)
         plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
         requested = Instant(plan.instant, Action.RESTORE, State.REQUESTED)
         lease.check()
         path = f"{state.config.timeline_path}/{requested.file_name}"
         if not self.files.storage.put_if_absent(path, self.files.codec.encode_restore_plan(plan)):
-            raise BusyError(f"another action took the instant {plan.instant}; try again")
+            raise BusyError(f"another action uses the instant {plan.instant}; try again")
         return plan
 
     def _targets(self, state: TableState, savepoint: str) -> tuple[RollbackTarget, ...]:
@@ -96,7 +97,7 @@ class Restorer:
         if later:
             raise RefusedError(f"the savepoint at {max(later)} keeps what would be undone; delete it first")
         if _has_archived_writes_after(savepoint, state):
-            raise RefusedError(f"writes after {savepoint} have been archived, and cannot be undone")
+            raise RefusedError(f"writes after {savepoint} were archived, and cannot be undone")
         missing = sorted(saved[savepoint].paths - {file.path for file in state.listing})
         if missing:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
@@ -109,7 +110,9 @@ class Restorer:
             if instant.requested_time == savepoint or (instant.is_completed and instant.requested_time in kept):
                 continue
             if not instant.is_completed and instant.action in (Action.CLEAN, Action.ROLLBACK):
-                raise BusyError(f"a {instant.action} is pending at {instant.requested_time}; end it with `clean` first")
+                raise BusyError(
+                    f"a {instant.action} is pending at {instant.requested_time}; complete it with `clean` first"
+                )
             if instant.action in _WRITES and (time := _end(state, instant)) > end:
                 if not instant.is_completed:
                     alive.check_not_alive(instant, "stop all writers before a restore")

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease, RowChange
-from eventide_core.service.rollback.shared_logs import takes_back
+from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.outcome import Outcome, claim_outcome
@@ -56,7 +56,7 @@ class RollbackRunner:
 
     def begin(self, state: TableState, instant: str, target: Instant, shared: SharedLogs, lease: Lease) -> RollbackPlan:
         """Step 1. Raises BusyError where the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
-        self.metadata.check(state.config, RowChange.TAKEN_BACK if target.is_completed else RowChange.NONE)
+        self.metadata.check(state.config, RowChange.ROLLED_BACK if target.is_completed else RowChange.NONE)
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
         data = self.files.codec.encode_rollback_plan(plan, self.files.storage.root)
@@ -64,7 +64,7 @@ class RollbackRunner:
         try:
             self.heartbeats.start(instant)
             if not self.files.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data):
-                raise BusyError(f"another rollback took the instant {instant}; try again")
+                raise BusyError(f"another rollback uses the instant {instant}; try again")
         except BaseException:
             self.heartbeats.stop(instant)
             raise
@@ -131,7 +131,7 @@ class RollbackRunner:
             inflight = Instant(target, Action.COMPACTION, State.INFLIGHT)
             removed += self._delete([f"{timeline}/{inflight.file_name}"], lease)
         completion = next_instant_time(plan.instant)
-        metadata = RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
+        metadata = RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))
         update = self.metadata.prepare(config, lease, plan.instant, _NO_CHANGES)
         update.write(lease, completion)
         self._complete(config, metadata, update, completion, lease)
@@ -159,7 +159,7 @@ class RollbackRunner:
             claim_outcome(self.files.storage, Outcome(plan.target.instant, None))
         removed = self._delete([path for path, found in states if found.is_completed], lease)
         removed += self._delete(plan.deleted_paths, lease)
-        return removed, RollbackMetadata(plan.instant, (plan.target,), self._take_back(plan, lease))
+        return removed, RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))
 
     def forget(self, config: TableConfig, target: str, lease: Lease) -> list[str]:
         """Step 6: the pending states, the latest first."""
@@ -189,7 +189,7 @@ class RollbackRunner:
                 removed.append(path)
         return removed
 
-    def _take_back(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
+    def _append_command_blocks(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
         """Writes the command blocks; what the rollback does to each partition, the same in every run."""
         requests: dict[str, list[RollbackRequest]] = {}
         for request in plan.requests:
@@ -206,7 +206,7 @@ class RollbackRunner:
     def _command_logs(
         self, plan: RollbackPlan, partition: str, requests: Sequence[RollbackRequest], lease: Lease
     ) -> dict[str, int]:
-        """The sizes of the logs that take the target's blocks back, by name. The partition is listed once for all."""
+        """The sizes of the log files that roll the target's blocks back, by name. The partition is listed once."""
         logs: dict[tuple[str, str], list[DataFile]] = {}
         for entry in self.files.storage.list(partition) if requests else ():
             file = DataFile(partition, entry.path, entry.size)
@@ -221,7 +221,7 @@ class RollbackRunner:
     def _command_log(
         self, plan: RollbackPlan, request: RollbackRequest, logs: Iterable[DataFile], lease: Lease
     ) -> DataFile:
-        """The log that takes the target's blocks back: the one that an earlier run wrote, or a new one.
+        """The log file that rolls the target's blocks back: the one that an earlier run wrote, or a new one.
 
         `logs` are those of the slice.
         """
@@ -230,7 +230,7 @@ class RollbackRunner:
         for file in logs:
             log = file.parsed
             assert isinstance(log, LogFileName)
-            if log.write_token == _COMMAND_TOKEN and takes_back(storage, file, plan.target.instant):
+            if log.write_token == _COMMAND_TOKEN and rolls_back(storage, file, plan.target.instant):
                 return file
             last = max(last, log.version)
         header = {
@@ -243,11 +243,11 @@ class RollbackRunner:
         path = request.path_of(str(name))
         lease.check()
         if not storage.put_if_absent(path, data):
-            raise StorageError(f"{path} was written by somebody else meanwhile; run the rollback again")
+            raise StorageError(f"another writer changed {path} meanwhile; run the rollback again")
         return DataFile(request.partition, path, len(data))
 
     def _changes(self, partitions: Mapping[str, RolledBackPartition]) -> FileChanges:
-        """The logs whose blocks are taken back stay, be they committed or not; Hudi's plans don't know their sizes."""
+        """The log files whose blocks are rolled back stay, committed or not. Hudi's plans don't contain their sizes."""
         added: list[AddedFile] = []
         for partition, found in partitions.items():
             for name in found.failed_logs:

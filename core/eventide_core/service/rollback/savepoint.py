@@ -109,7 +109,9 @@ class Savepoints:
         check_undoing(state.timeline)
         cleaning = next((i for i in state.timeline.pending if i.action is Action.CLEAN), None)
         if cleaning is not None:
-            raise BusyError(f"a clean is pending at {cleaning.requested_time}; end it with `clean`, then try again")
+            raise BusyError(
+                f"a clean is pending at {cleaning.requested_time}; complete it with `clean`, then try again"
+            )
         found = state.timeline.find(instant)
         if found is None or found not in state.timeline.writes:
             what = "there is no instant" if found is None else f"there is a {found.state} {found.action}"
@@ -118,7 +120,7 @@ class Savepoints:
             )
         for replaced, time in state.replaced_at.items():
             if time > instant and replaced not in state.view.slices:
-                raise RefusedError(f"files of {replaced[0]}/{replaced[1]} as of {instant} have been cleaned")
+                raise RefusedError(f"files of {replaced[0]}/{replaced[1]} as of {instant} were cleaned")
         check_history(state, instant)
 
 
@@ -151,7 +153,7 @@ def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | 
         return
     for found in _tags(saved):
         if found.name == tag and found.instant != instant:
-            raise RefusedError(f"the tag {tag} is that of {found.instant}; delete it first, or take another name")
+            raise RefusedError(f"the tag {tag} is that of {found.instant}; delete it first, or use another name")
     if instant in saved and saved[instant].tag != tag:
         other = saved[instant].tag
         how = "without a tag" if other is None else f"under the tag {other}"

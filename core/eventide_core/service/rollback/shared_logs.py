@@ -55,7 +55,7 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
     return SharedLogs(broken=found)
 
 
-def takes_back(storage: Storage, file: DataFile, instant: str) -> bool:
+def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
     """Whether the log holds a command block that takes the instant's blocks back."""
     return any(
         block.block_type is BlockType.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) == instant

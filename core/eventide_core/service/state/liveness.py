@@ -64,7 +64,7 @@ class Liveness:
         if heartbeat is not None:
             # A rollback of eventide holds the table lock from its first file to its last: who looks at it has the lock now.
             if not (pending.action is Action.ROLLBACK and heartbeat.owner is not None):
-                self._check_expired(pending, heartbeat, "try again when it has ended or died")
+                self._check_expired(pending, heartbeat, "try again when it has completed or died")
             return
         found = self.storage.stat(f"{timeline_path}/{pending.file_name}")
         if found is None:
@@ -73,9 +73,10 @@ class Liveness:
         stale_ms = self.options.get(keys.PENDING_SERVICE_STALE_MS)
         if age_ms < stale_ms:
             raise BusyError(
-                f"a {pending.action} of another engine is pending at {pending.requested_time}, since {age_ms / 1000:.1f} s; "
-                f"it may be at work: try again when it has ended. It counts as abandoned, and is ended here, after "
-                f"{stale_ms / 1000:g} s ({keys.PENDING_SERVICE_STALE_MS})"
+                f"a {pending.action} of another engine has been pending at {pending.requested_time} for "
+                f"{age_ms / 1000:.1f} s, and may be running: try again when it has completed. After "
+                f"{stale_ms / 1000:g} s ({keys.PENDING_SERVICE_STALE_MS}), it counts as abandoned, and eventide "
+                "completes it"
             )
 
     def check_not_alive(self, pending: Instant, cure: str) -> None:
@@ -85,8 +86,9 @@ class Liveness:
     def _check_expired(self, pending: Instant, found: Heartbeat | None, cure: str) -> None:
         if found is not None and found.is_fresh:
             raise BusyError(
-                f"the {pending.action} at {pending.requested_time} is alive: {found.owner or 'a writer'} works on it, its "
-                f"heartbeat is {found.age_ms / 1000:.1f} s old and expires at {self._expiry_ms / 1000:g} s; {cure}"
+                f"the {pending.action} at {pending.requested_time} is alive: {found.owner or 'a writer'} works "
+                f"on it, its heartbeat is {found.age_ms / 1000:.1f} s old and expires at "
+                f"{self._expiry_ms / 1000:g} s; {cure}"
             )
 
     def heartbeat(self, instant: str) -> Heartbeat | None:

@@ -33,7 +33,7 @@ class Ownership:
         is_ours = False
         try:
             with self.lock.acquire() as lease:
-                self.liveness.check_not_alive(pending, "try again when it has ended or died")
+                self.liveness.check_not_alive(pending, "try again when it has completed or died")
                 lease.check()
                 self.heartbeats.start(instant)
                 is_ours = True

@@ -192,7 +192,7 @@ class TableState:
         found = self._schema_as_of(time)
         if found is None:
             raise UnsupportedTableError(
-                "no commit on the timeline says the table's schema; write rows to it, then try again"
+                "no commit on the timeline contains the table's schema; write rows to it, then try again"
             )
         return found
 

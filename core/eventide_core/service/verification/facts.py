@@ -177,7 +177,10 @@ class FactsReader:
     def _leavings(self, timeline: Timeline) -> Iterable[str]:
         pending = {i.requested_time for i in timeline.pending}
         for time in sorted(instants_with_markers_or_heartbeat(self.files.storage) - pending):
-            yield f"{time}: markers or a heartbeat of what is no longer under way; harmless, the next clean removes them"
+            yield (
+                f"{time}: markers or a heartbeat of an action that is no longer pending; harmless, the next "
+                "clean removes them"
+            )
         for instant in timeline.pending:
             if self.liveness.is_dead(instant):
                 yield (

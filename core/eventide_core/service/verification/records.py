@@ -47,7 +47,7 @@ class RecordsReader:
         for one in readable:
             of_partition.setdefault(one.partition, []).append(one)
         several = [tuple(found) for found in of_partition.values() if len(found) > 1]
-        repeated = run("looking for keys in two places", _Repeated(self.audit, shape), several, _partition)
+        repeated = run("checking for keys in two places", _Repeated(self.audit, shape), several, _partition)
         copies = [(copy, source) for copy, source in _copies(facts)]
         compared = run("comparing copies", _SameBytes(self.audit), copies, lambda pair: pair[0])
         pairs = [p for p in _compacted(facts, state) if (p.after.partition, p.after.file_id) not in unreadable]

@@ -37,8 +37,8 @@ class Verifier:
             gone = self.facts.gone_since(gathered)
             if gone and look == _LOOKS_MAX:
                 raise BusyError(
-                    f"{self.files.storage.root}: files went at each of {look} looks, {gone[0]} at the last one: a cleaner "
-                    "or a rollback is at work; verify again when it has ended"
+                    f"{self.files.storage.root}: files disappeared in each of {look} passes, {gone[0]} in the last "
+                    "one: a cleaner or a rollback is running; verify again when it has completed"
                 )
             names = self.facts.timeline_names(self.files.config())
             if look == _LOOKS_MAX or not (gone or names != gathered.facts.timeline_names):

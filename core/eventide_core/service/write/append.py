@@ -109,20 +109,7 @@ class Append:
             if placements is None:
                 placements = self._look_up(state, index, records)
                 placements = self._without_duplicates(placements, operation)
-            planned = planned_groups(self.files, state.config, state.timeline)
-            facts = WriteFacts(
-                instant=instant,
-                table_version=state.config.version,
-                index=index,
-                slices=state.view.latest_slices(),
-                log_names=LogNames.of(state.listing, planned),
-                sizes=base_file_sizes(
-                    operation,
-                    (state.commits[i.requested_time] for i in reversed(state.timeline.writes)),
-                    self.options,
-                ),
-            )
-            groups = plan_write(placements, facts, self.new_uuid)
+            groups = plan_write(placements, self._facts(state, operation, index, instant), self.new_uuid)
             self._mark_partitions(state, groups, instant)
             progress.start("writing", len(groups))
             stats = records.write(groups, on_done=progress.advance)
@@ -132,14 +119,13 @@ class Append:
         by_partition: dict[str, list[WriteStat]] = {}
         for group, of_group in zip(groups, stats, strict=True):
             by_partition.setdefault(group.partition, []).extend(of_group)
-        extra = {**(extra_metadata or {}), "schema": prepared.schema, WRITER_KEY: WRITER}
-        if prepared.stat_field is not None:
-            extra[EVENT_TIMES_KEY] = prepared.stat_field
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
             CommitMetadata(
-                {partition: tuple(found) for partition, found in by_partition.items()}, extra, operation.operation_type
+                {partition: tuple(found) for partition, found in by_partition.items()},
+                {**(extra_metadata or {}), **prepared.extra_metadata},
+                operation.operation_type,
             ),
             WrittenGroups(
                 instant,
@@ -207,14 +193,28 @@ class Append:
         if index.type is IndexType.BUCKET:
             if duplicates is not InsertDuplicates.NONE:
                 raise ConfigError(
-                    f"option {keys.INSERT_DUPLICATES}={duplicates}: under a bucket index an insert does not ask for the "
-                    "keys that are there; use upsert, or a table with another index"
+                    f"option {keys.INSERT_DUPLICATES}={duplicates}: with a bucket index, an insert does not look up "
+                    "existing keys; use upsert, or a table with another index"
                 )
             places = records.place_by_bucket(index.buckets, index.hash_fields)
             return _Prepared(shape.records.schema, shape.stat_field, places)
         if operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT) and duplicates is InsertDuplicates.NONE:
             return _Prepared(shape.records.schema, shape.stat_field, records.place_nowhere())
         return _Prepared(shape.records.schema, shape.stat_field, None)
+
+    def _facts(self, state: TableState, operation: WriteOperation, index: Index, instant: str) -> WriteFacts:
+        return WriteFacts(
+            instant=instant,
+            table_version=state.config.version,
+            index=index,
+            slices=state.view.latest_slices(),
+            log_names=LogNames.of(state.listing, planned_groups(self.files, state.config, state.timeline)),
+            sizes=base_file_sizes(
+                operation,
+                (state.commits[i.requested_time] for i in reversed(state.timeline.writes)),
+                self.options,
+            ),
+        )
 
     def _look_up(self, state: TableState, index: Index, records: IncomingRecords) -> tuple[Placement, ...]:
         blocks = state.blocks()
@@ -252,8 +252,8 @@ class Append:
                 if known:
                     count = counted(sum(p.upserts for p in known), "record")
                     raise InvalidRecordError(
-                        f"the table already has the keys of {count}, the first in partition {known[0].partition!r}; upsert "
-                        f"them, or leave them out by {keys.INSERT_DUPLICATES}={InsertDuplicates.DROP}"
+                        f"the table already has the keys of {count}, the first in partition {known[0].partition!r}; "
+                        f"upsert them, or skip them with {keys.INSERT_DUPLICATES}={InsertDuplicates.DROP}"
                     )
                 return placements
 
@@ -275,6 +275,11 @@ class _Prepared:
     schema: str
     stat_field: str | None
     placements: tuple[Placement, ...] | None
+
+    @property
+    def extra_metadata(self) -> dict[str, str]:
+        event_times = {} if self.stat_field is None else {EVENT_TIMES_KEY: self.stat_field}
+        return {"schema": self.schema, WRITER_KEY: WRITER, **event_times}
 
 
 def _ended(timeline: Timeline) -> frozenset[str]:

@@ -55,7 +55,7 @@ class WriteInstants:
                     name = Instant(instant, Action.DELTA_COMMIT, step).file_name
                     lease.check()
                     if not self.files.storage.put_if_absent(f"{config.timeline_path}/{name}", b""):
-                        raise BusyError(f"another writer took the instant {instant}; try again")
+                        raise BusyError(f"another writer uses the instant {instant}; try again")
         except BaseException:
             self.heartbeats.stop(instant)
             raise
@@ -74,10 +74,11 @@ class WriteInstants:
         for other in timeline.pending_writes:
             if not liveness.has_heartbeat(other.requested_time):
                 raise RefusedError(
-                    f"the {other.action} at {other.requested_time} is pending without a heartbeat: its writer takes itself "
-                    f"for the only one ({keys.FAILED_WRITES}=EAGER). Where it is dead, a commit after it would keep that "
-                    "writer from ever starting again: let it roll its write back, or run `eventide rollback TABLE "
-                    f"{other.requested_time} --force`. Where writers share the table lock, set {keys.CONCURRENCY_MODE}"
+                    f"the {other.action} at {other.requested_time} is pending without a heartbeat: its writer "
+                    f"expects to be the only one ({keys.FAILED_WRITES}=EAGER). If it is dead, a commit after it "
+                    "would keep that writer from starting again: let it roll its write back, or run `eventide "
+                    f"rollback TABLE {other.requested_time} --force`. If writers share the table lock, set "
+                    f"{keys.CONCURRENCY_MODE}"
                 )
 
     def complete(self, pending: PendingWrite) -> None:
@@ -94,7 +95,8 @@ class WriteInstants:
             found = timeline.find(pending.instant)
             if found is None or found.action is not Action.DELTA_COMMIT:
                 raise RefusedError(
-                    f"the write at {pending.instant} was rolled back while it ran; nothing of it was committed: write again"
+                    f"the write at {pending.instant} was rolled back while it ran, and nothing of it was committed: "
+                    "write again"
                 )
             if found.is_completed:
                 return

@@ -18,7 +18,7 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
     """How records of that Avro schema are written to the table. Raises ConfigError, UnsupportedTableError."""
     config = state.config
     if config.properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
-        raise UnsupportedTableError(f"{root} has no meta fields, by which eventide writes; write to it with Hudi")
+        raise UnsupportedTableError(f"{root} has no meta fields, which eventide needs to write; write to it with Hudi")
     for name in config.ordering_fields:
         if "." in name:
             raise UnsupportedTableError(

@@ -212,7 +212,7 @@ def test_a_block_of_an_hfile_that_says_or_holds_much_more_than_it_takes_is_refus
     held = encode_hfile([(b"a", bytes(20 * MEBIBYTE))], '"bytes"', style=HFileStyle.NATIVE)
     refused(ResourceLimitError, lambda: entries_of(held), match="HFile block")
     lied = held[:size_at] + struct.pack(">i", 1000) + held[size_at + 4 :]
-    refused(CorruptLogBlockError, lambda: entries_of(lied), match="does not end where it says")
+    refused(CorruptLogBlockError, lambda: entries_of(lied), match="does not end where it states")
 
 
 def test_an_index_of_an_hfile_that_names_one_block_again_and_again_is_refused() -> None:

@@ -61,13 +61,13 @@ def test_records_without_an_ordering_field_are_level() -> None:
 
 
 def test_an_ordering_field_that_is_no_column_is_refused() -> None:
-    with pytest.raises(UnsupportedTableError, match="ordering field when is no column"):
+    with pytest.raises(UnsupportedTableError, match="ordering field when is not a column"):
         ordering_type(("seq", "when"), {"seq": pa.int64()})
 
 
 @pytest.mark.parametrize("path", ["a.c", "a.b.c", "b.b", "a.", ".b"])
 def test_a_nested_ordering_field_that_is_none_is_refused(path: str) -> None:
-    with pytest.raises(UnsupportedTableError, match="is no column"):
+    with pytest.raises(UnsupportedTableError, match="is not a column"):
         ordering_type((path,), {"a": pa.struct([("b", pa.int64())])})
 
 

@@ -163,7 +163,7 @@ class TestWhichBlocksCount:
         logs = _put(storage, _rows(T1, ("a", 1, None)), _rows(T3, ("c", 3, None)))
         assert _read(storage, logs, BlockFilter(frozenset({T1, T3}), None, until=T2)) == [(T1, ("a", 1))]
 
-    def test_a_rollback_block_takes_back_earlier_blocks_of_its_target_in_any_log(self, storage: Storage) -> None:
+    def test_a_rollback_block_rolls_back_earlier_blocks_of_its_target_in_any_log(self, storage: Storage) -> None:
         logs = _put(
             storage,
             _rows(T1, ("a", 1, None)) + _rows(T2, ("b", 2, None)),
@@ -196,7 +196,7 @@ class TestWhichBlocksCount:
 
     def test_a_block_torn_before_its_instant_may_have_counted(self, storage: Storage) -> None:
         logs = _put(storage, _rows(T1, ("a", 1, None))[:20] + _rows(T3, ("c", 3, None)))
-        with pytest.raises(CorruptLogBlockError, match="torn before it says"):
+        with pytest.raises(CorruptLogBlockError, match="torn before it names"):
             _read(storage, logs, BlockFilter(frozenset({T3}), None))
 
     def test_what_was_appended_after_the_listing_is_not_read(self, storage: Storage) -> None:

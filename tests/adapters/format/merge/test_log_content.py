@@ -121,7 +121,7 @@ class TestSummary:
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
 
-    def test_rollback_blocks_are_reported_and_what_they_take_back_is_counted_all_the_same(
+    def test_rollback_blocks_are_reported_and_what_they_roll_back_is_counted_all_the_same(
         self, storage: Storage
     ) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
@@ -151,7 +151,7 @@ class TestSummary:
 
     def test_a_block_torn_before_it_tells_its_instant_raises(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:30] + _rows(T2, {"id": "b", "ts": 2}))
-        with pytest.raises(CorruptLogBlockError, match="torn before it says"):
+        with pytest.raises(CorruptLogBlockError, match="torn before it names"):
             ArrowLogContent(storage).summarize(log, SHAPE)
 
     def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
@@ -162,7 +162,7 @@ class TestSummary:
         partial = _log(storage, 3, strange)
         content.check_blocks([torn], BlockFilter(frozenset({T2}), None))
         content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T1}), None))
-        with pytest.raises(CorruptLogBlockError, match=f"torn, though {T1}, which wrote it, has completed"):
+        with pytest.raises(CorruptLogBlockError, match=f"torn, although its write {T1} has completed"):
             content.check_blocks([torn], BlockFilter(frozenset({T1}), None))
         assert content.check_blocks([torn, rollback, partial], BlockFilter(frozenset({T2}), None)) == {partial.path}
         assert content.check_blocks([partial], BlockFilter(frozenset({T1}), None)) == frozenset()
@@ -256,7 +256,7 @@ class TestKeyHistories:
         base, merged, _ = self._slice(storage)
         assert ArrowLogContent(storage).key_histories(base, merged, [], SHAPE, ALL, only_deleted=False) == ()
 
-    def test_a_rollback_block_of_one_side_takes_back_blocks_of_the_other(self, storage: Storage) -> None:
+    def test_a_rollback_block_of_one_side_rolls_back_blocks_of_the_other(self, storage: Storage) -> None:
         base, merged, left_overs = self._slice(storage)
         rollback = _log(storage, 11, rollback_block(T4, T1))
         histories = ArrowLogContent(storage).key_histories(

@@ -164,7 +164,7 @@ def test_torn_hfiles_are_named_as_such(tmp_path: Path) -> None:
 
 
 def test_what_is_too_short_is_no_hfile() -> None:
-    with pytest.raises(CorruptLogBlockError, match="no HFile"):
+    with pytest.raises(CorruptLogBlockError, match="not an HFile"):
         opened(b"")
     with pytest.raises(CorruptLogBlockError, match="trailer"):
         opened(bytes(5000))

@@ -186,7 +186,7 @@ def test_indexes_by_key_need_nothing_while_all_rows_stay(table: Path) -> None:
     opened(table).check(RowChange.NONE)
     for rows, which, when in (
         (RowChange.WRITTEN, "has secondary_index_by_val", "when rows are written"),
-        (RowChange.TAKEN_BACK, "has record_index, secondary_index_by_val", "when rows are taken back"),
+        (RowChange.ROLLED_BACK, "has record_index, secondary_index_by_val", "when rows are rolled back"),
     ):
         with pytest.raises(UnsupportedTableError, match=f"{which}, .* {when}"):
             opened(table).check(rows)
@@ -195,7 +195,7 @@ def test_indexes_by_key_need_nothing_while_all_rows_stay(table: Path) -> None:
 def test_ranges_need_a_known_form_when_columns_are_new(table: Path) -> None:
     change_property(table, "hoodie.table.metadata.partitions", "bloom_filters,column_stats,files,partition_stats")
     opened(table).check(RowChange.NONE)
-    opened(table).check(RowChange.TAKEN_BACK)
+    opened(table).check(RowChange.ROLLED_BACK)
     opened(table).check(RowChange.WRITTEN)
     with pytest.raises(UnsupportedTableError, match=r"column_stats, partition_stats, .* when rows with new columns"):
         opened(table).check(RowChange.WIDENED)

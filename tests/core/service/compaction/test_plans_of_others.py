@@ -113,7 +113,7 @@ def test_what_hudi_has_begun_is_waited_for_and_then_named_with_what_a_person_can
     bench.storage.put(f".hoodie/timeline/{instant}.compaction.inflight", b"")
     process, began = bench.process(), bench.clock.now_ms()
     with pytest.raises(
-        BusyError, match=f"began the compaction at {instant} 0 minutes ago.*--execute {instant} --force"
+        BusyError, match=f"started the compaction at {instant} 0 minutes ago.*--execute {instant} --force"
     ):
         process.pending.end(NoProgress())
     assert bench.clock.now_ms() == began + 2000
@@ -173,7 +173,7 @@ def test_a_plan_of_hudi_is_not_run_beside_a_rollback() -> None:
     bench = table()
     instant = schedule_as_stock(bench.process())
     bench.storage.put(f".hoodie/timeline/{C}.rollback.inflight", b"")
-    with pytest.raises(BusyError, match=f"a rollback is under way at {C}"):
+    with pytest.raises(BusyError, match=f"a rollback is in progress at {C}"):
         bench.process().runner.execute(instant, NoProgress())
 
 
@@ -195,7 +195,9 @@ def test_what_eventide_does_not_run_is_waited_for_and_never_said_to_be_run_by_it
     process.pending.end(NoProgress())
     assert bench.clock.now_ms() == began + 3000
     for ask in (lambda: process.scheduler.schedule(LATER), lambda: process.runner.execute(C, NoProgress())):
-        with pytest.raises(BusyError, match=f"a {action} is pending at {C}.*the engine that planned it has to") as busy:
+        with pytest.raises(
+            BusyError, match=f"a {action} is pending at {C}.*only the engine that planned it can run it"
+        ) as busy:
             ask()
         assert "--execute" not in str(busy.value)
 

@@ -167,5 +167,5 @@ def test_a_t_in_words_asks_no_trigger_and_needs_a_strategy_that_knows_event_time
     assert Table.open(path, never).plan_compaction(T).idle is None
     by_option = Table.open(path, {**never, "hoodie.compaction.event.time.threshold": T})
     assert "NUM_COMMITS is not due" in str(by_option.plan_compaction().idle)
-    with pytest.raises(ConfigError, match="knows no event time"):
+    with pytest.raises(ConfigError, match="ignores event times"):
         Table.open(path, {STRATEGY: "UnBoundedCompactionStrategy"}).plan_compaction(T)

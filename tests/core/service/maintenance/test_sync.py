@@ -136,7 +136,7 @@ def test_the_command_says_what_it_did_and_refuses_what_is_not_its_own(
     make(tmp_path / "other", 9).upsert(rows(("k0", -9, "base")))
     answer = run("sync", tmp_path / "other", "--database", "by_command", "--name", "trips", *at, "--output", "json")
     assert answer.exit_code == 3
-    assert f"as the table in file:{path}" in answer.document["error"]["message"]
+    assert f"is the table at file:{path}" in answer.document["error"]["message"]
 
     answer = run("sync", path, "--option", f"{METASTORE_URIS}={nobody}", "--output", "json")
     assert (answer.exit_code, answer.document["error"]["type"]) == (5, "CatalogError")

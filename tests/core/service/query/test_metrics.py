@@ -117,7 +117,7 @@ def test_a_reporter_without_its_file_and_a_bad_value_are_wrong_usage(words: tupl
 @pytest.mark.parametrize(
     "words",
     [(), ("hoodie.metrics.reporter.type=GRAPHITE",), ("hoodie.metrics.reporter.class=com.example.Own",)],
-    ids=["nothing said", "a reporter of Hudi's", "a class"],
+    ids=["nothing said", "a reporter that only Hudi has", "a class"],
 )
 def test_options_shared_with_hudi_are_told_of_once_and_fail_nothing(
     words: tuple[str, ...], table: Path, caplog: pytest.LogCaptureFixture
@@ -128,7 +128,7 @@ def test_options_shared_with_hudi_are_told_of_once_and_fail_nothing(
         assert run("freshness", table, *options).exit_code == 0
     assert run("show", table, *options).exit_code == 0
     (told,) = caplog.messages
-    assert "give eventide another hoodie.metrics.reporter.type" in told
+    assert "set another hoodie.metrics.reporter.type" in told
 
 
 def test_a_completed_compaction_is_told_although_its_reporter_breaks(

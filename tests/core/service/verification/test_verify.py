@@ -87,7 +87,7 @@ def test_a_link_that_leads_out_of_the_table_is_reported_and_not_followed(tmp_pat
     assert [check["name"] for check in failed] == ["links"]
     (finding,) = failed[0]["findings"]
     assert finding["path"] == str(link.relative_to(path))
-    assert "outside of the table" in finding["problem"]
+    assert "outside the table" in finding["problem"]
 
 
 def test_a_link_to_a_folder_leads_nobody_round_in_a_circle(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_person_is_reported_what_is_damaged_how_to_mend_it_and_what_was_not_ch
     path = golden.unpack("v9_no_deletes", tmp_path)
     sound = run("verify", path)
     assert sound.exit_code == 0
-    assert "records were not read: give --deep" in sound.stdout
+    assert "records were not read: use --deep" in sound.stdout
     log = max(path.glob("part=a/.*.log.*[0-9]"))
     log.unlink()
     answer = run("verify", path)
@@ -121,7 +121,7 @@ def test_a_timeline_file_that_hudi_is_about_to_rename_is_no_damage(name: str, fo
     temporary.write_bytes(b"")
     assert run("verify", path).exit_code == 0
     temporary.rename(completed.with_name(f"{completed.name}.bak"))
-    assert "is no instant that Hudi knows" in run("verify", path).stdout
+    assert "is not an instant that Hudi knows" in run("verify", path).stdout
 
 
 def test_json_says_of_each_check_what_it_stands_for(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""The table lock, for a commit to a table with a metadata table: acquired while no writer without the lock begins.
+
+Between its requested and its inflight file, a writer of Hudi lists the metadata table and plans a compaction of it from
+that listing. If a commit comes after the listing, the write of Hudi 0.x fails, and from 1.0 on the compaction skips the
+commit. A writer that keeps no heartbeat expects to be the only one, and takes no lock for this.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.file_group_write import heartbeat_path
+from eventide_core.table.instant import State
+from eventide_core.table.table_config import TableConfig
+from eventide_core.table.timeline import Timeline
+
+POLL_MS = 20
+WAIT_MS = 10_000
+"""Longer than a write takes from its requested to its inflight file. A write that stays there belongs to a dead writer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitLock:
+    files: TableFiles
+    lock: TableLock
+    clock: Clock
+
+    @contextmanager
+    def held(self, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
+        """The lock, and the table as it is then."""
+        has_metadata_table = bool(config.metadata_partitions)
+        until_ms = self.clock.now_ms() + WAIT_MS
+        while True:
+            while has_metadata_table and self._is_write_beginning(self.files.timeline(config), until_ms):
+                self.clock.sleep(POLL_MS)
+            with self.lock.acquire() as lease:
+                state = TableState.load(self.files)
+                if has_metadata_table and self._is_write_beginning(state.timeline, until_ms):
+                    continue
+                yield lease, state
+                return
+
+    def _is_write_beginning(self, timeline: Timeline, until_ms: int) -> bool:
+        return self.clock.now_ms() < until_ms and any(
+            write.state is State.REQUESTED and self.files.storage.stat(heartbeat_path(write.requested_time)) is None
+            for write in timeline.pending_writes
+        )

@@ -1,0 +1,45 @@
+"""How a compaction completes, a plan of eventide's and another engine's alike: one claim, then one completed file.
+
+1. `claim` fixes the completion time. From then on the plan can only be completed, at that time.
+2. `put` writes the metadata table's commit at that time, which nobody sees yet, and then the completed file.
+
+A crash between the two leaves a plan that the next run completes at the claimed time.
+"""
+
+from dataclasses import dataclass
+
+from eventide_core.errors import PlanMismatchError
+from eventide_core.ports import Clock, Lease
+from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.state.metadata_table import PendingUpdate
+from eventide_core.service.state.outcome import Outcome, claim_outcome
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.commit_metadata import CommitMetadata
+from eventide_core.table.instant import Action, Instant, State
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The completed instant, and its claimed time, which the file name holds from version 8 on."""
+
+    instant: Instant
+    time: str
+
+    @classmethod
+    def claim(cls, files: TableFiles, clock: Clock, state: TableState, instant: str) -> "Completion":
+        """The completion of the compaction at `instant`. Raises PlanMismatchError if the plan is being rolled back."""
+        time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, clock))).completion_time
+        if time is None:
+            raise PlanMismatchError(f"the plan at {instant} is being rolled back; run rollback again to complete that")
+        named = time if state.config.slices_by_completion_time else None
+        return cls(Instant(instant, Action.COMMIT, State.COMPLETED, named), time)
+
+    def put(
+        self, files: TableFiles, state: TableState, metadata: CommitMetadata, update: PendingUpdate, lease: Lease
+    ) -> bool:
+        """Whether this call put the completed file; otherwise it was there."""
+        data = files.codec.encode_commit(metadata, state.config.version)
+        update.write(lease, self.time)
+        lease.check()
+        return files.storage.put_if_absent(f"{state.config.timeline_path}/{self.instant.file_name}", data)
