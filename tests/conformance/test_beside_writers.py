@@ -24,8 +24,8 @@ CALLS = 20
 HOLD_SECONDS = 2.0
 JUDGES = {"0.15.0": "judge_015", "1.0.2": "judge_102", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, "1.2.0": 9}
-BY_DEFAULT = {("a stream", "0.15.0", False), ("a Java client", "1.1.1", True)}
-BROAD = {("a stream", "1.2.0", True), ("a Java client", "0.15.0", False)}
+BY_DEFAULT = {("a Java client", "1.1.1", True)}
+BROAD = {("a stream", "0.15.0", False), ("a stream", "1.2.0", True), ("a Java client", "0.15.0", False)}
 KINDS = ("a stream", "overlapping writers", "a Java client")
 # The Java client that runs on 1.0.2 is 1.0.1's, whose metadata table does not run on 1.0.2's classes.
 NOT_THERE = {("a Java client", "1.0.2", True)}

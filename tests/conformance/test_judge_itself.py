@@ -93,6 +93,7 @@ def _judge_a_tiny_table(judge: HudiJudge, path: Path, options: dict[str, str]) -
     assert _tags_by_key(judge.read(path, "read_optimized")) == MERGED
 
 
+@pytest.mark.broad
 def test_hudi_015_writes_and_reads_a_table_of_version_6(judge_015: HudiJudge, tmp_path: Path) -> None:
     _judge_a_tiny_table(judge_015, tmp_path / "tiny", PLAIN | DEFAULT_PAYLOAD)
 

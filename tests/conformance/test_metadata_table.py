@@ -216,7 +216,7 @@ def changed(everything: pa.Table, schema: pa.Schema, every: int, shift_ms: int, 
 @pytest.mark.parametrize(
     "case",
     [
-        CASES[0],
+        pytest.param(CASES[0], marks=BROAD),
         pytest.param(CASES[1], marks=BROAD),
         pytest.param(CASES[2], marks=PROOF),
         pytest.param(CASES[3], marks=BROAD),

@@ -106,7 +106,7 @@ def rows(found: pa.Table) -> Rows:
 @pytest.mark.parametrize(
     ("name", "fixture"),
     [
-        ("v6_mdt", "judge_015"),
+        pytest.param("v6_mdt", "judge_015", marks=BROAD),
         ("v9_mdt", "judge_111"),
         pytest.param("v6_mdt", "judge_111", marks=BROAD),
         pytest.param("v9_mdt", "judge_120", marks=BROAD),

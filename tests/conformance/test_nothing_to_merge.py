@@ -10,7 +10,10 @@ from support import golden
 from support.judge import HudiJudge, hudi_rs
 
 
-@pytest.mark.parametrize(("name", "judge"), [("v6_no_deletes", "judge_015"), ("v9_no_deletes", "judge_111")])
+@pytest.mark.parametrize(
+    ("name", "judge"),
+    [("v6_no_deletes", "judge_015"), pytest.param("v9_no_deletes", "judge_111", marks=pytest.mark.broad)],
+)
 def test_hudi_passes_over_a_compaction_that_merged_nothing(
     name: str, judge: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -174,6 +174,7 @@ def _compaction(path: Path, options: Mapping[str, str]) -> Statements:
     return Statements((call_of("run_compaction", op="scheduleAndExecute", path=path, options=own),))
 
 
+@pytest.mark.broad
 def test_a_double_in_a_record_and_a_decimal(tmp_path: Path, judge_111: HudiJudge) -> None:
     hold_alike(judge_111, tmp_path, ["several"], EVENT_TIME_ORDERING | table_version(9))
 

@@ -242,12 +242,13 @@ def seen_of(found: pa.Table) -> list[str]:
     return sorted(repr([row[name] for name in names]) for row in found.to_pylist())
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     "payload",
     [
         "debezium.PostgresDebeziumAvroPayload",
-        pytest.param("PartialUpdateAvroPayload", marks=pytest.mark.broad),
-        pytest.param("OverwriteNonDefaultsWithLatestAvroPayload", marks=pytest.mark.broad),
+        "PartialUpdateAvroPayload",
+        "OverwriteNonDefaultsWithLatestAvroPayload",
     ],
 )
 def test_payloads_that_fill_columns(payload: str, tmp_path: Path, judge_111: HudiJudge, judge_120: HudiJudge) -> None:

@@ -55,14 +55,9 @@ class Case:
 
 CASES = [
     Case("judge_015", 6, "inflight"),
-    *(
-        pytest.param(case, marks=pytest.mark.broad)
-        for case in (
-            Case("judge_015", 6, "requested"),
-            Case("judge_102", 8, "inflight"),
-            Case("judge_111", 9, "requested"),
-        )
-    ),
+    Case("judge_015", 6, "requested"),
+    Case("judge_102", 8, "inflight"),
+    Case("judge_111", 9, "requested"),
 ]
 
 
@@ -139,6 +134,7 @@ def compact(path: Path, *words: object) -> Answer:
     return run("compact", path, *words, "--engine", "local", "--option", "eventide.pending.write.wait_ms=0")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_stream_killed_at_its_compaction_goes_on_after_eventide_ran_it(
     case: Case, request: pytest.FixtureRequest, tmp_path: Path

@@ -106,7 +106,7 @@ CASES = (
     Case("judge_120", 9, has_metadata_table=True),
 )
 RACES = [
-    pytest.param(CASES[0], True, id="one lock-015-v6"),
+    pytest.param(CASES[0], True, marks=BROAD, id="one lock-015-v6"),
     pytest.param(CASES[0], False, marks=BROAD, id="no lock-015-v6"),
     pytest.param(CASES[5], True, marks=BROAD, id="one lock-111-v9"),
 ]
@@ -285,7 +285,8 @@ def test_a_plan_that_a_write_of_spark_scheduled_is_run_alike(
     reached("plans of Hudi: scheduled inline by Spark, run")
 
 
-@pytest.mark.parametrize("hudi", [pytest.param(name, marks=() if name == "1.1.1" else BROAD) for name in JAVA])
+@BROAD
+@pytest.mark.parametrize("hudi", JAVA)
 def test_a_plan_of_the_java_client_is_run_alike(hudi: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """Log-only slices, bucket ids and `EventTimeAvroPayload`, as Flink's sink makes them."""
     name, version = JAVA[hudi]

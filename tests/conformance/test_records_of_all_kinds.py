@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
+from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.plans import FallbackReason
 from eventide_core.table.record_order import MergeRule, Version, latest
 from support.judge import HudiJudge, hudi_rs
@@ -249,23 +249,6 @@ def test_aws_dms_and_mysql_debezium_are_an_order_with_a_delete_marker_on_version
         assert seen(table.snapshot().to_arrow()) == seen(judge_111.read(path)) == expected
         keys = {"AWSDmsAvroPayload": "acde", "debezium.MySqlDebeziumAvroPayload": "bcde"}[payload]
         assert [r[0] for r in expected] == list(keys)
-
-
-@pytest.mark.parametrize(
-    ("payload", "reason"),
-    [
-        ("PartialUpdateAvroPayload", r"partial\.update\.mode=IGNORE_DEFAULTS: a record's columns come from several"),
-        ("debezium.PostgresDebeziumAvroPayload", r"partial\.update\.mode=FILL_UNAVAILABLE"),
-    ],
-)
-def test_payloads_that_mix_versions_are_refused_on_version_9_too(
-    payload: str, reason: str, tmp_path: Path, judge_111: HudiJudge
-) -> None:
-    path = tmp_path / "mixing"
-    options = OPTIONS | table_version(9) | {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.{payload}"}
-    write(judge_111, path, [[row("a", 1)]], options)
-    with pytest.raises(UnsupportedTableError, match=reason):
-        Table.open(str(path)).snapshot()
 
 
 @pytest.mark.broad

@@ -18,7 +18,7 @@ from support.servers.server_process import ServerUnavailableError
 from support.servers.spark_servers import connect_server
 from support.thresholds import dividing_plan
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.broad]
 
 
 @pytest.fixture(scope="module")

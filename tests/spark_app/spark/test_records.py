@@ -50,7 +50,11 @@ def seen(table: Table) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize(
     ("version", "index", "left"),
-    [(9, "BUCKET", 60), pytest.param(6, "SIMPLE", 60, marks=pytest.mark.broad), (9, "GLOBAL_SIMPLE", 59)],
+    [
+        (9, "BUCKET", 60),
+        pytest.param(6, "SIMPLE", 60, marks=pytest.mark.broad),
+        pytest.param(9, "GLOBAL_SIMPLE", 59, marks=pytest.mark.broad),
+    ],
 )
 def test_a_data_frame_makes_the_table_that_arrow_makes(
     version: int, index: str, left: int, tmp_path: Path, spark: SparkSession
