@@ -1,7 +1,7 @@
 """A table that is only made up: names and sizes by formula, commits as a writer of Hudi would have left them.
 
 Every delta commit writes one log file to each file group. Listings come from the formula, so that the table takes no
-memory beside what is measured; the commits are files of a folder, encoded once.
+memory beside what is measured; the commits are files of a directory, encoded once.
 """
 
 from __future__ import annotations

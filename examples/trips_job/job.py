@@ -1,4 +1,4 @@
-"""A pipeline's job that keeps a table fresh: its own folders, its own SparkSession, and eventide as a library in it.
+"""A pipeline's job that keeps a table fresh: its own directories, its own SparkSession, and eventide as a library in it.
 
     python job.py /lake/trips 2026-11-21T00:30:00+00:00
     python job.py s3://lake/trips 2026-11-21T00:30:00+00:00 settings.toml

@@ -60,7 +60,7 @@ from eventide_core.service.write.append import Append
 from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
-# Of a storage, which takes some 20 ms for each of them: a folder listed, a commit read.
+# Of a storage, which takes some 20 ms for each of them: a directory listed, a commit read.
 _QUESTIONS_AT_ONCE = 16
 
 

@@ -34,7 +34,7 @@ class Detail:
             return [], []
         chosen = [one for one in found if self.partition is None or one.partition == self.partition]
         if not chosen and self.partition is not None:
-            return [], [f"  no file slice in partition {self.partition!r}; a partition is named as its folder is"]
+            return [], [f"  no file slice in partition {self.partition!r}; give the name of its directory"]
         shown = chosen if self.limit is None else chosen[: self.limit]
         return shown, more(len(chosen) - len(shown))
 

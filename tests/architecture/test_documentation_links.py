@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-# Files of the project in backticks, from its folder on.
+# Files of the project in backticks, from its directory on.
 FILE = re.compile(r"`((?:core|adapters|spark_app|tests|docs|examples|benchmarks)/[\w./-]*)`")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 

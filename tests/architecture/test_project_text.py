@@ -1,6 +1,6 @@
 """What the project's own text never names: where it was written, and where packages come from.
 
-A mirror or a cache must do as well as the public registries, and another folder as well as this one.
+A mirror or a cache must do as well as the public registries, and another directory as well as this one.
 Not checked: compressed files.
 """
 

@@ -186,7 +186,7 @@ def in_odd_partitions() -> Iterator[Step]:
 
 
 def in_partitions_of_days() -> Iterator[Step]:
-    """`part` is a date, of which the key generator makes a path of three folders."""
+    """`part` is a date, of which the key generator makes a path of three directories."""
     days = {"a": "2026-11-20", "b": "2026-11-21", "c": "2026-12-01"}
     for step in changes_and_natural_deletes():
         yield Step(step.operation, tuple(row | {"part": days[row["part"]]} for row in step.rows))

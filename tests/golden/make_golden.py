@@ -93,7 +93,7 @@ def _write(judge: HudiJudge, recipe: Recipe, path: Path, step: Step, *, first: b
 
 
 def pack(path: Path, archive: Path) -> None:
-    """Packs the table without the owner's name and without its folders' inode order."""
+    """Packs the table without the owner's name and without its directories' inode order."""
     with tarfile.open(archive, "w:gz", compresslevel=9) as tar:
         for member in sorted(path.rglob("*")):
             tar.add(member, member.relative_to(path), recursive=False, filter=_anonymous)

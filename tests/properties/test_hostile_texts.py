@@ -129,7 +129,7 @@ def test_a_column_whose_type_says_very_much_is_no_column_of_a_catalog() -> None:
 
 
 def test_what_links_among_markers_lead_to_stays_when_markers_are_removed(tmp_path: Path) -> None:
-    """A link to a partition, and one to a folder above it: neither is followed, and both go."""
+    """A link to a partition, and one to a directory above it: neither is followed, and both go."""
     for folder in ("part=a", f"{MARKERS}/{INSTANT}/part=a"):
         (tmp_path / folder).mkdir(parents=True)
     data, markers = tmp_path / "part=a" / "data.parquet", tmp_path / MARKERS / INSTANT

@@ -68,7 +68,7 @@ def has_to_do_with(paths: tuple[str, ...], place: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A table with a past, and beside it a folder of the same content that no service may touch."""
+    """A table with a past, and beside it a directory of the same content that no service may touch."""
 
     past: Past
     outside: Path

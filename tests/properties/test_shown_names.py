@@ -66,7 +66,7 @@ def test_a_name_of_a_table_is_one_label_of_a_metric(tmp_path: Path) -> None:
 
 
 def test_plans_and_reports_show_the_names_of_partitions_escaped(tmp_path: Path) -> None:
-    """Of what a folder can be called, and a writer lets pass."""
+    """Of what a directory can be called, and a writer lets pass."""
     hostile = "<b>\u202etxt\u2028forged"
     rows = pa.table({"id": ["a", "b"], "part": [hostile] * 2, "ms": [1_790_000_000_000, 1_790_000_009_000]})
     table = Table.create(str(tmp_path / "t"), schema=rows.schema, record_key="id", partition="part", event_time="ms")

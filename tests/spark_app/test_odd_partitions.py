@@ -37,7 +37,7 @@ def opened(name: str, folder: Path) -> Table:
 
 
 def partition_folders(table: Path) -> set[str]:
-    """The folders that Hudi has marked as partitions, as paths below the table."""
+    """The directories that Hudi has marked as partitions, as paths below the table."""
     marked = (found.parent.relative_to(table) for found in table.rglob(".hoodie_partition_metadata"))
     return {"" if folder == Path() else folder.as_posix() for folder in marked if ".hoodie" not in folder.parts}
 

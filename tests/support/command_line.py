@@ -1,4 +1,4 @@
-"""Runs the command line inside this process, and tells whether it left a folder as it was."""
+"""Runs the command line inside this process, and tells whether it left a directory as it was."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_json(*words: object) -> Any:
 
 
 def content_of(folder: Path) -> dict[str, str]:
-    """Every file and link below, with what it holds. Empty folders hold nothing: a storage's working folder may stay."""
+    """Every file and link below, with its content. Empty directories don't count: a storage's working directory may stay."""
     found = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file())
     return {str(path.relative_to(folder)): _content(path) for path in found}
 

@@ -7,8 +7,8 @@ A page is read from top to bottom; of its fenced blocks
 3. `cron`, and `yaml` with `command` or `args` in it, name commands of eventide, which run too;
 4. any block below a line that is only a file's name in backticks and a colon is that file.
 
-What has no language is text. Paths of the examples lie in a folder of the test; a store's address is that of a server of the
-tests. Commands run by `documented_commands`.
+What has no language is text. Paths of the examples lie in a directory of the test, and a store's address is that of a server
+of the tests. Commands run by `documented_commands`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from support.documented_commands import Commands
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"^`([\w.-]+)`:$")
 _COMMAND = re.compile(r"^\$? ?eventide \w", re.MULTILINE)
-# A path of an example, but not what follows a bucket or another folder.
+# A path of an example, but not what follows a bucket or another directory.
 _EXAMPLE_FOLDER = re.compile(r"(?<![\w/.-])/(lake|var)(?=/)")
 
 

@@ -33,7 +33,7 @@ _COMPARED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @dataclass(slots=True)
 class Commands:
-    """Runs commands in `folder`, which is the working folder, with its exports in the environment of the process."""
+    """Runs commands in `folder`, which is the working directory, with its exports in the environment of the process."""
 
     folder: Path
     environment: pytest.MonkeyPatch

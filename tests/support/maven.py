@@ -1,4 +1,4 @@
-"""Jars of Maven Central: downloaded once into a cache folder, each held to its checksum.
+"""Jars of Maven Central: downloaded once into a cache directory, each held to its checksum.
 
 Spark's own package resolver downloads them, so PySpark and a Java are all it takes.
 """
@@ -32,7 +32,7 @@ class MavenJar:
 
 
 def cache_folder() -> Path:
-    """The folder that downloaded parts are kept in between runs."""
+    """The directory that downloaded parts are kept in between runs."""
     return Path(os.environ.get("EVENTIDE_CACHE") or Path.home() / ".cache" / "eventide")
 
 

@@ -43,7 +43,7 @@ def let_hearts_stop(root: Path) -> None:
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
-    """Everything below a folder by its path: the content of files, None for folders. Links are not followed."""
+    """Everything below a directory by its path: the content of files, None for directories. Links are not followed."""
     return {
         str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
         for path in root.rglob("*")

@@ -7,7 +7,7 @@
 4. At the end of the run the parts end, the last one first. Each part also ends with its standard input, which only the
    keeping process holds open: a killed run leaves nothing behind.
 
-Tests share the parts, so a test names its tables, databases and folders in a way that no other test does.
+Tests share the parts, so a test names its tables, databases and directories in a way that no other test does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pytest
 
 Part = TypeVar("Part")
 Start = Callable[..., AbstractContextManager[Part]]
-"""A function of a module, which takes an empty folder and then values."""
+"""A function of a module, which takes an empty directory and then values."""
 
 
 class Parts(Protocol):

@@ -15,7 +15,7 @@ from eventide_core.table.catalog_table import EXTERNAL_TABLE, CatalogColumn, Cat
 
 T = TypeVar("T")
 
-TIMEOUT_MS = 120_000  # a metastore that adds a thousand partitions lists their folders
+TIMEOUT_MS = 120_000  # a metastore that adds a thousand partitions lists their directories
 PARTITIONS_AT_ONCE = 1000  # Hudi's batch
 ALL_PARTITIONS = -1
 _EXTERNAL = "EXTERNAL"  # how Hive says the kind a second time

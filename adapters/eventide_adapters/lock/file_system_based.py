@@ -187,7 +187,7 @@ class FileSystemBasedLease:
 
 
 def _lock_path(root: str, configured: str | None) -> str:
-    """Where the lock lies, from the table's root. `configured` is a path or URI, as Hudi has it, of a folder."""
+    """Where the lock lies, from the table's root. `configured` is a path or URI, as Hudi has it, of a directory."""
     if configured is None:
         return f"{DEFAULT_DIRECTORY}/lock"
     table, folder = _without_scheme(root), _without_scheme(configured)

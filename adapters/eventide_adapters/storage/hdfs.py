@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class HdfsStorage:
-    """ports.Storage over a folder of the namespace that `scheme://authority` names; `path` without slashes at its ends.
+    """ports.Storage over a directory of the namespace that `scheme://authority` names; `path` without slashes at its ends.
 
     Pickled, it is its configuration and what was tried out: an executor opens its own connections.
     """

@@ -1,16 +1,16 @@
 """Tables on a POSIX file system.
 
 A new file, whole or not at all, and for one writer only:
-1. it is written below TEMPORARY, a folder of the same file system that stock readers and cleaners never look
+1. it is written below TEMPORARY, a directory of the same file system that stock readers and cleaners never look
    into (beside the data its name could be taken for a log's), and synced;
 2. a side file `.NAME.crc` that an earlier file of its name left is removed: Hadoop's local file system keeps
    a checksum there, and would refuse the new content by the old sum. A file without one is read unchecked;
 3. os.link gives it its name, which fails where the name is taken: that is the race, lost or won;
-4. its first name is removed and its folder synced.
+4. its first name is removed and its directory synced.
 `put` renames in place of 3; an empty file is made under its name at once. A crash leaves at most a file below
 TEMPORARY, which a later writer removes after a day.
 
-Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a folder
+Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a directory
 is. How that holds while somebody puts links in the way is in local_folders.py.
 """
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class LocalStorage:
-    """ports.Storage over the folder `root`, which is made with the first file."""
+    """ports.Storage over the directory `root`, which is made with the first file."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.path.abspath(root)
@@ -62,7 +62,7 @@ class LocalStorage:
 
     @property
     def capabilities(self) -> Capability:
-        """Tried out at first use, in a folder that is gone again afterwards. NONE on a read-only table."""
+        """Tried out at first use, in a directory that is gone again afterwards. NONE on a read-only table."""
         if self._capabilities is None:
             self._capabilities = try_out(self._folders, TEMPORARY)
         return self._capabilities
@@ -194,7 +194,7 @@ class LocalStorage:
                 raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {size} bytes to copy, {free} are free")
 
     def _check_way(self, path: str) -> None:
-        """Tells of links in the way before much is written; a folder that is not there yet is made in the end."""
+        """Tells of links in the way before much is written; a directory that is not there yet is made in the end."""
         checked_path(path)
         with (
             self._answering("write", path),
@@ -223,7 +223,7 @@ class LocalStorage:
             output.abort()
 
     def _followed(self, path: str, use: Callable[[int, str, str], T]) -> T:
-        """What `use` answers at the end of all links from a name: handle of the folder, name in it, and path.
+        """What `use` answers at the end of all links from a name: handle of the directory, name in it, and path.
 
         `use` raises OSError(ELOOP) where it meets a link. Raises UnsafePathError where one leads out of the table.
         """

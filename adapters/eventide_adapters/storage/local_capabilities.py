@@ -10,7 +10,7 @@ from eventide_core.ports import Capability
 
 
 def try_out(folders: LocalFolders, temporary: str) -> Capability:
-    """What works in a folder beside `temporary`, which is gone again afterwards. NONE on a read-only table."""
+    """What works in a directory beside `temporary`, which is gone again afterwards. NONE on a read-only table."""
     found = Capability.NONE
     probe = f"{temporary}{uuid.uuid4().hex}"
     with suppress(OSError), folders.opened(posixpath.dirname(temporary), creates=True) as above:

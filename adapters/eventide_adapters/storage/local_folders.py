@@ -1,7 +1,7 @@
-"""Folders of a table on a local disk, reached from its root one after the other, and never by a link.
+"""Directories of a table on a local disk, reached from its root one after the other, and never by a link.
 
-Each folder is opened below the handle of the one above it, and refused where it is a link; what is done to a name in it is
-done by its handle. So there is nothing between a check and its use where somebody could put a link in the way.
+Each directory is opened below the handle of the one above it, and refused if it is a link. What is done to a name in it is
+done by its handle, so nobody can put a link in the way between a check and its use.
 
 The root is the user's own: links that lead to it are followed.
 """
@@ -23,12 +23,12 @@ _PATH_BYTES_MAX = 4095
 
 @dataclass(frozen=True, slots=True)
 class LocalFolders:
-    """The folders below `root`, an absolute path. Failures but UnsafePathError are the operating system's own."""
+    """The directories below `root`, an absolute path. Failures but UnsafePathError are the operating system's own."""
 
     root: str
 
     def open(self, path: str, *, creates: bool = False) -> int:
-        """A handle of the folder, "" for the root, that is the caller's to close.
+        """A handle of the directory, "" for the root, that is the caller's to close.
 
         `creates` makes it, and each one above it, synced into its parent.
         """
@@ -54,7 +54,7 @@ class LocalFolders:
 
     @contextmanager
     def parent(self, path: str, *, creates: bool = False) -> Iterator[tuple[int, str]]:
-        """A handle of the folder that a name lies in, and the name in it."""
+        """A handle of the directory that a name lies in, and the name in it."""
         if creates and len(os.fsencode(f"{self.root}/{path}")) > _PATH_BYTES_MAX:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         folder, name = posixpath.split(path)
@@ -115,7 +115,7 @@ def link_text(handle: int, name: str) -> str | None:
 
 
 def _make_root(root: str) -> None:
-    """Makes the table's folder and those above it, each one synced into its parent."""
+    """Makes the table's directory and those above it, each one synced into its parent."""
     if os.path.isdir(root):
         return
     parent = os.path.dirname(root)

@@ -1,6 +1,6 @@
-"""What a local file system does with the names in one folder: give them, keep Hadoop's side files right, remove them.
+"""What a local file system does with the names in one directory: give them, keep Hadoop's side files right, remove them.
 
-A folder is the handle that local_folders.py gives; failures are the operating system's own.
+A directory is the handle that local_folders.py gives; failures are the operating system's own.
 """
 
 import errno
@@ -62,7 +62,7 @@ def prepare_new(folder: int, name: str) -> bool:
 
 
 def remove_content(folder: int) -> None:
-    """Empties a folder of side files of files that are gone. Raises OSError where it has more."""
+    """Empties a directory of side files of files that are gone. Raises OSError where it has more."""
     names = os.listdir(folder)
     if not all(is_side_file(name) for name in names):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
@@ -85,7 +85,7 @@ def remove_abandoned(folder: int) -> None:
     oldest = time.time() - ABANDONED_AFTER_SECONDS
     with os.scandir(folder) as entries:
         for entry in entries:
-            # Another writer may be clearing the same folder, or finishing its file.
+            # Another writer may be clearing the same directory, or finishing its file.
             with suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_mtime < oldest:
                     os.unlink(entry.name, dir_fd=folder)

@@ -47,7 +47,7 @@ class LocalInput(io.FileIO):
 class LocalOutput:
     """ports.OutputFile: `written` is the hidden file, `entry` the name that it is to get, both paths in the table.
 
-    The folder of the hidden file stays open until the end.
+    The directory of the hidden file stays open until the end.
     """
 
     def __init__(self, folders: LocalFolders, written: str, entry: str, what: str) -> None:
@@ -102,7 +102,7 @@ class LocalOutput:
 
     @contextmanager
     def _named(self) -> Iterator[tuple[int, str]]:
-        """The file's content is synced: where it is to lie, a handle of the folder and the name in it."""
+        """The file's content is synced: where it is to lie, a handle of the directory and the name in it."""
         with answering(self._what):
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -141,6 +141,6 @@ class S3Config:
 
 
 def _is_own_server(endpoint: str | None) -> bool:
-    """Whether buckets are folders of the endpoint there, and not hosts of their own as at Amazon."""
+    """Whether buckets are directories of the endpoint there, and not hosts of their own as at Amazon."""
     host = urlsplit(endpoint or "").hostname
     return host is not None and not host.endswith((".amazonaws.com", ".amazonaws.com.cn"))

@@ -2,7 +2,7 @@
 
 1. A table of that name that is something else is never touched: RefusedError.
 2. What the catalog or others wrote beside our properties stays; of ours, those that no longer hold go.
-3. What means the same stays as it is: another spelling of the folder, Spark's schema in another layout.
+3. What means the same stays as it is: another spelling of the directory, Spark's schema in another layout.
 4. Partitions need no look where the table says that it follows the last commit: that is updated last.
 """
 
@@ -44,7 +44,7 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChanges:
-    """`moved` have their values and another folder. Each by values."""
+    """`moved` have their values and another directory. Each by values."""
 
     added: tuple[CatalogPartition, ...]
     moved: tuple[CatalogPartition, ...]

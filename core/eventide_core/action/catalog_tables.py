@@ -34,7 +34,7 @@ FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY)
 
 @dataclass(frozen=True, slots=True)
 class SyncFacts:
-    """What the catalog is to say. `location` is the table's folder as the catalog's readers name it.
+    """What the catalog is to say. `location` is the table's directory as the catalog's readers name it.
 
     The last two times are None where there is no commit yet; `last_completion` also on table version 6, which has none.
     """

@@ -120,7 +120,7 @@ class VersionedFiles(Protocol):
 
 
 def remove_tree(storage: Storage, directory: str) -> None:
-    """Removes a folder and all that is in it. A link in it goes, and what it leads to stays."""
+    """Removes a directory and all that is in it. A link in it goes, and what it leads to stays."""
     for entry in storage.list(directory):
         if entry.is_directory and entry.link_target is None:
             remove_tree(storage, entry.path)

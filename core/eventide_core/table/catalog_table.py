@@ -40,7 +40,7 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPartition:
-    """A partition: a value for each partition column, and the folder that holds it."""
+    """A partition: a value for each partition column, and the directory that holds it."""
 
     values: tuple[str, ...]
     location: str
@@ -52,7 +52,7 @@ def as_hadoop_says(location: str) -> str:
 
 
 def is_same_place(one: str, other: str) -> bool:
-    """Whether two locations are one folder: `file:/a` and `/a/` are, and so are s3:// and s3a:// of a bucket.
+    """Whether two locations are one directory: `file:/a` and `/a/` are, and so are s3:// and s3a:// of a bucket.
 
     One that names no host or bucket may be anybody's default, so that its path alone tells.
     """

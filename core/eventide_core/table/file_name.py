@@ -74,7 +74,7 @@ class LogFileName:
         return (self.instant, self.version, self.write_token, self.suffix)
 
 
-@lru_cache(maxsize=1 << 14)  # a folder is listed many times in its life, and names never change their meaning
+@lru_cache(maxsize=1 << 14)  # a directory is listed many times in its life, and names never change their meaning
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
     """The parts of the name of a base or log file; None for any other name."""
     return LogFileName.parse(name) or BaseFileName.parse(name)

@@ -85,7 +85,7 @@ class Instant:
     @classmethod
     @lru_cache(maxsize=1 << 14)  # a timeline is listed many times in its life, and its names never change their meaning
     def parse(cls, name: str) -> "Instant | None":
-        """The instant that a file name of the timeline folder stands for; None for any other file."""
+        """The instant that a file name of the timeline directory stands for; None for any other file."""
         match = _NAME.fullmatch(name)
         if match is None:
             return None

@@ -58,7 +58,7 @@ class PartitionKind(StrEnum):
 
 
 class TimeKind(StrEnum):
-    """What a partition field whose folder is a time holds. A column of times or dates is taken as it is."""
+    """What a partition field whose directory is a time holds. A column of times or dates is taken as it is."""
 
     SECONDS = "UNIX_TIMESTAMP"
     MILLISECONDS = "EPOCHMILLISECONDS"
@@ -78,7 +78,7 @@ class PartitionTime:
 
 @dataclass(frozen=True, slots=True)
 class KeyFormat:
-    """`names_key_fields`: whether a record key says its fields' names. The folders of `time_fields` are times."""
+    """`names_key_fields`: whether a record key says its fields' names. The directories of `time_fields` are times."""
 
     key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]

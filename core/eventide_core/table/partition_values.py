@@ -3,7 +3,7 @@
 NonPartitionedExtractor                  none
 SinglePartPartitionValueExtractor        the whole path
 HiveStylePartitionValueExtractor         of `dt=2026-11-21` what follows the equals sign
-MultiPartKeysValueExtractor              each folder's, with or without `name=`
+MultiPartKeysValueExtractor              each directory's, with or without `name=`
 SlashEncodedDayPartitionValueExtractor   of 2026/11/21, or yyyy=2026/mm=11/dd=21, 2026-11-21
 SlashEncodedHourPartitionValueExtractor  of 2026/11/21/08 2026-11-21-08
 """

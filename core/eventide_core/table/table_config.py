@@ -57,7 +57,7 @@ class TableConfig:
 
     @property
     def archive_path(self) -> str:
-        """The folder of the archived timeline."""
+        """The directory of the archived timeline."""
         if self.version >= 8:
             return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
         return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")

@@ -65,7 +65,7 @@ class Timeline:
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
-        """The timeline that a listing of the timeline folder says; files of other kinds are passed over."""
+        """The timeline that a listing of the timeline directory says; files of other kinds are passed over."""
         return cls.of(filter(None, map(Instant.parse, names)))
 
     @property

@@ -1,1 +1,1 @@
-"""The job's own rules. That the folder is called `core` is its own affair: eventide's packages have names of their own."""
+"""The job's own rules. The directory may be called `core`: eventide's packages have other names."""

@@ -71,7 +71,7 @@ def run_demo(
     progress: Progress,
     tell: Callable[[Step], None],
 ) -> Demo:
-    """Runs the demo in a folder; `tell` hears of each step as it ends. Raises ConfigError where a table is there already."""
+    """Runs the demo in a directory. Calls `tell` after each step. Raises ConfigError if a table is there already."""
     return _Story(folder, days, table_version, spark, progress, tell).run()
 
 

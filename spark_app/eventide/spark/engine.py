@@ -227,7 +227,7 @@ def portions(sizes: Sequence[int], cores: int) -> list[range]:
 def ship_packages(spark: SparkSession) -> None:
     """Sends eventide's own packages to executors that are not on this machine, once a session.
 
-    The file goes with the session: Spark removes its folder of files when it stops; a Connect server has a copy of its own.
+    The file goes with the session: Spark removes its directory of files when it stops. A Connect server has its own copy.
     Raises UnsupportedEngineError for Spark Connect before 4.
     """
     if is_connect(spark):
@@ -247,7 +247,7 @@ def ship_packages(spark: SparkSession) -> None:
         return
     from pyspark import SparkFiles
 
-    # Spark serves the file from where it lies, so it lies where Spark's own do: in a folder that ends with the context.
+    # Spark serves the file from where it lies, so it lies where Spark's own do: in a directory that ends with the context.
     served = Path(SparkFiles.getRootDirectory(), "eventide")
     served.mkdir(exist_ok=True)
     context.addPyFile(str(_packed_packages(served)))

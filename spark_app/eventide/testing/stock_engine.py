@@ -206,7 +206,7 @@ def remove_markers(storage: Storage, instant: str) -> None:
 
 
 def _folders(storage: Storage, folder: str) -> list[str]:
-    """A folder and all below it."""
+    """A directory and all below it."""
     below = [entry.path for entry in storage.list(folder) if entry.is_directory]
     return [folder, *(path for part in below for path in _folders(storage, part))]
 

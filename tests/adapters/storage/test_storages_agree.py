@@ -1,6 +1,6 @@
 """Whatever is done to them, a local and a memory storage answer alike: two independent readings of one contract.
 
-Not compared: times, and folders that have become empty: only the local one keeps those.
+Not compared: times, and directories that have become empty: only the local one keeps those.
 """
 
 import tempfile

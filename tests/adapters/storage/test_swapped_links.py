@@ -73,7 +73,7 @@ def operations(storage: LocalStorage) -> dict[str, Callable[[], object]]:
 
 
 def fresh(folder: Path) -> tuple[LocalStorage, Path]:
-    """A table, and a folder beside it with the same names."""
+    """A table, and a directory beside it with the same names."""
     root, outside = folder / "table", folder / "outside"
     for place, content in ((root / "part=a", OURS), (outside, THEIRS)):
         (place / "empty").mkdir(parents=True)
@@ -85,7 +85,7 @@ def fresh(folder: Path) -> tuple[LocalStorage, Path]:
 
 
 def put_in_the_way(root: Path, outside: Path, name: str) -> None:
-    """Takes a file or folder away, and puts a link to what lies outside in its place."""
+    """Takes a file or directory away, and puts a link to what lies outside in its place."""
     path = root / name
     path.rename(root.parent / "taken away")
     path.symlink_to(outside if name == "part=a" else outside / path.name)

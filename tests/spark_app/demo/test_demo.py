@@ -98,3 +98,9 @@ def test_a_second_demo_in_the_same_folder_is_refused_and_writes_nothing(demo: di
     answer = run("demo", "--dir", folder, "--engine", "local")
     assert answer.exit_code == 2
     assert content_of(folder) == before
+
+
+def test_what_the_demo_prints_fits_a_screen(tmp_path: Path) -> None:
+    answer = run("demo", "--dir", tmp_path / "demo", "--engine", "local")
+    assert 12 <= answer.stdout.count("\n") <= 30
+    assert "predicted watermark: 2013-01-11T00:00:00Z" in answer.stdout

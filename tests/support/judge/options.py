@@ -76,7 +76,7 @@ FOLDERS_OF_DATES = {
     "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
     "hoodie.keygen.timebased.timezone": "UTC",
 }
-"""A date becomes a path of three folders, as in `2026/11/21`."""
+"""A date becomes a path of three directories, as in `2026/11/21`."""
 LOG_COMPACTION = {"hoodie.log.compaction.inline": "true", "hoodie.log.compaction.blocks.threshold": "3"}
 """A log compaction follows the write wherever a slice has three log blocks."""
 

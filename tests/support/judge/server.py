@@ -9,7 +9,7 @@ Runs with PySpark 3.5 and imports nothing of the project.
                ...arguments}
     response  {"ok": value} or {"error": message}
 
-Rows travel as Parquet: a request names the file to read, a response the folder that was written.
+Rows travel as Parquet: a request names the file to read, a response the directory that was written.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PAR
 from eventide_core.table.table_path import METADATA_FOLDER
 from eventide_core.table.timeline import Timeline
 
-COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a folder, and slices go by completion time
+COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a directory, and slices go by completion time
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the several that ranges take
 
 

@@ -67,8 +67,8 @@ class TableFacts:
     """A table as it was found.
 
     `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
-    decoded. `listing` are the files of all folders but `.hoodie`; `unmarked` those of folders that don't bear Hudi's mark of
-    a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
+    decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
+    of a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there. `left_overs` says of which log each is the copy or link. `going` are files that something
     pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote;
     `untold` are writes that are older than the archived timeline.

@@ -12,7 +12,7 @@ _RESTORE = "restore the file from a copy, or the table to a savepoint before tha
 
 
 def look_at_file_slices(facts: TableFacts) -> Iterator[Said]:
-    """Base and log files make up file slices, in folders that are marked as partitions."""
+    """Base and log files make up file slices, in directories that are marked as partitions."""
     if facts.view_problem is not None:
         yield Finding("", facts.view_problem, "repair what it names; until then, the slices cannot be checked")
     for path, named in sorted(_rivals(facts).items()):

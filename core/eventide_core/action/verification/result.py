@@ -19,7 +19,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Damage: the file it is about (or the folder, or the instant), what is wrong with it, and what mends it."""
+    """Damage: the file it is about (or the directory, or the instant), what is wrong with it, and what mends it."""
 
     path: str
     problem: str

@@ -10,7 +10,7 @@ The steps of the protocol, and what a crash after each leaves:
    (version 6) visible and idempotent: readers merge a pending slice with the one below it.
 6. and 7. Inside the lock: merged logs and left-overs unchanged, the outcome claimed, which fixes the completion time; the
    metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
-8. Markers removed. A crash before that leaves an empty folder under `.hoodie/.temp`.
+8. Markers removed. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
 from collections.abc import Mapping, Sequence

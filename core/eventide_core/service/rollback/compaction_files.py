@@ -30,7 +30,7 @@ def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
 
 
 def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
-    """Removes the markers of the plan's base files, and their folders unless another process is at work there.
+    """Removes the markers of the plan's base files, and their directories unless another process is at work there.
 
     One that has not noticed yet that the plan was rolled back removes what it made itself.
     """
@@ -45,5 +45,5 @@ def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
 
 
 def _remove_empty(storage: Storage, folder: str) -> None:
-    with suppress(StorageError):  # nobody heeds a folder that stays
+    with suppress(StorageError):  # nobody heeds a directory that stays
         storage.delete(folder)

@@ -210,7 +210,7 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
 
 
 def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the folders again, and the next write of Hudi builds it anew."""
+    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it anew."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
     lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())

@@ -87,7 +87,7 @@ class TableState:
         timeline = files.timeline(config)
         listing = files.committed_files(config, timeline)
         if listing is not None:
-            with suppress(MissingFileError):  # then the folders have the last word
+            with suppress(MissingFileError):  # then the directories have the last word
                 state = cls._of(files, config, timeline, listing)
                 state.require_files()
                 return state

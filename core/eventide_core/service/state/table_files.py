@@ -203,7 +203,7 @@ class TableFiles:
         """The base and log files as the metadata table lists them, for who needs no file of a pending action.
 
         None where that may not be all: there is none, it has not followed each completed action of the active timeline (a
-        writer went on without it, or it is younger than they are), or it cannot be read. Then the folders tell.
+        writer went on without it, or it is younger than they are), or it cannot be read. Then the directories tell.
         """
         if not config.metadata_partitions:
             return None
@@ -221,10 +221,10 @@ class TableFiles:
         )
 
     def data_files(self) -> tuple[DataFile, ...]:
-        """The files of every partition, by path; each folder is listed once. Those that were listed before are the same.
+        """The files of every partition, by path; each directory is listed once. Those that were listed before are the same.
 
-        A partition is a folder, at any depth, that holds Hudi's partition mark. Links to folders are not followed: one to a
-        folder above it would lead round for ever.
+        A partition is a directory, at any depth, that holds Hudi's partition mark. Links to directories are not followed: a
+        link to a directory above it would never end.
         """
         of_partition: dict[str, list[DataFile]] = {}
         waiting = [""]

@@ -49,7 +49,7 @@ class FactsReader:
     options: Options
 
     def timeline_names(self, config: TableConfig) -> tuple[str, ...]:
-        """The files of the timeline folder."""
+        """The files of the timeline directory."""
         return timeline_names(self.files.storage, config)
 
     def gone_since(self, gathered: Gathered) -> list[str]:

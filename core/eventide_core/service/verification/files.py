@@ -16,7 +16,7 @@ from eventide_core.table.slice_read import BlockFilter
 
 
 def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[str]]:
-    """All files of partitions, and of other folders the data files and links; the data files of those."""
+    """All files of partitions, and of other directories the data files and links; the data files of those."""
     found: list[DataFile] = []
     unmarked: list[str] = []
     waiting = [""]

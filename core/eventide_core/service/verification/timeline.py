@@ -97,7 +97,7 @@ class TimelineReader:
             times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
         untold: set[str] = set()
-        # The folder of version 8 and later, which a downgrade leaves there, with what it doesn't take over.
+        # The directory of version 8 and later, which a downgrade leaves there, with what it doesn't take over.
         was_downgraded = not self.config.slices_by_completion_time and bool(self.files.storage.list(_LATER_TIMELINE))
         with Noting(self.unreadable, self.config.archive_path):
             archive = self.files.archive(self.config)
@@ -125,7 +125,7 @@ class TimelineReader:
 
 
 def timeline_names(storage: Storage, config: TableConfig) -> tuple[str, ...]:
-    """The files of the timeline folder."""
+    """The files of the timeline directory."""
     return tuple(e.path.rpartition("/")[2] for e in storage.list(config.timeline_path) if not e.is_directory)
 
 

@@ -40,7 +40,7 @@ class ContractPart:
 
 
 def entry(storage: Storage, path: str) -> FileInfo:
-    """The one entry of that name in the listing of its folder."""
+    """The one entry of that name in the listing of its directory."""
     directory, _, _ = path.rpartition("/")
     (found,) = (info for info in storage.list(directory) if info.path == path)
     return found

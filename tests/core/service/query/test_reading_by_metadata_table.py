@@ -1,4 +1,4 @@
-"""Queries of a table that has Hudi's metadata table list no folder, as long as it tells all; else the folders tell."""
+"""Queries of a table with Hudi's metadata table list no directory, as long as the metadata table is complete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def ask(path: Path) -> tuple[Answers, set[str]]:
-    """What the queries answer, and the folders of the table that they list for it."""
+    """What the queries answer, and the directories of the table that they list for it."""
     storage = FaultyStorage(LocalStorage(path))
     application = assemble(str(path), {}, storage=storage)
     queries = application.queries
