@@ -94,6 +94,7 @@ class Case:
         return {key: value for key, value in self.options.items() if key.startswith(told)}
 
 
+pytestmark = pytest.mark.real  # its fixtures ask for the judge by name
 BROAD = pytest.mark.broad
 CASES = (
     Case("judge_015", 6),
@@ -324,9 +325,8 @@ def test_a_plan_of_hudi_is_left_alone_where_that_is_asked_for(planned: Planned) 
     assert [i.requested_time for i in table.state().timeline.pending_plans] == [planned.instant]
 
 
-@pytest.mark.parametrize(
-    "at_commit", [False, pytest.param(True, marks=BROAD)], ids=["while it merges", "at its commit"]
-)
+@BROAD
+@pytest.mark.parametrize("at_commit", [False, True], ids=["while it merges", "at its commit"])
 def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned, at_commit: bool) -> None:
     """Hudi leaves the base files of the dead run beside its own. The next run of eventide removes them."""
     path = planned.copy(f"broken off {at_commit}")

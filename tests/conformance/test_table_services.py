@@ -91,9 +91,8 @@ def test_hudi_goes_on_after_eventide_rolled_back_a_failed_write_and_a_completed_
     assert after != both
 
 
-@pytest.mark.parametrize(
-    ("name", "bundle"), [("v6_no_deletes", "0.15.0"), pytest.param("v9_no_deletes", "1.1.1", marks=pytest.mark.broad)]
-)
+@pytest.mark.broad
+@pytest.mark.parametrize(("name", "bundle"), [("v6_no_deletes", "0.15.0"), ("v9_no_deletes", "1.1.1")])
 def test_hudi_goes_on_after_a_clean_a_restore_and_an_archival(name: str, tmp_path: Path, judge: HudiJudge) -> None:
     path = golden.unpack(name, tmp_path / "ours")
     options = dict(golden.expected(name).options)

@@ -29,6 +29,8 @@ from eventide_core.table.write_shape import WriteOperation
 from support.campaign import tries
 from support.reach import reached
 
+pytestmark = pytest.mark.slow
+
 EAGER = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",

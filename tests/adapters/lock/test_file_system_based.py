@@ -321,6 +321,7 @@ class TestWhereItLies:
             _lock(LocalStorage(tmp_path), clock, **options)
 
 
+@pytest.mark.slow
 class TestDeadProcesses:
     """On a real disk, with real processes: nothing ever expires here."""
 

@@ -248,6 +248,7 @@ def on_s3(request: pytest.FixtureRequest) -> Callable[[], Storage]:
     return lambda: open_storage(uri, Options(server.options))
 
 
+@pytest.mark.slow
 class TestOnS3:
     def test_of_many_who_try_at_once_one_holds_it_and_then_the_next(
         self, on_s3: Callable[[], Storage], clock: ManualClock

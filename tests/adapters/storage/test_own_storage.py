@@ -24,6 +24,7 @@ class MyStorage(MemoryStorage):
 """
 
 
+@pytest.mark.slow
 def test_the_documented_test_holds_ones_own_storage_to_the_contract(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     (tmp_path / "test_mine.py").write_text(MY_STORAGE + code)

@@ -23,6 +23,8 @@ from eventide_core.table.instant import instant_epoch_ms, instant_time
 from support import golden
 from support.metadata_updates import TABLES, metadata_files
 
+pytestmark = pytest.mark.slow
+
 FIRST_MS = instant_epoch_ms("20261122000000000")
 UPDATES = 4
 T = TypeVar("T")
