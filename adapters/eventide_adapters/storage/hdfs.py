@@ -39,11 +39,11 @@ class HdfsStorage:
         self, scheme: str, authority: str, path: str, config: HdfsConfig, capabilities: Capability | None = None
     ) -> None:
         self._place = (scheme, authority, path)
-        self._directory = f"/{path}" if path else ""
+        self._root_path = f"/{path}" if path else ""
         self._config = config
         self._web = WebHdfs(config)
         self._bytes = hdfs_bytes(config, self._web)
-        self._publisher = HdfsPublisher(self._web, self._bytes, self._directory)
+        self._publisher = HdfsPublisher(self._web, self._bytes, self._root_path)
         self._capabilities = capabilities
 
     def __reduce__(self) -> tuple[type["HdfsStorage"], tuple[str, str, str, HdfsConfig, Capability | None]]:
@@ -52,7 +52,7 @@ class HdfsStorage:
     @property
     def root(self) -> str:
         scheme, authority, _ = self._place
-        return f"{scheme}://{authority}{self._directory}"
+        return f"{scheme}://{authority}{self._root_path}"
 
     @property
     def capabilities(self) -> Capability:
@@ -203,7 +203,7 @@ class HdfsStorage:
             parent = posixpath.dirname(self._directory(path))
             target = posixpath.normpath(posixpath.join(parent, _path_of(status["symlink"])))
             is_inside = self._is_inside(target)
-            link_target = target.removeprefix(f"{self._directory}/") if is_inside else target
+            link_target = target.removeprefix(f"{self._root_path}/") if is_inside else target
             sibling = beside.get(posixpath.basename(target)) if posixpath.dirname(target) == parent else None
             if sibling is not None and sibling["type"] == "FILE":
                 size = sibling["length"]
@@ -214,13 +214,13 @@ class HdfsStorage:
         return FileInfo(path, size, is_directory, status["modificationTime"], link_target)
 
     def _at(self, path: str) -> str:
-        return f"{self._directory}/{checked_path(path)}"
+        return f"{self._root_path}/{checked_path(path)}"
 
     def _directory(self, path: str) -> str:
-        return self._at(path) if checked_directory(path) else self._directory or "/"
+        return self._at(path) if checked_directory(path) else self._root_path or "/"
 
     def _is_inside(self, at: str) -> bool:
-        return at.startswith(f"{self._directory}/")
+        return at.startswith(f"{self._root_path}/")
 
     def _missing(self, path: str) -> MissingFileError:
         return MissingFileError(f"there is no file {path!r} in {self.root}")
