@@ -28,9 +28,9 @@ def judge(request: pytest.FixtureRequest, bundle: str) -> HudiJudge:
     return found
 
 
-def twins(name: str, folder: Path) -> tuple[Path, Path, dict[str, str]]:
-    path = golden.unpack(name, folder / "ours")
-    twin = golden.unpack(name, folder / "twin")
+def twins(name: str, directory: Path) -> tuple[Path, Path, dict[str, str]]:
+    path = golden.unpack(name, directory / "ours")
+    twin = golden.unpack(name, directory / "twin")
     return path, twin, dict(golden.expected(name).options)
 
 

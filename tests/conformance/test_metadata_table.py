@@ -114,12 +114,12 @@ def judge(request: pytest.FixtureRequest, case: Case) -> HudiJudge:
     return found
 
 
-def lay(case: Case, judge: HudiJudge, folder: Path) -> tuple[Path, Path]:
+def lay(case: Case, judge: HudiJudge, directory: Path) -> tuple[Path, Path]:
     """The table, and its twin."""
     if case.name in golden.names():
-        path = golden.unpack(case.name, folder)
+        path = golden.unpack(case.name, directory)
     else:
-        path = folder / case.name
+        path = directory / case.name
         for number, step in enumerate(case.history()):
             judge.write(
                 path,
@@ -128,7 +128,7 @@ def lay(case: Case, judge: HudiJudge, folder: Path) -> tuple[Path, Path]:
                 operation=step.operation,
                 mode="append" if number else "overwrite",
             )
-    twin = folder / "twin" / case.name
+    twin = directory / "twin" / case.name
     shutil.copytree(path, twin)
     return path, twin
 
@@ -193,12 +193,12 @@ def check_filters(judge: HudiJudge, path: Path, case: Case, schema: pa.Schema) -
 def on_disk(path: Path) -> dict[str, dict[str, int]]:
     """The data files of each partition, as the file system lists them."""
     return {
-        folder.name: {
+        directory.name: {
             file.name: file.stat().st_size
-            for file in folder.iterdir()
+            for file in directory.iterdir()
             if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
         }
-        for folder in path.glob("part=*")
+        for directory in path.glob("part=*")
     }
 
 
@@ -233,9 +233,9 @@ def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path,
     partitions, listed = metadata.partitions(), metadata.read_files()
     assert listed == on_disk(path)
 
-    folder = ".hoodie/timeline" if (path / ".hoodie/timeline").exists() else ".hoodie"
+    directory = ".hoodie/timeline" if (path / ".hoodie/timeline").exists() else ".hoodie"
     instant = die(case, path, r"\.commit$")
-    assert list((path / ".hoodie/metadata" / folder).glob(f"{instant}*.deltacommit"))
+    assert list((path / ".hoodie/metadata" / directory).glob(f"{instant}*.deltacommit"))
     assert metadata.read_files() == listed  # nobody sees it before the table's own commit
     assert snapshot(judge, path, schema) == before
     table = Table.open(str(path), case.opening_options)

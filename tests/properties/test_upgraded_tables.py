@@ -48,8 +48,8 @@ def upgraded(files: dict[str, MemoryFile], layout: Layout) -> dict[str, MemoryFi
     Layout(8, layout.order).create(scratch)
     found: dict[str, MemoryFile] = {}
     for path, file in files.items():
-        folder, _, name = path.rpartition("/")
-        instant = Instant.parse(name) if folder == ".hoodie" else None
+        directory, _, name = path.rpartition("/")
+        instant = Instant.parse(name) if directory == ".hoodie" else None
         if instant is not None:
             end_ms = instant_epoch_ms(instant.requested_time) + A_WHILE_MS
             end = instant_time(end_ms) if instant.is_completed else None

@@ -190,10 +190,10 @@ def _lock_path(root: str, configured: str | None) -> str:
     """Where the lock lies, from the table's root. `configured` is a path or URI, as Hudi has it, of a directory."""
     if configured is None:
         return f"{DEFAULT_DIRECTORY}/lock"
-    table, folder = _without_scheme(root), _without_scheme(configured)
+    table, directory = _without_scheme(root), _without_scheme(configured)
     if _scheme(configured) is None:
-        folder = posixpath.join(table, folder)
-    lock = posixpath.normpath(posixpath.join(folder, "lock"))
+        directory = posixpath.join(table, directory)
+    lock = posixpath.normpath(posixpath.join(directory, "lock"))
     if not lock.startswith(f"{table}/") or _scheme(configured) not in (None, _scheme(root)):
         raise ConfigError(
             f"option {LOCK_PATH}={configured!r} is outside the table {root}: name a directory of the table"

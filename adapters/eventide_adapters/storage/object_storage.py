@@ -63,8 +63,8 @@ class ObjectStorage:
         prefix = self._below(directory)
         objects, prefixes = self._objects.list_below(prefix)
         files = [self._info(found) for found in objects if not found.key.endswith("/")]
-        folders = [FileInfo(self._path(p), 0, True, 0) for p in prefixes if not p.endswith("//")]
-        return tuple(sorted(files + folders, key=lambda info: info.path))
+        directories = [FileInfo(self._path(p), 0, True, 0) for p in prefixes if not p.endswith("//")]
+        return tuple(sorted(files + directories, key=lambda info: info.path))
 
     def stat(self, path: str) -> FileInfo | None:
         checked_directory(path)

@@ -12,7 +12,7 @@ from typing import Final
 BUCKET_DIGITS = 8
 BUCKETS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
 INT_MAX = 0x7FFF_FFFF
-BUCKET_INDEX_FOLDER: Final = ".hoodie/.bucket_index"
+BUCKET_INDEX_DIRECTORY: Final = ".hoodie/.bucket_index"
 """Where Hudi keeps what consistent hashing and numbers of buckets by partition need; a plain bucket index needs nothing."""
 PURE_LOG_INDEXES: Final = ("BUCKET", "FLINK_STATE")
 """The types of index under which writers find keys without base files, and write inserts as logs."""

@@ -77,10 +77,10 @@ class FileGroupWrite:
             kind = "APPEND" if table_version < 8 else "CREATE"
         else:
             kind = "CREATE" if self.filled_up is None else "MERGE"
-        return f"{marker_folder(self.instant)}/{self.path_of(name)}.marker.{kind}"
+        return f"{marker_directory(self.instant)}/{self.path_of(name)}.marker.{kind}"
 
 
-def marker_folder(instant: str) -> str:
+def marker_directory(instant: str) -> str:
     return f"{MARKERS}/{instant}"
 
 

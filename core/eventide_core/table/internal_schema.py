@@ -18,7 +18,7 @@ from typing import Any
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 
 LATEST_SCHEMA_KEY = "latest_schema"
-SCHEMA_FOLDER = ".hoodie/.schema"
+SCHEMA_DIRECTORY = ".hoodie/.schema"
 SCHEMA_COMMIT_SUFFIX = ".schemacommit"
 
 

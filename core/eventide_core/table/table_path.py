@@ -11,8 +11,8 @@ Not said: where links lead. That is known only to the storage that follows them.
 
 import re
 
-HOODIE_FOLDER = ".hoodie"
-METADATA_FOLDER = f"{HOODIE_FOLDER}/metadata"  # the metadata table, itself a table
+HOODIE_DIRECTORY = ".hoodie"
+METADATA_DIRECTORY = f"{HOODIE_DIRECTORY}/metadata"  # the metadata table, itself a table
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -44,4 +44,4 @@ def why_no_partition(path: str) -> str | None:
     """The same of the path of a partition."""
     if path == "":
         return None
-    return why_unsafe(path) or (f"has a part {HOODIE_FOLDER}" if HOODIE_FOLDER in path.split("/") else None)
+    return why_unsafe(path) or (f"has a part {HOODIE_DIRECTORY}" if HOODIE_DIRECTORY in path.split("/") else None)

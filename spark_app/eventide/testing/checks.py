@@ -115,9 +115,9 @@ def check_single_completion(files: Files, instant: str | None = None) -> None:
     """I12: a plan completes once, and so does every other action."""
     found: Counter[tuple[str, str]] = Counter()
     for path in files:
-        folder, _, name = path.rpartition("/")
+        directory, _, name = path.rpartition("/")
         match = _COMPLETED.fullmatch(name)
-        if match is not None and folder in (".hoodie", ".hoodie/timeline") and instant in (None, match[1]):
+        if match is not None and directory in (".hoodie", ".hoodie/timeline") and instant in (None, match[1]):
             found[match[1], match[2]] += 1
     twice = [what for what, times in found.items() if times > 1]
     assert not twice, f"{twice} completed more than once"

@@ -68,7 +68,7 @@ NOT_PARTITIONED = {
     "hoodie.datasource.write.keygenerator.class": f"{KEY_GENERATORS}.NonpartitionedKeyGenerator",
     "hoodie.datasource.write.partitionpath.field": "",
 }
-FOLDERS_OF_DATES = {
+DIRECTORIES_OF_DATES = {
     "hoodie.datasource.write.keygenerator.class": f"{KEY_GENERATORS}.TimestampBasedKeyGenerator",
     "hoodie.datasource.write.hive_style_partitioning": "false",
     "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",

@@ -40,7 +40,7 @@ class HiveMetastoreServer:
 
 
 @contextmanager
-def hive_metastore(folder: Path) -> Iterator[HiveMetastoreServer]:
+def hive_metastore(directory: Path) -> Iterator[HiveMetastoreServer]:
     """Raises ServerUnavailableError where there is no Java, or no Hive among PySpark's jars."""
     jars = Path(pyspark.__file__).parent / "jars"
     if not list(jars.glob("hive-metastore-*.jar")):
@@ -50,15 +50,15 @@ def hive_metastore(folder: Path) -> Iterator[HiveMetastoreServer]:
     except JavaNotFoundError as missing:
         raise ServerUnavailableError(str(missing)) from missing
     (port,) = free_ports(1)
-    warehouse = folder / "warehouse"
+    warehouse = directory / "warehouse"
     warehouse.mkdir()
     settings = {**_SETTINGS, "hive.metastore.warehouse.dir": str(warehouse)}
     command = [
         str(java),
         # It starts once, for a few calls.
-        *("-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.stream.error.file={folder}/derby.log"),
+        *("-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.stream.error.file={directory}/derby.log"),
         *("-cp", f"{jars}/*", "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)),
         *(word for key, value in settings.items() for word in ("--hiveconf", f"{key}={value}")),
     ]
-    with server(command, folder / "log", lambda: answers(port)):
+    with server(command, directory / "log", lambda: answers(port)):
         yield HiveMetastoreServer(f"thrift://127.0.0.1:{port}")

@@ -97,8 +97,8 @@ class Life:
 
     def instants(self, *actions: str, is_completed: bool = True) -> list[str]:
         """The requested times of these actions on the active timeline, by the names of its files."""
-        folder = self.path / ".hoodie" / ("timeline" if self.kind.version >= 8 else "")
-        names = (_NAME.fullmatch(file.name) for file in folder.iterdir()) if folder.exists() else ()
+        directory = self.path / ".hoodie" / ("timeline" if self.kind.version >= 8 else "")
+        names = (_NAME.fullmatch(file.name) for file in directory.iterdir()) if directory.exists() else ()
         files = [name.groups() for name in names if name is not None]
         completed = {(time, action) for time, action, state in files if state is None}
         if is_completed:

@@ -41,7 +41,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time, next_instant_time
 from eventide_core.table.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _SUFFIX: Final = "001"  # of Hudi, for a compaction of the metadata table of version 6
 _INSTANT_LENGTH: Final = 17
@@ -150,7 +150,7 @@ class HudiMetadataCompaction:
 
     def _has_late_logs(self, reader: MetadataTableReader) -> bool:
         """Whether an old slice has logs that the plan does not know: with a base at its instant nobody would read them."""
-        known = {METADATA_FOLDER + "/" + log.path: log.size for op in self.plan.operations for log in op.compacted}
+        known = {METADATA_DIRECTORY + "/" + log.path: log.size for op in self.plan.operations for log in op.compacted}
         slices = _slices_with_logs(reader, reader.partitions, self.plan.instant)
         found = {log.path: log.size for part in slices for log in part.log_files if not self._is_above(log)}
         return found != known
@@ -164,7 +164,7 @@ class HudiMetadataCompaction:
         slices = [found for name in reader.partitions for found in reader.slices(name)]
         if any(self._is_above(log) for found in slices for log in found.log_files):
             return False
-        bases = [f"{METADATA_FOLDER}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
+        bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
         for path in (*bases, self._path(State.INFLIGHT), self._path(State.REQUESTED)):
             lease.check()
             self.storage.delete(path)
@@ -254,12 +254,12 @@ def _slice_of(operation: PlannedOperation) -> FileSlice:
     if operation.base_path is not None:
         name = BaseFileName.parse(operation.base_path.rpartition("/")[2])
         assert name is not None  # a plan is decoded with names alone
-        base = BaseFile(name, f"{METADATA_FOLDER}/{operation.base_path}", operation.base_size)
+        base = BaseFile(name, f"{METADATA_DIRECTORY}/{operation.base_path}", operation.base_size)
     logs: list[LogFile] = []
     for log in operation.compacted:
         parsed = LogFileName.parse(log.name)
         assert parsed is not None
-        logs.append(LogFile(parsed, f"{METADATA_FOLDER}/{log.path}", log.size))
+        logs.append(LogFile(parsed, f"{METADATA_DIRECTORY}/{log.path}", log.size))
     return FileSlice(operation.partition, operation.file_id, operation.base_instant, base, tuple(logs))
 
 
@@ -272,14 +272,14 @@ def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: s
         return None
     path = operation.path_of(operation.new_base_name)
     style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
-    output = reader.storage.open_output(f"{METADATA_FOLDER}/{path}")
+    output = reader.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
     try:
         count = write_hfile(output.write, chain((first,), entries), schema, style, has_key_range=True)
     except BaseException:
         output.abort()
         raise
     output.commit()  # where an earlier run has made it, its bytes are the same
-    written = reader.storage.stat(f"{METADATA_FOLDER}/{path}")
+    written = reader.storage.stat(f"{METADATA_DIRECTORY}/{path}")
     size = 0 if written is None else written.size
     return WriteStat(
         file_id=operation.file_id,

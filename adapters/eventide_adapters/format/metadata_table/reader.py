@@ -39,7 +39,7 @@ from eventide_core.table.properties import PROPERTIES_PATH, names, parse_propert
 from eventide_core.table.read_ahead import ReadRange
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 from eventide_core.table.timeline import Timeline
 
 COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a directory, and slices go by completion time
@@ -73,7 +73,7 @@ class MetadataTableReader:
         if not version:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
         own = _own_properties(storage)
-        timeline_path = f"{METADATA_FOLDER}/{_timeline_path(own, version)}"
+        timeline_path = f"{METADATA_DIRECTORY}/{_timeline_path(own, version)}"
         timeline = _timeline(storage, timeline_path)
         data_timeline = _timeline(storage, _timeline_path(properties, version))
         pending = {i.requested_time for i in data_timeline.pending}
@@ -103,8 +103,8 @@ class MetadataTableReader:
 
     def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
         """The same, all slices."""
-        folder = f"{METADATA_FOLDER}/{partition}"
-        listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(folder) if not e.is_directory]
+        directory = f"{METADATA_DIRECTORY}/{partition}"
+        listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(directory) if not e.is_directory]
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
         return FileSystemView.build(
@@ -270,6 +270,6 @@ def _timeline_path(properties: Mapping[str, str], version: int) -> str:
 
 def _own_properties(storage: Storage) -> Mapping[str, str]:
     try:
-        return parse_properties(storage.read(f"{METADATA_FOLDER}/{PROPERTIES_PATH}").decode(errors="replace"))
+        return parse_properties(storage.read(f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}").decode(errors="replace"))
     except MissingFileError:
         return {}

@@ -51,7 +51,7 @@ from eventide_core.ports import (
 )
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
 _BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
@@ -153,7 +153,7 @@ class HudiMetadataTable:
     def _logs_of(self, reader: MetadataTableReader, partition: str, instant: str) -> list[str]:
         """The logs that hold records of that instant. Raises UnsupportedTableError where one holds others' too."""
         found: list[str] = []
-        for entry in self.storage.list(f"{METADATA_FOLDER}/{partition}"):
+        for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])
             if name is None or (reader.slices_by_completion_time and name.instant != instant):
                 continue

@@ -51,7 +51,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
 
@@ -121,7 +121,7 @@ class HudiMetadataUpdate:
         storage.put_if_absent(requested, b"")
         storage.put_if_absent(inflight, self._commit([self._stat(log, 0) for log in self.logs], {}))
         for log in self.logs:
-            storage.put(f"{METADATA_FOLDER}/{log.path}", log.data)
+            storage.put(f"{METADATA_DIRECTORY}/{log.path}", log.data)
         stats = [self._stat(log, len(log.data)) for log in self.logs]
         storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
 
@@ -165,7 +165,7 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     slices = reader.slices(partition)
     if not slices:
         raise UnsupportedTableError(
-            f"{METADATA_FOLDER}/{partition} has no files, although the table names it; drop the metadata "
+            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; drop the metadata "
             "table, and Hudi builds it again"
         )
     of_group: dict[int, Records] = {}

@@ -63,7 +63,7 @@ class LogArchivedTimeline:
     """Implements `ports.ArchivedTimeline`. Version 6 does not order its instants by completion, nor record it."""
 
     storage: Storage
-    folder: str
+    directory: str
     _entries: dict[str, _Entry] | None = None
     _by_file: dict[tuple[str, int], tuple[_Entry, ...]] = field(
         default_factory=dict[tuple[str, int], tuple[_Entry, ...]]
@@ -94,14 +94,16 @@ class LogArchivedTimeline:
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         self.refresh()
-        numbered = ((archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.folder))
+        numbered = (
+            (archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.directory)
+        )
         logs = sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
         # An archival that died before the instants left the active timeline has put all of them in the last log.
         there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
         if not new:
             return
-        path = f"{self.folder}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
+        path = f"{self.directory}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
         if not self.storage.put_if_absent(path, encode_archive_log(new)):
             raise BusyError(f"another writer changed {path} meanwhile; try again")
         self.refresh()
@@ -114,7 +116,7 @@ class LogArchivedTimeline:
     def _loaded(self) -> dict[str, _Entry]:
         if self._entries is None:
             found: dict[str, _Entry] = {}
-            for info in self.storage.list(self.folder):
+            for info in self.storage.list(self.directory):
                 if archive_log_number(info.path.rpartition("/")[2]) is not None:
                     key = (info.path, info.size)
                     if key not in self._by_file:
@@ -133,7 +135,7 @@ class LogArchivedTimeline:
             raise
 
     def _is_half_merged(self, path: str) -> bool:
-        plan_path = f"{self.folder}/{_MERGE_PLAN}"
+        plan_path = f"{self.directory}/{_MERGE_PLAN}"
         try:
             plan = read_container(self.storage.read(plan_path), plan_path)
         except MissingFileError:

@@ -132,12 +132,12 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
 
 
 def _partition_record(partition: str, found: RolledBackPartition, root: str) -> dict[str, Any]:
-    folder = f"{partition}/" if partition else ""
+    directory = f"{partition}/" if partition else ""
     return {
         "partitionPath": partition,
-        "successDeleteFiles": [absolute_path(root, folder + name) for name in found.deleted],
+        "successDeleteFiles": [absolute_path(root, directory + name) for name in found.deleted],
         "failedDeleteFiles": [],
-        "rollbackLogFiles": {absolute_path(root, folder + name): size for name, size in found.rollback_logs.items()},
+        "rollbackLogFiles": {absolute_path(root, directory + name): size for name, size in found.rollback_logs.items()},
         "logFilesFromFailedCommit": dict(found.failed_logs),
     }
 

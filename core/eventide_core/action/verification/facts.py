@@ -294,6 +294,6 @@ class TableFacts:
 
 
 def _file_group(path: str) -> FileGroup:
-    folder, _, name = path.rpartition("/")
+    directory, _, name = path.rpartition("/")
     parsed = LogFileName.parse(name) or BaseFileName.parse(name)
-    return (folder, "" if parsed is None else parsed.file_id)
+    return (directory, "" if parsed is None else parsed.file_id)

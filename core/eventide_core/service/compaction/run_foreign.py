@@ -57,7 +57,7 @@ from eventide_core.service.rollback.compaction_files import made_files, marker_p
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import marker_folder
+from eventide_core.table.file_group_write import marker_directory
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
@@ -170,7 +170,7 @@ class ForeignCompactionRunner:
                 return
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)
-            remove_tree(storage, marker_folder(plan.instant))
+            remove_tree(storage, marker_directory(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
         """Raises BusyError for what is under way and in the way. Other plans are not: Hudi's never share a file group."""

@@ -50,7 +50,7 @@ from eventide_core.table.file_name import is_data_file
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
 _BY_FILE = frozenset(("files", "bloom_filters"))
@@ -214,4 +214,4 @@ def drop_metadata_table(storage: Storage) -> None:
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
     lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-    remove_tree(storage, METADATA_FOLDER)
+    remove_tree(storage, METADATA_DIRECTORY)

@@ -24,7 +24,7 @@ from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.internal_schema import (
     LATEST_SCHEMA_KEY,
     SCHEMA_COMMIT_SUFFIX,
-    SCHEMA_FOLDER,
+    SCHEMA_DIRECTORY,
     SchemaVersion,
     parse_version,
     parse_versions,
@@ -35,7 +35,7 @@ from eventide_core.table.record_shape import DeleteMarker
 from eventide_core.table.rollback_metadata import RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.table_config import TableConfig
-from eventide_core.table.table_path import HOODIE_FOLDER
+from eventide_core.table.table_path import HOODIE_DIRECTORY
 from eventide_core.table.timeline import Timeline
 
 T = TypeVar("T")
@@ -194,7 +194,7 @@ class TableFiles:
         if not said:
             return ()
         versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(said)]
-        history = [e.path for e in self.storage.list(SCHEMA_FOLDER) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
+        history = [e.path for e in self.storage.list(SCHEMA_DIRECTORY) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
         if history:
             versions += parse_versions(self.storage.read(max(history)).decode(errors="replace"), max(history))
         return tuple(versions)
@@ -255,5 +255,5 @@ def _path(file: DataFile) -> str:
     return file.path
 
 
-def _holds_data(folder: FileInfo) -> bool:
-    return folder.link_target is None and folder.path.rpartition("/")[2] != HOODIE_FOLDER
+def _holds_data(directory: FileInfo) -> bool:
+    return directory.link_target is None and directory.path.rpartition("/")[2] != HOODIE_DIRECTORY

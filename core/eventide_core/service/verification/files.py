@@ -21,8 +21,8 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
     unmarked: list[str] = []
     waiting = [""]
     while waiting:
-        folder = waiting.pop()
-        entries = storage.list(folder)
+        directory = waiting.pop()
+        entries = storage.list(directory)
         names = {entry.path: entry.path.rpartition("/")[2] for entry in entries}
         is_marked = any(name.startswith(PARTITION_MARK) for name in names.values())
         for entry in entries:
@@ -30,7 +30,7 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
                 if names[entry.path] != ".hoodie":
                     waiting.append(entry.path)
             elif is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
-                found.append(DataFile(folder, entry.path, entry.size, entry.link_target))
+                found.append(DataFile(directory, entry.path, entry.size, entry.link_target))
                 if not is_marked and is_data_file(names[entry.path]):
                     unmarked.append(entry.path)
     return tuple(sorted(found, key=lambda file: file.path)), frozenset(unmarked)

@@ -33,7 +33,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_shape
-from eventide_core.table.bucket import BUCKET_INDEX_FOLDER
+from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
@@ -139,7 +139,7 @@ class Append:
     def _refuse_growing_buckets(self, config: TableConfig) -> None:
         if keys.INDEX_TYPE in config.properties:
             return  # eventide made it, with a plain index
-        kept = self.files.storage.list(BUCKET_INDEX_FOLDER)
+        kept = self.files.storage.list(BUCKET_INDEX_DIRECTORY)
         if kept:
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: {kept[0].path}: the table's buckets are of consistent hashing "

@@ -42,12 +42,12 @@ def files(path: Path) -> dict[str, bytes]:
 
 def on_disk(path: Path) -> dict[str, dict[str, int]]:
     return {
-        folder.name: {
+        directory.name: {
             file.name: file.stat().st_size
-            for file in folder.iterdir()
+            for file in directory.iterdir()
             if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
         }
-        for folder in path.glob("part=*")
+        for directory in path.glob("part=*")
     }
 
 
@@ -207,9 +207,9 @@ def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> N
     path = golden.unpack("v6_mdt", tmp_path)
     begin(path)
     write(opened(path))
-    folder = path / ".hoodie" / "metadata" / "files"
-    (ours,) = folder.glob(".files-*.log.11_*")
-    theirs = next(folder.glob(".files-*.log.10_*"))
+    directory = path / ".hoodie" / "metadata" / "files"
+    (ours,) = directory.glob(".files-*.log.11_*")
+    theirs = next(directory.glob(".files-*.log.10_*"))
     ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
     before = metadata_files(path)
     with pytest.raises(UnsupportedTableError, match=r"log\.11_.* together with those of others"):
