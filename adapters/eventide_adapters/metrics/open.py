@@ -1,7 +1,7 @@
 """Which sink the options ask for, by Hudi's keys for metrics where it has one.
 
 A file of options may be shared with stock Hudi. So a reporter that Hudi has and eventide has not, or whose library isn't
-installed, is no wrong usage: nothing is reported, and the log says why.
+installed, is no wrong usage: nothing is reported, and a warning is logged.
 """
 
 from functools import cache

@@ -2,7 +2,7 @@
 
 A new file, whole or not at all, and for one writer only:
 1. it is written below TEMPORARY, a directory of the same file system that stock readers and cleaners never look
-   into (beside the data its name could be taken for a log's), and synced;
+   into (beside the data its name could be taken for a log file's), and synced;
 2. a side file `.NAME.crc` that an earlier file of its name left is removed: Hadoop's local file system keeps
    a checksum there, and would refuse the new content by the old sum. A file without one is read unchecked;
 3. os.link gives it its name, which fails where the name is taken: that is the race, lost or won;

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 from eventide_core.table.read_ahead import ReadRange
 
-# A request costs a round trip whatever it brings, and most reads of a log or a Parquet footer are smaller than this.
+# A request costs a round trip whatever it brings, and most reads of a log file or a Parquet footer are smaller than
+# this.
 _READ_AHEAD_BYTES = 256 << 10
 
 # What is larger waits on the local disk.

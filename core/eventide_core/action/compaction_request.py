@@ -41,7 +41,8 @@ class CompactionRequest:
     def check_reach(self, threshold_ms: int, now_ms: int, published_ms: int | None, latest_ms: int | None) -> None:
         """Raises InvalidThresholdError where T lies beyond the clock and all that a smaller T would take in as well.
 
-        Once published, a T of the year 5000 would refuse every T before it. `latest_ms` is the latest event time in a log.
+        Once published, a T of the year 5000 would refuse every T before it. `latest_ms` is the latest event time in a
+        log file.
         """
         reach_ms = max(
             now_ms + _AHEAD_MS_MAX,

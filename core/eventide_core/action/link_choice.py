@@ -87,7 +87,7 @@ def _require_symlinks(facts: LinkChoiceFacts) -> None:
 
 
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
-    """An instant between the merged logs and the left-overs, or why there is none (docs/invariants.md, step 1)."""
+    """An instant between the merged log files and the left-overs, or why there is none (docs/invariants.md, step 1)."""
     timeline = facts.back.timeline
     if not facts.slices_by_completion_time:
         return None, "table version 6 assigns log files to slices by name, not by completion time"
@@ -123,5 +123,5 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
 
 def _completion(timeline: Timeline, log: LogFile) -> str:
     completion = timeline.completion_time(log.name.instant)
-    assert completion is not None  # the view holds logs of completed instants only
+    assert completion is not None  # the view holds log files of completed instants only
     return completion

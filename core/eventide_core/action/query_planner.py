@@ -1,8 +1,9 @@
 """Which slices a query reads, and which of their blocks and rows count.
 
-snapshot: each file group's latest slice, base and logs merged.
+snapshot: each file group's latest slice, base and log files merged.
 read-optimized: each file group's latest base file alone.
-time travel: the slices as of an instant, and of their logs the blocks up to it. A left-over's link is read like any log:
+time travel: the slices as of an instant, and the blocks of their log files up to it. The link of a left-over is read like
+    any log file:
     its blocks bear the instants of the commits that brought them (not skipped, as RFC-74 section 7 has it: they would be
     lost to every instant after the compaction).
 incremental (begin, end]: the slices that the files written in that span make up, and of their rows the ones committed in

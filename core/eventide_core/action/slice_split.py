@@ -1,6 +1,6 @@
 """Whether a slice may be compacted in part: what each reader sees of a key before, and after, must be the same.
 
-A prefix P of a slice's logs is merged into its base, the rest Q stays. For most keys that is the same by algebra
+A prefix P of a slice's log files is merged into its base, the rest Q stays. For most keys that is the same by algebra
 (docs/rfc74.md): under COMMIT_TIME_ORDERING always; under EVENT_TIME_ORDERING wherever no delete is among the versions.
 The keys that P and Q share and that algebra does not answer for come here with their whole history, one by one:
 

@@ -8,8 +8,8 @@ completed, or been scheduled, since:
 2. A write that inserted into a partition into which this one inserts keys that an index has not found (a global index:
    into any partition): the same key may have been inserted by both. Not where this write doesn't ask for keys (insert,
    bulk insert).
-3. A compaction of its file groups that was scheduled later: the log would go to the wrong slice. One scheduled earlier
-   has been seen, and the log is where it belongs whether or not the compaction has completed since.
+3. A compaction of its file groups that was scheduled later: the log file would go to the wrong slice. One scheduled
+   earlier has been seen, and the log file is where it belongs whether or not the compaction has completed since.
 
 And of all that has completed, a write of the same batch of a stream, or of a later one (`check_batch`): conflict.
 """

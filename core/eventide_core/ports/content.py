@@ -47,11 +47,11 @@ class LogContent(Protocol):
     """
 
     def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
-        """The summary of one log: by its block headers where they tell the range, else by one scan of its event times."""
+        """The summary of one log file: from its block headers if they state the range, else from a scan."""
         ...
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:
-        """Whether a merge could read all of a slice's logs, by their headers alone; else it raises what a merge would.
+        """Whether a merge could read all of a slice's log files, by their headers alone; else it raises what a merge would.
 
         The paths of those that hold partial updates. UnsupportedTableError: change data, and what else eventide doesn't
         know. CorruptLogBlockError: a torn block that would count.
@@ -86,7 +86,7 @@ class LogContent(Protocol):
         """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either.
 
         What lies before `early_before_ms` in `left_overs` (None: nothing), or has no event time, belongs to both sides; but
-        not in the logs `above`, by path.
+        not in the log files `above`, by path.
         """
         ...
 

@@ -24,8 +24,8 @@ class RowChange(Enum):
 class AddedFile:
     """A file that a commit adds to the table, and the file names whose records it holds.
 
-    `sources`: of a base file the base and the logs that were merged into it; of a left-over's link the left-over; none where
-    the records come from elsewhere (carried tombstones, a write).
+    `sources`: of a base file the base and the log files that were merged into it; of a left-over's link the left-over;
+    none where the records come from elsewhere (carried tombstones, a write).
     """
 
     partition: str
@@ -90,7 +90,7 @@ class MetadataUpdate(Protocol):
 
 
 class MetadataCompaction(Protocol):
-    """A compaction of the metadata table: of its logs and bases, new bases in every partition."""
+    """A compaction of the metadata table: of its log files and bases, new bases in every partition."""
 
     def run(self, lease: Lease) -> bool:
         """Runs it to its commit, or withdraws it where a writer who shares no lock has overtaken it.
@@ -161,6 +161,6 @@ class MetadataTable(Protocol):
     def files_of(self, instant: str) -> MetadataFiles | None:
         """What was written to it at an instant, by whichever engine; None where nothing was.
 
-        Raises UnsupportedTableError where a log holds that instant's records among others'.
+        Raises UnsupportedTableError where a log file holds that instant's records among others'.
         """
         ...

@@ -89,7 +89,8 @@ class ArchivedTimeline(Protocol):
     def commit(self, requested_time: str) -> CommitMetadata | None:
         """The metadata of the archived write of that requested time; None where there is none.
 
-        Version 6 does not archive everything: of a log's write stat, its version and its slice's files are missing.
+        Version 6 does not archive everything: of a log file's write stat, its version and its slice's files are
+        missing.
         """
         ...
 

@@ -11,12 +11,13 @@ LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""
 
 WRITER_KEY = "eventide.writer"
-"""Extra metadata of a write by eventide: its logs hold blocks of whole records and of deletes, and no others."""
+"""Extra metadata of a write by eventide: its log files hold blocks of whole records and of deletes, and no others."""
 WRITER = "1"
 
 EVENT_TIMES_KEY = "eventide.event.times"
-"""Extra metadata of a commit by eventide: the field whose event times its write stats tell. The range in the stat of a log
-is that of every record and delete in the file, none of them without an event time; a stat without a range says nothing."""
+"""Extra metadata of a commit by eventide: the field whose event times its write stats tell. The range in the stat of a
+log file is that of every record and delete in the file, none of them without an event time; a stat without a range says
+nothing."""
 
 _NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first of its file group
 

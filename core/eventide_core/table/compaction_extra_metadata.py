@@ -5,7 +5,7 @@
     hoodie.ro.event.time.watermark   epoch milliseconds, as the commit found it: late records may have lowered it since
     hoodie.ro.late.records           a count, as the commit found it
     eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
-    eventide.symlink.operations      JSON: the path of each left-over's file in the new slice -> the name of the log it is of
+    eventide.symlink.operations      JSON: path of each left-over's file in the new slice -> name of its log file
     eventide.fallbacks               JSON: reason -> how many slices were compacted in full for it
     eventide.waiting.event.times     JSON: see `uncompacted`; absent where an exact cut took nothing early
     eventide.left.over.deletes       JSON: the path of a left-over's file -> how many deletes it holds, where it holds any
@@ -119,12 +119,12 @@ class CompactionExtraMetadata:
 
     @property
     def links(self) -> Mapping[str, str]:
-        """Of each left-over's file that the compaction made, by path, the name of the log that it is of."""
+        """Of each left-over's file that the compaction made, by path, the name of the log file that it is of."""
         return {path: str(name) for path, name in self._object(_LINKS_KEY).items()}
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """The same, and the log by its path."""
+        """The same, and the log file by its path."""
         return {path: path_in(path.rpartition("/")[0], name) for path, name in self.links.items()}
 
     @property
@@ -134,7 +134,7 @@ class CompactionExtraMetadata:
 
     @property
     def uncompacted(self) -> Mapping[str, int | None]:
-        """Of each log of the new slice that is in the base, all or part of it: the least event time of the rest, by path.
+        """For each log file of the new slice that is in the base in whole or in part: the least event time of the rest.
 
         None where there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.
         """

@@ -34,7 +34,7 @@ class SliceAudit:
     `unreadable` says why a file could not be read; of it, and of what needs it, nothing else is known. `commit_times` are
     those of the base's rows with their counts. `hidden_keys` are not to be found by the base's footer, its bloom filter or
     its range of keys. `late_rows` of the merged slice lie before the watermark and are not in the base.
-    `least_event_time_ms` is by log, None for one without any. `repeated` are keys of the base.
+    `least_event_time_ms` is by log file, None for one without any. `repeated` are keys of the base.
     """
 
     partition: str

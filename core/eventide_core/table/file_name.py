@@ -70,7 +70,7 @@ class LogFileName:
 
     @property
     def reader_order(self) -> tuple[str, int, str, str]:
-        """The key by which readers sort the logs of a slice: instant, version, then token and suffix as strings."""
+        """The key by which readers sort the log files of a slice: instant, version, then token and suffix as strings."""
         return (self.instant, self.version, self.write_token, self.suffix)
 
 

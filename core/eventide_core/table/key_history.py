@@ -7,10 +7,10 @@ from eventide_core.table.record_order import Version
 
 @dataclass(frozen=True, slots=True)
 class KeyHistory:
-    """All versions of one key in a slice: the base's, those of the logs to merge, those of the logs to leave.
+    """All versions of one key in a slice: the base's, those of the log files to merge, those of the log files to leave.
 
     Positions number the versions of the history, so that two versions of equal ordering are told apart. `early` are those
-    of the logs to leave that are merged all the same: an exact cut takes whatever lies before T.
+    of the log files to leave that are merged all the same: an exact cut takes whatever lies before T.
     """
 
     key: str

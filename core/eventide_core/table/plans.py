@@ -1,8 +1,8 @@
-"""What a compaction plan says: which logs of which slice are merged, and how the left-overs stay visible.
+"""What a compaction plan says: which log files of which slice are merged, and how the left-overs stay visible.
 
 On disk it is Hudi's HoodieCompactionPlan. An engine that knows nothing of left-overs finds in `deltaFilePaths` what makes
-a correct compaction: all logs of the slice where left-overs get a name of their own in the new slice, the merged ones
-alone where the new base is back-dated below the left-overs. What eventide adds travels in `extraMetadata`.
+a correct compaction: all log files of the slice where left-overs get a name of their own in the new slice, the merged
+ones alone where the new base is back-dated below the left-overs. What eventide adds travels in `extraMetadata`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from eventide_core.table.file_name import path_in
 
 
 class LinkMode(StrEnum):
-    """How left-over logs become visible in the new slice."""
+    """How left-over log files become visible in the new slice."""
 
     PREFIX = "prefix"  # by a base instant below their completion time: no file at all (version 8 and later)
     COPY = "copy"
@@ -31,7 +31,7 @@ class CutMode(StrEnum):
 
 
 class FallbackReason(StrEnum):
-    """Why a slice is compacted in full although some of its logs hold nothing before T."""
+    """Why a slice is compacted in full although some of its log files hold nothing before T."""
 
     ROLLBACK_BLOCK = "rollback-block"
     UNCOMMITTED_BLOCK = "uncommitted-block"
@@ -62,11 +62,11 @@ class PlannedLog:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A log that stays; `new_name` is its name in the new slice, None where it needs none.
+    """A log file that stays; `new_name` is its name in the new slice, None where it needs none.
 
     It needs none where the new base is back-dated below it (link mode prefix), or where it `is_above`, from version 8 on.
-    `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such logs come
-    last. From version 8 on they belong to the new slice under their own names.
+    `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such log
+    files come last. From version 8 on they belong to the new slice under their own names.
 
     `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
     `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
@@ -83,8 +83,8 @@ class LeftOver:
 class PlannedOperation:
     """What happens to one file slice.
 
-    `compacted` and `left_overs` together are all its logs, in reader order. `new_base_name` is the new base file's name;
-    `carried_name` that of the log file which carries tombstones before the left-overs, None where none is needed.
+    `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
+    name; `carried_name` that of the log file which carries tombstones before the left-overs, None where none is needed.
     """
 
     partition: str
@@ -101,7 +101,7 @@ class PlannedOperation:
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
-        """The names that the new slice's logs of this plan bear, in reader order."""
+        """The names that the new slice's log files of this plan bear, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
         return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
 
@@ -112,7 +112,7 @@ class PlannedOperation:
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
-        """The logs whose records go into the new base, all or some, in reader order."""
+        """The log files whose records go into the new base, all or some, in reader order."""
         return self.compacted + tuple(left.log for left in self.left_overs if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
@@ -128,8 +128,8 @@ class CompactionPlan:
     can promise no such time: its strategy knows none, or left slices out that hold earlier records (action/freshness.py).
     `event_time_field` is None where the strategy knows no event time.
     `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
-    `partitions_with_logs` still have logs when the plan has been run: Hudi 1.1 and later looks only into these, and into
-    partitions written since, when it plans its next compaction.
+    `partitions_with_logs` still have log files when the plan has been run: Hudi 1.1 and later looks only into these,
+    and into partitions written since, when it plans its next compaction.
     """
 
     instant: str
@@ -149,7 +149,7 @@ class CompactionPlan:
 
     @property
     def new_log_paths(self) -> tuple[str, ...]:
-        """The logs that it makes in the new slices: left-overs under new names, and carried deletes."""
+        """The log files that it makes in the new slices: left-overs under new names, and carried deletes."""
         return tuple(op.path_of(name) for op in self.operations for name in op.new_log_names)
 
     @property
@@ -175,7 +175,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ForeignOperation:
-    """One file slice of a plan that another engine scheduled: the base it merges, and all logs on top of it."""
+    """One file slice of a plan that another engine scheduled: the base it merges, and all log files on top of it."""
 
     partition: str
     file_id: str
@@ -191,7 +191,7 @@ class ForeignOperation:
 
 @dataclass(frozen=True, slots=True)
 class ForeignPlan:
-    """A plan that another engine scheduled. Hudi's plans merge all logs of each slice, and name no file that they make."""
+    """A plan of another engine. Hudi's plans merge all log files of each slice, and don't name the files they make."""
 
     instant: str
     operations: tuple[ForeignOperation, ...]

@@ -52,7 +52,7 @@ class TableConfig:
 
     @property
     def slices_by_completion_time(self) -> bool:
-        """Whether a log belongs to a slice by its completion time (version 8 and later), not by its name (6)."""
+        """Whether a log file belongs to a slice by its completion time (version 8 and later), not by its name (6)."""
         return self.version >= 8
 
     @property

@@ -35,8 +35,8 @@ class WriteLayout:
     `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and the
     next one begins. The bloom filter of a base file is laid out for `bloom_entries` keys at that rate of false positives.
     `notes_event_times`: in the headers of log blocks, which Hudi passes over; `tracks_event_times`: in write stats.
-    `log_block_span_ms`: how much event time a block of a log may hold, 0 for any; a block then holds what lies between two
-    multiples of it, and rare records around.
+    `log_block_span_ms`: how much event time a block of a log file may hold, 0 for any; a block then holds what lies
+    between two multiples of it, and rare records around.
     """
 
     log_block_format: LogBlockFormat

@@ -27,7 +27,7 @@ _MEANING = {
 
 
 def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axis | None:
-    """An axis for these slices, by their logs: bases reach further back. None where nothing has an event time."""
+    """An axis for these slices, by their log files: bases reach further back. None where nothing has an event time."""
     found = [file for one in slices for file in one.files if file.event_times is not None]
     ranges = {
         is_base: [

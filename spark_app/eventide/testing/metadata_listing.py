@@ -118,7 +118,7 @@ def _reader_order(path: str) -> tuple[str, int, str]:
 
 
 def _hfile_blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Instant and content of each block of a log."""
+    """Instant and content of each block of a log file."""
     at = 0
     while at < len(data):
         magic, size, _, kind = _BLOCK.unpack_from(data, at)

@@ -47,7 +47,7 @@ class EngineFailedError(Exception):
 
 
 def schedule_as_stock(application: Application) -> str:
-    """Plans every slice that has logs; the instant of the plan."""
+    """Plans every slice that has log files; the instant of the plan."""
     state = application.state()
     instant = _unused_instant(application, state)
     record = {

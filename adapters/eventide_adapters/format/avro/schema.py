@@ -164,7 +164,7 @@ def record_fields(schema: str) -> tuple[AvroField, ...]:
     return _record_fields(without_event_times(schema))
 
 
-@lru_cache(maxsize=64)  # every block of a log bears the same schema, of some hundred kilobytes in wide tables
+@lru_cache(maxsize=64)  # every block of a log file bears the same schema, of some hundred kilobytes in wide tables
 def _record_fields(schema: str) -> tuple[AvroField, ...]:
     try:
         return _Resolver().resolve(_load(schema), "").fields

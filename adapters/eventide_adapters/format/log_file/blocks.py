@@ -1,9 +1,9 @@
-"""Which blocks of a slice's logs count, found by their headers alone.
+"""Which blocks of a slice's log files count, found by their headers alone.
 
-1. The headers of all logs are read in reader order.
+1. The headers of all log files are read in reader order.
 2. A data or delete block counts if its instant is accepted.
-3. A rollback block rolls back the blocks of its target instant that come before it, in this log and in earlier ones; a
-   later write of the same instant stays.
+3. A rollback block rolls back the blocks of its target instant that come before it, in this log file and in earlier
+   ones; a later write of the same instant stays.
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
 5. What eventide does not know raises, if it would count: HFile and change data blocks, records with operations
    (table/changelog.py).
@@ -31,7 +31,7 @@ _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PlacedBlock:
-    """A block and the log it lies in; `log_number` counts the logs of the call.
+    """A block and the log file it lies in; `log_number` counts the log files of the call.
 
     `content` is there where it came along with the header.
     """
@@ -126,7 +126,7 @@ class _Window(io.RawIOBase):
 def read_headers(
     storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
 ) -> Iterator[PlacedBlock]:
-    """The blocks of one log up to `size`, large contents left unread; torn ones raise when strict, else come as CORRUPT.
+    """The blocks of one log file up to `size`, large contents unread. Torn blocks raise if strict, else are CORRUPT.
 
     What lies behind `size` was appended after the listing and is not read. Raises MissingFileError, and
     CorruptLogBlockError where the file is shorter.
@@ -137,7 +137,7 @@ def read_headers(
 
 
 def read_headers_of(ranges: ReadRange, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The same of a log whose bytes come from elsewhere, all contents left unread."""
+    """The same of a log file whose bytes come from elsewhere, all contents left unread."""
 
     def read(offset: int, length: int) -> bytes:
         data = ranges(offset, length)

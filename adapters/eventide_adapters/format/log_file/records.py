@@ -1,9 +1,9 @@
-"""Reads the records of a slice's logs, block by block, as Arrow columns: what the merge is built on.
+"""Reads the records of a slice's log files, block by block, as Arrow columns: what the merge is built on.
 
-A block comes in batches, read as ranges of its log: of an Avro block a segment, of a Parquet block a batch of its row
-groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker, are
-deletes with their row's ordering value; they come as a DeleteBlock of their own. Where a block holds a key both as a delete
-and as a record, it comes in pieces that keep the order of its rows.
+A block comes in batches, read as ranges of its log file: of an Avro block a segment, of a Parquet block a batch of its
+row groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker,
+are deletes with their row's ordering value; they come as a DeleteBlock of their own. Where a block holds a key both as
+a delete and as a record, it comes in pieces that keep the order of its rows.
 """
 
 from __future__ import annotations

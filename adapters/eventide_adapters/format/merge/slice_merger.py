@@ -1,6 +1,7 @@
 """Merges one slice into a new base file, in Arrow.
 
-1. Read the base and the merged logs strictly. With an exact cut, read the records of left-overs that lie before it, too.
+1. Read the base and the merged log files strictly. With an exact cut, read the records of left-overs that lie before
+   it, too.
 2. Write the merged rows to the output that the caller opened.
 3. Encode the deletes that beat a record in a left-over, but left no row in the base: they are carried in DELETE blocks of
    their original instants.

@@ -65,7 +65,7 @@ def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict
 def log_ranges(
     storage: Storage, log: tuple[str, int], shape: RecordShape, blocks: BlockFilter, columns: Collection[str]
 ) -> dict[str, ColumnRange]:
-    """The ranges of those columns that the table has, over the records of a log, (path, size); deletes have no values."""
+    """The ranges of the table's columns over the records of a log file, (path, size); deletes have no values."""
     ranges = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
     tops = list(dict.fromkeys(name.split(".")[0] for name in ranges))
     for block in iter_log_records(storage, [log], shape, blocks, tops, is_strict=True):

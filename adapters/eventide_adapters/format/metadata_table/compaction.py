@@ -1,9 +1,10 @@
-"""Compacts the metadata table: its logs and bases become new bases, HFiles, in every partition at once.
+"""Compacts the metadata table: its log files and bases become new bases, HFiles, in every partition at once.
 
 It is due when `hoodie.metadata.compact.max.delta.commits` delta commits have completed since the last one. Its instant M:
 
     version 6      `<L>001`, L being the requested time of the latest delta commit. Not while an action of the table at L or
-                   before is pending, nor while a delta commit of the metadata table is, whose log may be in an old slice
+                   before is pending, nor while a delta commit of the metadata table is, whose log file may be in an old
+                   slice
     8 and later    the completion time of the table's commit that has just been made, after which the delta commits of
                    the metadata table complete: what completes later belongs to the new slices. Before the first action
                    that is in the metadata table and still pending, since its delta commit may be rolled back
@@ -15,11 +16,11 @@ Order of the writes, all below `.hoodie/metadata` and under the table lock:
 1. `M.compaction.requested`, with the plan; lost where another engine has taken M.
 2. `M.compaction.inflight`.
 3. A base file for each slice of the plan. A slice whose records have all gone keeps its files as they are.
-4. The completed `commit`, unless a log has come into an old slice meanwhile. From version 8 on it completes at M plus one
-   millisecond, so that a second run makes the same name.
+4. The completed `commit`, unless a log file has come into an old slice meanwhile. From version 8 on it completes at M
+   plus one millisecond, so that a second run makes the same name.
 
-A crash leaves a plan that the next run ends, eventide's or Hudi's: its logs hold the same records then, and it fixes every
-name. eventide ends none but its own: Hudi may be at work on another's.
+A crash leaves a plan that the next run ends, eventide's or Hudi's: its log files hold the same records then, and it
+fixes every name. eventide ends none but its own: Hudi may be at work on another's.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class HudiMetadataCompaction:
 
     @classmethod
     def due(cls, reader: MetadataTableReader, delta_commits_max: int, moment: str) -> HudiMetadataCompaction | None:
-        """A compaction of all slices that have logs; None where it is not due, or may not be now.
+        """A compaction of all slices that have log files; None where it is not due, or may not be now.
 
         `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.
         """
@@ -149,7 +150,7 @@ class HudiMetadataCompaction:
         return bool(others) or self._has_late_logs(reader)
 
     def _has_late_logs(self, reader: MetadataTableReader) -> bool:
-        """Whether an old slice has logs that the plan does not know: with a base at its instant nobody would read them."""
+        """Whether an old slice has log files that the plan lacks: under a base at its instant no reader would read them."""
         known = {METADATA_DIRECTORY + "/" + log.path: log.size for op in self.plan.operations for log in op.compacted}
         slices = _slices_with_logs(reader, reader.partitions, self.plan.instant)
         found = {log.path: log.size for part in slices for log in part.log_files if not self._is_above(log)}

@@ -1,11 +1,11 @@
 """What Hudi's metadata table of one table holds now.
 
-It is a table of its own below `.hoodie/metadata`: HFile bases, and logs of HFILE blocks, in the slices of any merge-on-read
-table of that version. What differs:
+It is a table of its own below `.hoodie/metadata`: HFile bases, and log files of HFILE blocks, in the slices of any
+merge-on-read table of that version. What differs:
 
 1. Its delta commit at C is made before the commit at C of the table, and counts from that commit on: an instant that is
    pending on the table's timeline does not count.
-2. A log whose delta commit has been archived belongs below a base of a later instant.
+2. A log file whose delta commit has been archived belongs below a base of a later instant.
 3. The versions of a record's key are merged, not replaced: the callers say how.
 """
 
@@ -97,7 +97,7 @@ class MetadataTableReader:
     def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
         """The latest slice of each file group of a partition of the metadata table, in the order of their numbers.
 
-        With `completed_before`, without the logs that were completed at that moment or later (8 and later).
+        With `completed_before`, without the log files that were completed at that moment or later (8 and later).
         """
         return self.view(partition, completed_before).latest_slices()
 
@@ -165,7 +165,7 @@ class MetadataTableReader:
         return None if schema is None else _text(schema, found.base_file.path)
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
-        """The instants of the blocks of a log, torn ones apart."""
+        """The instants of the blocks of a log file, torn ones apart."""
         return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
 
     def _is_completed_since(self, moment: str, file: DataFile) -> bool:

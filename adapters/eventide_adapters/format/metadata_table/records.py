@@ -134,7 +134,7 @@ def all_partitions_value(keys: Iterable[str]) -> Value:
 
 
 def merged_files(versions: Iterable[Value]) -> dict[str, int]:
-    """The files of a partition: a removal takes a name away, of two sizes the greater one holds (an appended log)."""
+    """The files of a partition: a removal takes a name away, of two sizes the greater one holds (an appended log file)."""
     files: dict[str, int] = {}
     for version in versions:
         for name, info in (version["filesystemMetadata"] or {}).items():

@@ -87,7 +87,7 @@ def known_statistics(
 
 
 def column_models(known: Mapping[str, Mapping[str, Value]]) -> Mapping[str, Value]:
-    """For each column a record that Hudi wrote: of a base file rather than of a log, and with values if there is one."""
+    """For each column one of Hudi's records, preferably of a base file and with values."""
     models: dict[str, Value] = {}
     for source, statistics in known.items():
         for column, stats in statistics.items():

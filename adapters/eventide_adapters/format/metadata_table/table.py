@@ -151,7 +151,7 @@ class HudiMetadataTable:
         return reader
 
     def _logs_of(self, reader: MetadataTableReader, partition: str, instant: str) -> list[str]:
-        """The logs that hold records of that instant. Raises UnsupportedTableError where one holds others' too."""
+        """The log files that hold records of that instant. Raises UnsupportedTableError where one holds others' too."""
         found: list[str] = []
         for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])

@@ -1,12 +1,12 @@
-"""What an action of the table adds to its metadata table: the logs with their records, and the delta commit.
+"""What an action of the table adds to its metadata table: the log files with their records, and the delta commit.
 
-Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log for each file group with
-records (an HFILE block, and a DELETE block where keys go), the completed delta commit. The whole goes before the commit at C
-of the table: readers ignore it until then. Each name is fixed by C and what the table was, so that a second run makes the
-same ones; a log that isn't committed is replaced.
+Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log file for each file
+group with records (an HFILE block, and a DELETE block where keys go), the completed delta commit. The whole goes before
+the commit at C of the table: readers ignore it until then. Each name is fixed by C and what the table was, so that a
+second run makes the same ones; a log file that isn't committed is replaced.
 
-    version 6      log `.<file id>_<base instant>.log.<last + 1>_<token>`
-    8 and later    log `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
+    version 6      log file `.<file id>_<base instant>.log.<last + 1>_<token>`
+    8 and later    log file `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
 
 The token is that of C alone, so that a writer who shares no lock and counts to the same number has another name.
 """
@@ -61,7 +61,7 @@ Records = list[tuple[str, Value | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """A log to write: its place, its number of records, and its bytes."""
+    """A log file to write: its place, its number of records, and its bytes."""
 
     file_slice: FileSlice
     name: LogFileName
@@ -128,7 +128,8 @@ class HudiMetadataUpdate:
     def _end(self, completion_time: str) -> str:
         """Just before the table's own commit: a compaction of the metadata table may take that time as its instant.
 
-        After the instant of every compaction that is there: a log that had completed before would belong below its base.
+        After the instant of every compaction that is there: a log file that had completed before would belong below its
+        base.
         """
         before = instant_time(instant_epoch_ms(completion_time) - 1)
         plans = (Action.COMPACTION, Action.COMMIT)

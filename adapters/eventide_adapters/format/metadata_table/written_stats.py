@@ -1,7 +1,7 @@
 """Column statistics of the files of a write, for `column_stats` and `partition_stats` of the metadata table.
 
 Hudi prunes files and partitions by them, and works a partition's range out anew from those of its files: a file that lacks
-them, a log too, would be a silent loss of rows at its next write.
+them, a log file too, would be a silent loss of rows at its next write.
 
 1. The columns are those that the table's index definition names, or else those that files of the last writes have
    statistics for: each writer covers all of them.

@@ -98,7 +98,7 @@ class LogArchivedTimeline:
             (archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.directory)
         )
         logs = sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
-        # An archival that died before the instants left the active timeline has put all of them in the last log.
+        # An archival that died before the instants left the active timeline has put all of them in the last log file.
         there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
         if not new:
@@ -109,7 +109,7 @@ class LogArchivedTimeline:
         self.refresh()
 
     def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
-        """The completed instants in one log, each with its action."""
+        """The completed instants in one log file, each with its action."""
         records = _records(_in_pieces(self.storage, info.path), info.path, info.size)
         return {(found.time, found.action) for found in records if found.is_completed}
 
@@ -131,7 +131,7 @@ class LogArchivedTimeline:
             return tuple(_entries(_in_pieces(self.storage, path), path, size))
         except CorruptTimelineError:
             if self._is_half_merged(path):
-                return ()  # the logs being merged are there till it is whole
+                return ()  # the log files being merged are there till it is whole
             raise
 
     def _is_half_merged(self, path: str) -> bool:
@@ -145,7 +145,7 @@ class LogArchivedTimeline:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """One record of a log: whose it is, and where it lies."""
+    """One record of a log file: whose it is, and where it lies."""
 
     time: str
     action: str

@@ -2,7 +2,7 @@
 
 What Hudi's own fields say is what an engine that knows nothing of left-overs may safely execute:
 
-    deltaFilePaths      copy, hardlink, symlink: all logs of the slice; prefix: the merged ones. In no mode those that
+    deltaFilePaths      copy, hardlink, symlink: all log files of the slice; prefix: the merged ones. In no mode those that
                         completed after the plan's instant: they belong to the new slice
     symlinkOperations   the left-overs {symlink: new name, target: old name}; absent with prefix. Hudi's schema
                         has no such field (it is RFC-74's): a reader of Hudi drops it

@@ -120,7 +120,7 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
     blocks = request.document("logBlocksToBeDeleted")
     file_id, base_instant = request.text("fileId") or "", request.text("latestBaseInstant") or ""
     if blocks.values:
-        # The log that takes the blocks back gets a name of these two.
+        # The log file that takes the blocks back gets a name of these two.
         own_name(str(LogFileName(file_id, base_instant, 1)), LogFileName.parse, file_id, path, base_instant)
     return RollbackRequest(
         partition=checked_partition(request.text("partitionPath") or "", path),

@@ -48,7 +48,7 @@ def file_group(operation: Document) -> tuple[str, str]:
 
 
 def merged_paths(operation: Document) -> tuple[str | None, tuple[str, ...]]:
-    """The paths of the base, if there is one, and of the logs that an operation merges. Raises UnsafePathError."""
+    """The paths of the base, if there is one, and of the log files that an operation merges. Raises UnsafePathError."""
     partition, file_id = file_group(operation)
 
     def path(text: str, parse: Callable[[str], BaseFileName | LogFileName | None]) -> str:

@@ -150,7 +150,7 @@ class RowWriter:
                 max_event_time_ms=times.max_ms,
                 log_version=group.first_log_version + len(names) - 1,
                 base_file=(group.base_file or "") if is_v6 else "",
-                # Version 6 names every log of the slice up to this one.
+                # Version 6 names every log file of the slice up to this one.
                 log_files=(*group.earlier_logs, *names) if is_v6 else (name,),
             )
 

@@ -15,7 +15,7 @@ def look_at_links(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_copies(facts: TableFacts) -> Iterator[Said]:
-    """Each copy is as large as the log it is of, as long as that is there."""
+    """Each copy is as large as the log file it is of, as long as that is there."""
     for path, source in sorted(facts.left_overs.items()):
         size, original = facts.sizes.get(path), facts.sizes.get(source)
         if size is None or original is None or size == original:
@@ -26,7 +26,7 @@ def look_at_copies(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
-    """Each copy holds what the log holds that it is of, byte by byte, as long as that is there."""
+    """Each copy holds what the log file holds that it is of, byte by byte, as long as that is there."""
     assert facts.records is not None
     for path, source in sorted(facts.records.copies.items()):
         yield Finding(path, f"has other bytes than the log file {source} that it copies", f"copy {source} over it")

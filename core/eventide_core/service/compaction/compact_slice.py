@@ -1,10 +1,10 @@
 """Compact one slice: the order of writes of an executor, and what a crash between two of them leaves.
 
-1. Check that the logs named in the plan have the sizes that the plan saw: nothing was appended since.
+1. Check that the log files named in the plan have the sizes that the plan saw: nothing was appended since.
 2. Make the left-overs visible in the new slice, the last one first, each whole or not at all. A reader that meets them
-   halfway sees a suffix of the slice's logs twice, which changes nothing. A prefix would change what it sees.
+   halfway sees a suffix of the slice's log files twice, which changes nothing. A prefix would change what it sees.
 3. Merge into a file that nobody sees yet (`ports.SliceMerger`).
-4. Put the log of carried deletes. Readers meet it before all left-overs, so it is made after all of them.
+4. Put the log file of carried deletes. Readers meet it before all left-overs, so it is made after all of them.
 5. Put the marker by which Hudi finds an unfinished base file, then give the base file its name.
 
 An earlier attempt may have done any of these steps. What is there must be what this attempt would write. The result of a
@@ -126,7 +126,7 @@ def _check_size(storage: Storage, path: str, size: int) -> None:
 
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
-    """What tells the base file of this task from another's: its instant, the logs it merges, and those it merges early."""
+    """What identifies the base file of this task: its instant, the log files it merges, and those it merges early."""
     early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.early.items()}
     return task.instant, [path.rpartition("/")[2] for path, _ in task.merged], early
 

@@ -25,10 +25,11 @@ class DraftPlan:
 
     `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
     `is_reached`: everything before the T that was asked for is compacted already, and nothing is planned. `offending` are
-    logs with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the plan, Hudi
-    too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a later compaction.
-    `waits_for` is what has to end before the plan can be made; its instant is a guess until then. `held` are the slices that
-    keep the watermark below T, the earliest first. `nothing` says why the table never has anything to compact.
+    log files with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the
+    plan, Hudi too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a
+    later compaction. `waits_for` is what has to end before the plan can be made; its instant is a guess until then.
+    `held` are the slices that keep the watermark below T, the earliest first. `nothing` says why the table never has
+    anything to compact.
     """
 
     plan: CompactionPlan

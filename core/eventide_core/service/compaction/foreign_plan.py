@@ -69,7 +69,7 @@ def other_bases(
 
 
 def as_executed(state: TableState, plan: ForeignPlan, attempt: int) -> CompactionPlan:
-    """The plan with the names that this attempt gives: all logs of each slice are merged, nothing is left over.
+    """The plan with the names that this attempt gives: all log files of each slice are merged, nothing is left over.
 
     Raises PlanMismatchError where a file that the plan names is gone.
     """

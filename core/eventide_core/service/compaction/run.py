@@ -8,8 +8,8 @@ The steps of the protocol, and what a crash after each leaves:
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
    (version 6) visible and idempotent: readers merge a pending slice with the one below it.
-6. and 7. Inside the lock: merged logs and left-overs unchanged, the outcome claimed, which fixes the completion time; the
-   metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
+6. and 7. Inside the lock: merged log files and left-overs unchanged, the outcome claimed, which fixes the completion
+   time; the metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
 8. Markers removed. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
@@ -259,7 +259,7 @@ class CompactionRunner:
         return plan
 
     def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":
-        """Rolls the plan back: no log depends on it."""
+        """Rolls the plan back: no log file depends on it."""
         CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
         return _RolledBack(plan, why)
 
@@ -353,9 +353,9 @@ def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
     """Why the plan's instant isn't quiet after all (version 8 and later); None where it is.
 
     A writer chooses its instant before it puts its file, so one with an earlier instant may have become visible only now,
-    pending or completed already: its log would sort before the left-overs. A plan without slices is in nobody's way. A
-    plan that writers of version 6 have gone by, before the table was upgraded, has to be run: their logs name their
-    slices, whatever time their writes took.
+    pending or completed already: its log file would sort before the left-overs. A plan without slices is in nobody's
+    way. A plan that writers of version 6 have gone by, before the table was upgraded, has to be run: their log files
+    name their slices, whatever time their writes took.
     """
     if not state.config.slices_by_completion_time or not plan.operations or state.logs_on_top_of(plan):
         return None

@@ -26,7 +26,7 @@ def check_history_when(state: TableState, is_shown: Callable[[str], bool], momen
     1. The first base file above the moment, if there is one, says in its write stat which slice it was made of.
     2. If that is the first of its file group, nothing was there before. Else the slice below must be that very one, with its
        base file: what has been cleaned away, and all below it, is gone. What has been left of such a slice, for a link leads
-       to it, goes by the instant of the first log there is.
+       to it, goes by the instant of the first log file there is.
     3. A file group without any file was cleaned whole after it was replaced.
     """
     for group, replaced_at in state.replaced_at.items():

@@ -91,7 +91,7 @@ class Archiver:
         return found
 
     def _metadata_table_bound(self, state: TableState) -> list[str]:
-        """Readers of Hudi's metadata table need the instants since its last compaction to tell which of its logs count."""
+        """Readers of Hudi's metadata table use the instants since its last compaction to see which log files count."""
         if not state.config.metadata_partitions:
             return []
         directory = f"{_METADATA_TIMELINE}/timeline" if state.config.slices_by_completion_time else _METADATA_TIMELINE

@@ -248,7 +248,7 @@ class Cleaner:
 
 
 def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:
-    """Base files first, then logs from the first on: of a slice that is half removed it shows that it is no longer whole.
+    """Base files first, then log files in order, so that a half-removed slice is recognizable.
 
     Links, which are the first of their slice, go before all others: what one leads to lies in an older slice.
     """

@@ -180,9 +180,9 @@ def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]
     """Slices that hold every row of a span whose own files are gone: as they are now, or as of the span's end.
 
     A row that was changed again after the span would be missing in slices as they are now. Those as of its end have it:
-    base files of an instant up to there merge nothing that was committed later, and of their rows and of the logs' blocks
-    the span's alone are read. They can't be read where file groups were replaced by a write that was requested by then and
-    completed later.
+    base files of an instant up to there merge nothing that was committed later, and of their rows and of the log files'
+    blocks the span's alone are read. They can't be read where file groups were replaced by a write that was requested
+    by then and completed later.
     """
     later = () if until is None else span(state.timeline.writes, until, None)
     change = next((write for write in later if not state.commit(write).is_compacted), None)

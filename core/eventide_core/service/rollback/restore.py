@@ -4,8 +4,8 @@ Order of writes, all inside the table lock, and what a crash after each leaves:
 
 1. `<r>.restore.requested` names the writes to undo, newest first; `<r>.restore.inflight`. From here on nothing else is
    begun, and the restore is ended by running it again.
-2. For each write: its completed file, the data files that bear its instant (on version 6 also command blocks in logs that it
-   shares), its inflight and requested files. A write whose timeline files are gone has been undone.
+2. For each write: its completed file, the data files that bear its instant (on version 6 also command blocks in log
+   files that it shares), its inflight and requested files. A write whose timeline files are gone has been undone.
 3. Hudi's metadata table gets what it lacks of what is there.
 4. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.

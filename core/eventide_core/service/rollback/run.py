@@ -7,7 +7,7 @@ Order of writes, as Hudi has it, and what a crash after each leaves:
 2. `<r>.rollback.inflight`.
 3. Of a compaction, whoever completed it: its outcome is claimed, so that its instant, which may lie in the past, is never
    taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
-4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log of its slice.
+4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log file of its slice.
 5. What the target's writer left in Hudi's metadata table goes, and what the rollback changes is written to it.
 6. The target's inflight and requested files. A crash leaves a rollback whose target is gone: its plan still says it all.
 7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
@@ -44,7 +44,7 @@ from eventide_core.table.rollback_metadata import (
 )
 from eventide_core.table.table_config import TableConfig
 
-_COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their logs
+_COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their log files
 _NO_CHANGES = FileChanges(RowChange.NONE)
 
 

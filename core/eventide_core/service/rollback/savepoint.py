@@ -173,8 +173,8 @@ def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
 def _is_kept(state: TableState, name: str, instant: str) -> bool:
     """Whether a file of the slice as of the commit is of that time.
 
-    A log that bears a later instant isn't: on version 6 it lies in the slice that a pending compaction begins. What such a
-    compaction has left over goes with it where it is undone; the logs that it is of are kept.
+    A log file that bears a later instant isn't: on version 6 it lies in the slice that a pending compaction begins.
+    What such a compaction has left over goes with it where it is undone; the log files that it is of are kept.
     """
     log = LogFileName.parse(name)
     return log is None or (log.instant <= instant and not is_left_over_of_pending(state, log))

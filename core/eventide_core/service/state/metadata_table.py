@@ -15,9 +15,9 @@ A crash during 5 leaves a compaction of the metadata table that is pending. The 
 A crash between 3 and the commit leaves an update that nobody sees. A second run writes nothing twice. A rollback of the
 action calls `revert` before its instant leaves the timeline.
 
-`revert` deletes the delta commit first: without it no log of the instant counts. Its logs follow, then its inflight and its
-requested file, by which a second run finds what is left. `drop` takes the settings of the metadata table out of
-`hoodie.properties` first: from then on nobody reads it, and a crash leaves files that nobody reads.
+`revert` deletes the delta commit first: without it no log file of the instant counts. Its log files follow, then its
+inflight and its requested file, by which a second run finds what is left. `drop` takes the settings of the metadata
+table out of `hoodie.properties` first: from then on nobody reads it, and a crash leaves files that nobody reads.
 """
 
 from collections.abc import Iterable
@@ -184,7 +184,7 @@ class MetadataTableUpkeep:
             lease.check()
             if self._choice() is Choice.DROP:
                 drop_metadata_table(self.storage)
-            elif self._stored.run(self.table.begun_compaction(), lease):  # its plan may name logs of that instant
+            elif self._stored.run(self.table.begun_compaction(), lease):  # its plan may name log files of that instant
                 revert_update(self.storage, self.table, instant)
 
     @property
@@ -198,7 +198,8 @@ class MetadataTableUpkeep:
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
     """Removes what was written at an instant that the table never committed. Harmless where nothing was.
 
-    Raises UnsupportedTableError, before anything is removed, where a log holds that instant's records among others'.
+    Raises UnsupportedTableError, before anything is removed, where a log file holds that instant's records among
+    others'.
     """
     written = table.files_of(instant)
     if written is None:

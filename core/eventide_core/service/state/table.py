@@ -136,9 +136,9 @@ class TableState:
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
         """What writers have put into the slices that a pending plan begins.
 
-        Only writers of version 6 do, who name a log by its slice. An upgrade of the table keeps these names: from version
-        8 on nobody sees such a log until the plan has completed, and without the plan nobody ever does. A writer who took
-        the same instant as the plan (`Timeline.shares_its_time`) names its own logs so.
+        Only writers of version 6 do, who name a log file by its slice. An upgrade of the table keeps these names: from
+        version 8 on nobody sees such a log file until the plan has completed, and without the plan nobody ever does. A
+        writer who took the same instant as the plan (`Timeline.shares_its_time`) names its own log files so.
         """
         if self.config.slices_by_completion_time and self.timeline.shares_its_time(plan.instant):
             return ()
@@ -156,7 +156,7 @@ class TableState:
     def require_files(self) -> None:
         """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
         present = {file.path for file in self.listing}
-        # By base files, not by slices: without its base file a slice would go by its first log's later instant.
+        # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
             for stat in metadata.stats:
@@ -343,7 +343,7 @@ def _refuse_logs(view: FileSystemView, root: str) -> None:
 def _archived_writers(
     listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
 ) -> tuple[Instant, ...]:
-    """The archived instants that wrote logs which are still there."""
+    """The archived instants that wrote log files which are still there."""
     written = {name.instant for file in listing if isinstance(name := file.parsed, LogFileName)}
     times = filter(timeline.is_archived, written)
     return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

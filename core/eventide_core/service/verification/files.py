@@ -39,7 +39,7 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
 def scan_logs(
     storage: Storage, engine: Engine, listing: tuple[DataFile, ...], counted: BlockFilter
 ) -> Mapping[str, LogScan]:
-    """The blocks of each log, but of links that lead nowhere. Raises UnsupportedTableError for records with operations."""
+    """The blocks of each log file, except dangling links. Raises UnsupportedTableError for records with operations."""
     there = {file.path for file in listing if file.link_target is None}
     logs = [f for f in listing if LogFileName.parse(f.name) is not None and (f.link_target or f.path) in there]
     scans = engine.map(Attempt(_ScanLog(storage, counted)), logs)
@@ -51,7 +51,7 @@ def scan_logs(
 
 @dataclass(frozen=True, slots=True)
 class _ScanLog:
-    """A picklable reading of a log's headers."""
+    """A picklable reading of a log file's headers."""
 
     storage: Storage
     counted: BlockFilter

@@ -120,7 +120,7 @@ def _partition(slices: tuple[SliceRead, ...]) -> str:
 
 
 def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:
-    """The copies that are as large as the logs they are of, as long as these are there."""
+    """The copies that are as large as the log files they are of, as long as these are there."""
     files = {file.path: file for file in facts.listing}
     for path, source in sorted(facts.left_overs.items()):
         copy, original = files.get(path), files.get(source)

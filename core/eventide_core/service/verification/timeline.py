@@ -93,7 +93,8 @@ class TimelineReader:
                 continue
             if file.parsed is not None:
                 times.add(file.parsed.instant)
-            # On version 6 the name of a log says its slice, and still does after an upgrade: the blocks say who wrote it.
+            # On version 6 the name of a log file says its slice, and still does after an upgrade: the blocks say who
+            # wrote it.
             times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
         untold: set[str] = set()
@@ -110,7 +111,7 @@ class TimelineReader:
         return frozenset(found), frozenset(untold)
 
     def left_overs(self, commits: Mapping[str, CommitMetadata]) -> Mapping[str, str]:
-        """Of each link and copy that a commit names, the log that it is of."""
+        """Of each link and copy that a commit names, the log file that it is of."""
         found: dict[str, str] = {}
         for instant in self.timeline.writes:
             metadata = commits.get(instant.requested_time)

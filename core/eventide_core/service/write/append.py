@@ -4,7 +4,7 @@ Order of writes, and what a crash after each leaves:
 
 1. Checks, keys and schema: nothing is written yet, whatever is wrong with the records.
 2. Inside the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`. From then on no compaction is planned
-   that would take the write's logs for its own. A pending write, which nobody sees and whose heartbeat grows old.
+   that would take the write's log files for its own. A pending write, which nobody sees and whose heartbeat grows old.
 3. The table is looked at again: what completed until now, the write builds on. Records get their places, places their
    file groups.
 4. Partition marks, then a task a file group on the engine: marker and file. Not visible: their instant has not completed.
