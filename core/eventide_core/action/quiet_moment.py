@@ -4,8 +4,7 @@ A *span* of a write is [requested, completed]; it is open-ended while the write 
 no span holds it: each write was requested after it, or had completed before it. A compaction at a quiet moment C is what
 would be there, had someone scheduled it then. Every log file that completed before C belongs to the old slice and is
 merged or left over. Every log file that completes after C has an instant after C: it belongs to the new slice under
-its own name, and sorts after the left-overs, which have C. So a pending write that was requested after C is in no
-way.
+its own name, and sorts after the left-overs, which have C. A pending write that was requested after C does not matter.
 
 1. No write is pending: after everything there is, and `AWAY_FROM_WRITERS_MS` ago where the table was at rest then. A
    writer that requests its instant right now takes the present millisecond; two actions of one requested time hide each
