@@ -53,7 +53,7 @@ KEPT = {
 
 
 def dangers(source: str) -> Iterator[str]:
-    """The names of what could run bytes, as often as they are there."""
+    """The names of what could run bytes, as often as they exist."""
     tree = ast.parse(source)
     names: dict[str, str] = {}
     for node in ast.walk(tree):

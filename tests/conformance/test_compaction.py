@@ -100,7 +100,7 @@ CASES = [
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """The judges, each started when it is first asked for."""
+    """The judges, each started when it is first requested."""
 
     request: pytest.FixtureRequest
 

@@ -83,7 +83,7 @@ class Damaged:
         self.put(path, CODEC.encode_plan(change(self.plan)))
 
     def rewrite_base(self, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Other rows in a base file, which its commit tells as if they were its own."""
+        """Other rows in a base file, which its commit states as if they were its own."""
         table = pq.read_table(io.BytesIO(self.files[path].data))
         changed = change(table)
         sink = io.BytesIO()

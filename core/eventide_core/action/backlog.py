@@ -11,7 +11,7 @@ from eventide_core.table.file_slice import FileSlice
 class Backlog:
     """The log files of the latest slices: how many slices have some, how many they are, their bytes.
 
-    `min_event_time_ms` is the least event time in any of them, be it merged early; None where none is known.
+    `min_event_time_ms` is the least event time in any of them, be it merged early; None if none is known.
     """
 
     file_slices: int

@@ -19,7 +19,7 @@ from eventide_core.table.table_config import TableConfig
 
 
 def require_derived_changes(config: TableConfig, options: Options, slices: Iterable[FileSlice], place: str) -> None:
-    """Raises UnsupportedTableError where the changes of the table may be read from its compactions."""
+    """Raises UnsupportedTableError if the changes of the table may be read from its compactions."""
     if not config.captures_changes:
         return
     said = options.text(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)

@@ -1,8 +1,9 @@
 """How the left-overs of a plan stay visible, and the compaction's instant.
 
 1. Back-dated below the left-overs where the whole plan allows it (`prefix`; docs/invariants.md, step 1): no file is needed.
-2. Else a new instant and a file for each left-over: a symbolic link where the storage has them, where every reader and
-   service of the table is declared to resolve links, and where a copy would have to travel through the network (HDFS);
+2. Otherwise, a new instant and a file for each left-over: a symbolic link where the storage has them, where every
+   reader and service of the table is declared to resolve links, and where a copy would have to travel through the
+   network (HDFS);
 3. else a copy.
 """
 
@@ -47,7 +48,7 @@ class LinkDecision:
 def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> LinkDecision:
     """How left-overs stay visible, and the compaction's instant.
 
-    Raises RefusedError where the mode that was asked for would not be safe.
+    Raises RefusedError if the mode that was requested would not be safe.
     """
     if facts.choice is LinkChoice.SYMLINK:
         _require_symlinks(facts)

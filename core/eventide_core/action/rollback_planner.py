@@ -2,7 +2,7 @@
 
 Plan, for an instant t that never completed or is undone:
 
-1. Every base file that bears t goes. So does every log file that bears t: from version 8 on t wrote it; on version 6 t
+1. Every base file that has t goes. So does every log file that has t: from version 8 on t wrote it; on version 6 t
    began its slice.
 2. Version 6: a log file of an older slice with blocks of t stays, as it may hold those of other writes. A command block
    in the slice's next log file takes t's blocks back. A log file that t's writer left without one whole block goes: it
@@ -25,7 +25,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class SharedLogs:
-    """Of the log files of version 6 that don't bear the instant, those with blocks of it, and those that go as a whole."""
+    """Of the log files of version 6 that don't have the instant, those with blocks of it, and those that go as a whole."""
 
     with_blocks: tuple[DataFile, ...] = ()
     broken: tuple[DataFile, ...] = ()
@@ -69,7 +69,7 @@ class UndoneWrite:
     """A completed write that is to be undone, and what a judge of it needs to know.
 
     `planned` are the file groups of pending plans, `merged_paths` the files that a compaction's plan says it merged (None
-    where the plan is no longer known), `listing` what is there now.
+    where the plan is no longer known), `listing` what exists now.
     """
 
     instant: Instant
@@ -83,7 +83,7 @@ class UndoneWrite:
 
 
 def check_nothing_is_lost(write: UndoneWrite) -> None:
-    """Raises RefusedError where undoing the completed write would lose or bring back anything but the write itself.
+    """Raises RefusedError if undoing the completed write would lose or bring back anything but the write itself.
 
     And BusyError where that depends on an action that is pending.
     """

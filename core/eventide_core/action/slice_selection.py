@@ -25,8 +25,8 @@ class LogFacts:
     """A log file and what is known of its content.
 
     `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
-    records that are in no base file yet: all of them, but for what an exact cut has merged early. `has_partial_updates`:
-    records of some columns, as far as its headers were looked at.
+    records that are in no base file yet: all of them, except for what an exact cut has merged early.
+    `has_partial_updates`: records of some columns, as far as its headers were looked at.
     """
 
     log: LogFile
@@ -97,7 +97,7 @@ class Selection:
 
     @property
     def early(self) -> tuple[LogFacts, ...]:
-        """The left-over log files with records that are merged all the same, those that were merged before among them."""
+        """The left-over log files with records that are merged anyway, those that were merged before among them."""
         if self.exact_ms is None:
             return ()
         return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
@@ -136,7 +136,7 @@ class ExactCut:
 def select(
     facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
 ) -> Selection | None:
-    """The slice's split by the strategy; None where it has nothing to compact."""
+    """The slice's split by the strategy; None if it has nothing to compact."""
     compacted, left_overs = strategy.filter_log_files([fact.log for fact in facts.below], instant)
     if exact is None:
         if not compacted:

@@ -29,7 +29,7 @@ def sanitized(name: str) -> str:
 
 
 def sanitized_names(names: Iterable[str]) -> dict[str, str]:
-    """The new name of each name, in order. Raises InvalidColumnNameError where two become one."""
+    """The new name of each name, in order. Raises InvalidColumnNameError if two become one."""
     found: dict[str, str] = {}
     origins: dict[str, str] = {}
     for name in names:

@@ -29,7 +29,7 @@ def bucket_of(values: Iterable[str], buckets: int) -> int:
 
 
 def bucket_of_file_id(file_id: str) -> int | None:
-    """The bucket whose file group bears that file id; None where it is no bucket's."""
+    """The bucket whose file group has that file id; None if it is no bucket's."""
     digits = file_id[:BUCKET_DIGITS]
     if len(digits) < BUCKET_DIGITS or not (digits.isascii() and digits.isdecimal()):
         return None
@@ -37,7 +37,7 @@ def bucket_of_file_id(file_id: str) -> int | None:
 
 
 def is_flink_file_id(file_id: str) -> bool:
-    """Whether Flink's state index gave the file id: a UUID alone. Other writers put a number behind it."""
+    """Whether Flink's state index gave the file id: a UUID alone. Other writers put a number after it."""
     return _PLAIN_UUID.fullmatch(file_id) is not None
 
 

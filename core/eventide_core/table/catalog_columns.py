@@ -4,7 +4,7 @@ What each Avro type becomes is what Hudi's hive sync makes of it:
 
     boolean int long float double string bytes    the same; Hive's bigint and binary, Spark's integer and long
     enum -> string, fixed -> binary, decimal and date as such
-    timestamp-millis, -micros                     bigint for Hive, timestamp where that is asked for; Spark's timestamp
+    timestamp-millis, -micros                     bigint for Hive, timestamp where that is requested; Spark's timestamp
     local-timestamp-millis, -micros               the same for Hive; Spark's timestamp_ntz
     record, array, map                            struct<a:int>, array<int>, map<string,int>
     null and one more                             that one, nullable

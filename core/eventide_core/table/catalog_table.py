@@ -54,7 +54,7 @@ def as_hadoop_says(location: str) -> str:
 def is_same_place(one: str, other: str) -> bool:
     """Whether two locations are one directory: `file:/a` and `/a/` are, and so are s3:// and s3a:// of a bucket.
 
-    One that names no host or bucket may be anybody's default, so that its path alone tells.
+    One that names no host or bucket may be anyone's default, so that its path alone tells.
     """
     (one_host, one_path), (other_host, other_path) = _parts(one), _parts(other)
     return one_path == other_path and (one_host == other_host or not one_host or not other_host)

@@ -15,7 +15,7 @@ OPERATION: Final = "_hoodie_operation"
 
 
 def refuse_operations(header: Mapping[HeaderKey, str], place: str) -> None:
-    """Raises UnsupportedTableError where the records of a block carry operations."""
+    """Raises UnsupportedTableError if the records of a block carry operations."""
     schema = header.get(HeaderKey.SCHEMA, "")
     if OPERATION in schema and OPERATION in field_names(schema):
         raise UnsupportedTableError(

@@ -9,7 +9,7 @@ from eventide_core.table.instant import Instant
 
 
 class CleaningPolicy(StrEnum):
-    """Which old file slices stay, as Hudi has it."""
+    """Which old file slices stay, as in Hudi."""
 
     COMMITS = "KEEP_LATEST_COMMITS"
     FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
@@ -20,9 +20,9 @@ class CleaningPolicy(StrEnum):
 class CleanPlan:
     """What the clean requested at `instant` removes: names of files by partition, sorted.
 
-    `earliest_to_retain` is the first write whose slices stay; None where the policy does not go by time, or keeps all.
-    `last_completed` is the requested time of the last write that had completed, empty where none had. `savepoints` are those
-    there were: an engine that cleans what is new alone looks anew where one of them is gone.
+    `earliest_to_retain` is the first write whose slices stay; None if the policy does not go by time, or keeps all.
+    `last_completed` is the requested time of the last write that had completed, empty if none had. `savepoints` are
+    those there were: an engine that cleans what is new alone looks again where one of them is gone.
     """
 
     instant: str
@@ -39,7 +39,7 @@ class CleanPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """What a clean did. `earliest_to_retain` is a requested time, empty where the policy does not go by time."""
+    """What a clean did. `earliest_to_retain` is a requested time, empty if the policy does not go by time."""
 
     instant: str
     policy: CleaningPolicy

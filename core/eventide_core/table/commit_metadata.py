@@ -15,7 +15,7 @@ WRITER_KEY = "eventide.writer"
 WRITER = "1"
 
 EVENT_TIMES_KEY = "eventide.event.times"
-"""Extra metadata of a commit by eventide: the field whose event times its write stats tell. The range in the stat of a
+"""Extra metadata of a commit by eventide: the field whose event times its write stats state. The range in the stat of a
 log file is that of every record and delete in the file, none of them without an event time; a stat without a range says
 nothing."""
 
@@ -28,7 +28,7 @@ class WriteStat(NamedTuple):
     A tuple, where other values are dataclasses: a timeline says millions of them, and one of these is made in a tenth of the
     time.
 
-    Event times are epoch milliseconds, null where the writer did not track them; see EVENT_TIMES_KEY. For a log file
+    Event times are epoch milliseconds, null if the writer did not track them; see EVENT_TIMES_KEY. For a log file
     `log_version`, `base_file` and `log_files` are set, for a base file they are None.
     """
 
@@ -63,7 +63,7 @@ class WriteStat(NamedTuple):
 
     @property
     def event_time_range(self) -> EventTimeRange | None:
-        """The range that the writer tracked; None where it tracked none."""
+        """The range that the writer tracked; None if it tracked none."""
         if self.min_event_time_ms is None or self.max_event_time_ms is None:
             return None
         return EventTimeRange(self.min_event_time_ms, self.max_event_time_ms)
@@ -88,5 +88,5 @@ class CommitMetadata:
 
     @property
     def schema(self) -> str | None:
-        """The Avro schema of the table, without Hudi's meta fields, as this write left it; None where it says none."""
+        """The Avro schema of the table, without Hudi's meta fields, as this write left it; None if it says none."""
         return self.extra_metadata.get("schema") or None

@@ -7,11 +7,11 @@
     eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
     eventide.symlink.operations      JSON: path of each left-over's file in the new slice -> name of its log file
     eventide.fallbacks               JSON: reason -> how many slices were compacted in full for it
-    eventide.waiting.event.times     JSON: see `uncompacted`; absent where an exact cut took nothing early
+    eventide.waiting.event.times     JSON: see `uncompacted`; absent if an exact cut took nothing early
     eventide.left.over.deletes       JSON: the path of a left-over's file -> how many deletes it holds, where it holds any
 
-Nothing is parsed before it is asked for, so what is damaged says so only where it matters. A commit of a plan that another
-engine ran has none of these keys.
+Nothing is parsed before it is requested, so what is damaged says so only where it matters. A commit of a plan that
+another engine ran has none of these keys.
 """
 
 import json
@@ -47,7 +47,7 @@ class PublishedThreshold:
 
 @dataclass(frozen=True, slots=True)
 class CompactionExtraMetadata:
-    """What the compaction at `instant`, a requested time, says: `texts` as they stand in extraMetadata.
+    """What the compaction at `instant`, a requested time, says: `texts` as they are in extraMetadata.
 
     Every property raises CorruptTimelineError where its text is not what it must be.
     """
@@ -57,7 +57,7 @@ class CompactionExtraMetadata:
 
     @classmethod
     def of(cls, instant: str, commit: CommitMetadata) -> "CompactionExtraMetadata | None":
-        """What a completed write published; None where no compaction of eventide made it."""
+        """What a completed write published; None if no compaction of eventide made it."""
         return cls(instant, commit.extra_metadata) if _LINK_MODE_KEY in commit.extra_metadata else None
 
     @classmethod
@@ -136,7 +136,7 @@ class CompactionExtraMetadata:
     def uncompacted(self) -> Mapping[str, int | None]:
         """For each log file of the new slice that is in the base in whole or in part: the least event time of the rest.
 
-        None where there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.
+        None if there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.
         """
         found = self._object(_WAITING_KEY)
         if not all(since is None or isinstance(since, int) for since in found.values()):

@@ -1,4 +1,4 @@
-"""What a look into data files tells of them, without handing out records."""
+"""What an audit of data files finds, without their records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 class RepeatedKey:
     """A key that is there more than once: how many keys are so in the same way, and one of them.
 
-    `places` are file ids, `commit_times` those of its rows (empty where the table has no meta fields), both sorted.
+    `places` are file ids, `commit_times` those of its rows (empty if the table has no meta fields), both sorted.
     `is_same_version`: two of the rows are one and the same version of the record.
     """
 

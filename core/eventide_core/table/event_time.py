@@ -4,7 +4,7 @@ A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its
 milliseconds; a plain number or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19,
 which Hudi leaves out of its write stats, are microseconds and nanoseconds; any other length is milliseconds); any other
 string as ISO-8601. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the point count;
-those behind it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
+those after it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
 """
 
 import math
@@ -52,7 +52,7 @@ class EventTimeRange:
         return self.max_ms is None or self.max_ms < threshold_ms
 
     def since(self, threshold_ms: int) -> "EventTimeRange":
-        """Where the records at or after the threshold lie, as far as the range tells: no earlier one is among them."""
+        """Where the records at or after the threshold lie, as far as the range shows: no earlier one is among them."""
         if self.min_ms is None or self.max_ms is None or self.max_ms < threshold_ms:
             return EventTimeRange(None, None)
         return EventTimeRange(max(self.min_ms, threshold_ms), self.max_ms)
@@ -72,7 +72,7 @@ def number_to_epoch_ms(value: int) -> int:
 
 
 def decimal_to_epoch_ms(value: Decimal) -> int | None:
-    """A decimal of an event-time column in epoch milliseconds; None where 64 bits don't hold them."""
+    """A decimal of an event-time column in epoch milliseconds; None if 64 bits don't hold them."""
     digits = len(str(abs(int(value))))
     found = math.floor(Fraction(value) * _MS_BY_DIGITS.get(digits, 1))
     return found if _INT64_MIN <= found <= _INT64_MAX else None
@@ -97,7 +97,7 @@ def double_to_epoch_ms(value: float) -> int | None:
 
 
 def text_to_epoch_ms(value: str) -> int | None:
-    """A text of an event-time column in epoch milliseconds; None where it is no time at all."""
+    """A text of an event-time column in epoch milliseconds; None if it is no time at all."""
     if _NUMBER.fullmatch(value):
         return number_to_epoch_ms(int(value))
     try:

@@ -37,10 +37,10 @@ class FileGroupWrite:
     """What one write puts into one file group. Names are fixed before anything is written, so a retry makes the same.
 
     Of the records of `partition` and `place` the group gets `share` parts, of as many as all groups of the place have.
-    `number` tells the groups of a write apart. A log file's name holds `slice_instant` (version 6: of its slice; 8 and
-    later: of the write), the first one `first_log_version`. `base_file` is the slice's base file, `earlier_logs` are
-    the names of the log files that the slice has under that instant. `filled_up` is the base file whose rows a new one
-    begins with.
+    `number` distinguishes the groups of a write. A log file's name holds `slice_instant` (version 6: of its slice; 8
+    and later: of the write), the first one `first_log_version`. `base_file` is the slice's base file, `earlier_logs`
+    are the names of the log files that the slice has under that instant. `filled_up` is the base file whose rows a new
+    one begins with.
     """
 
     number: int
@@ -58,7 +58,7 @@ class FileGroupWrite:
 
     @property
     def write_token(self) -> str:
-        """Hudi's three numbers: the task's, the stage's, the attempt's. The stage's tells writes of one day apart."""
+        """Hudi's three numbers: the task's, the stage's, the attempt's. The stage's distinguishes writes of one day."""
         return f"{self.number}-{int(self.instant[8:])}-0"
 
     @property

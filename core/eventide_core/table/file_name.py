@@ -4,7 +4,7 @@
     log file    .<file id>_<instant>.log.<version>[_<write token>][.cdc]
 
 A name is taken only if printing its parts gives it back: no other digits than 0 to 9, no version with a leading
-zero, nothing behind it. Base files aren't hidden.
+zero, nothing after it. Base files aren't hidden.
 
 In table version 6 a log file's instant is that of its slice's base; from 8 on it is that of the delta commit that
 wrote it (or, for a left-over, of the compaction that placed it).
@@ -86,7 +86,7 @@ def is_data_file(name: str) -> bool:
 
 
 def instant_in(name: str) -> str | None:
-    """The instant that the name of a base or log file bears; None for any other name."""
+    """The instant that the name of a base or log file has; None for any other name."""
     found = parse_data_file(name)
     return None if found is None else found.instant
 

@@ -6,8 +6,8 @@ Names of timeline files, `t` the requested time, `c` the completion time:
     8 and later: the same for pending states, and t_c.<action> when completed
 
 A compaction is `compaction` while pending and `commit` when completed; a log compaction becomes a `deltacommit`; a
-clustering (8 and later) becomes a `replacecommit`. The metadata table of a version 6 table puts three digits behind a time
-for actions of its own: `t001` is its compaction after `t`.
+clustering (8 and later) becomes a `replacecommit`. The metadata table of a version 6 table puts three digits after a
+time for actions of its own: `t001` is its compaction after `t`.
 """
 
 import re
@@ -108,7 +108,7 @@ class Instant:
 
 
 def is_instant_time(text: str) -> bool:
-    """Whether it is a requested time as the names of timeline files bear one."""
+    """Whether it is a requested time as the names of timeline files have one."""
     return _REQUESTED_TIME.fullmatch(text) is not None
 
 
@@ -131,7 +131,7 @@ def instant_epoch_ms(time: str) -> int:
 
 
 def next_instant_time(time: str) -> str:
-    """The instant time one millisecond later. Raises CorruptTimelineError where there is none."""
+    """The instant time one millisecond later. Raises CorruptTimelineError if there is none."""
     try:
         return instant_time(instant_epoch_ms(time) + 1)
     except (ValueError, OverflowError) as error:

@@ -13,7 +13,7 @@ _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUST
 def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, ...]:
     """The columns that make up a record's key where the files have no meta fields; none where they have.
 
-    Raises UnsupportedTableError where the columns don't give the key as Hudi's readers make it.
+    Raises UnsupportedTableError if the columns don't give the key as Hudi's readers make it.
     """
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "true":
         return ()

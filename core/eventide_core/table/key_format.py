@@ -36,7 +36,7 @@ class KeyGenerator(StrEnum):
 
     @classmethod
     def named(cls, text: str) -> "KeyGenerator | None":
-        """The generator of that type or class, be it of Hudi's Avro ones; None where it is none of these."""
+        """The generator of that type or class, be it of Hudi's Avro ones; None if it is none of these."""
         name = text.rpartition(".")[2].removesuffix("_AVRO").replace("AvroKeyGenerator", "KeyGenerator")
         return next((found for found in cls if name in (found.value, _CLASSES[found])), None)
 

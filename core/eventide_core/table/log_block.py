@@ -92,8 +92,8 @@ def encode_block(block_type: BlockType, header: Mapping[HeaderKey, str], content
 def read_blocks(read: ReadRange, file_size: int, path: str, *, is_strict: bool) -> Iterator[LogBlock]:
     """The blocks of a log file in order, contents left unread.
 
-    With `is_strict` a torn block raises CorruptLogBlockError (a compaction must never pass over records); without it
-    the torn bytes come as a CORRUPT block and reading goes on at the next magic, as Hudi's readers do.
+    With `is_strict` a torn block raises CorruptLogBlockError (a compaction must never skip records); without it
+    the torn bytes come as a CORRUPT block and reading continues at the next magic, as Hudi's readers do.
     An unknown header key, block type or format version raises UnsupportedLogFormatError.
     """
     offset = 0
@@ -190,7 +190,7 @@ def _read_header(
 
 
 def _header_of_torn_block(read: ReadRange, offset: int, end: int, path: str) -> dict[HeaderKey, str]:
-    """What a write wrote before it broke off: the header, or nothing where it doesn't end within the torn bytes."""
+    """What a write wrote before it broke off: the header, or nothing if it doesn't end within the torn bytes."""
     probe = read(offset, min(_HEADER_PROBE_BYTES, end - offset))
     position = _PREFIX_LENGTH + 8
     if len(probe) < position or not probe.startswith(MAGIC):

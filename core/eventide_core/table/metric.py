@@ -9,7 +9,7 @@ class Metric:
     """One measured value: times in seconds since the epoch, spans in seconds, sizes in bytes, else a count.
 
     `name` ends in its unit, as Prometheus has it; `about` says what it is, in one line, the same wherever the name is.
-    `reason` tells values of one name apart.
+    `reason` distinguishes values of one name.
     """
 
     name: str

@@ -30,7 +30,7 @@ class NewTable:
 
     Without partition fields it has one partition; without an ordering field the last commit wins. `writer_options` are
     what every writer must know and Hudi leaves to be repeated (the index, the number of buckets, the event-time field):
-    eventide's writers find them here, Hudi's pass over them. `partition_times` are the options of a
+    eventide's writers find them here, Hudi's skip them. `partition_times` are the options of a
     TimestampBasedKeyGenerator, which a table has that gives any; or of a CustomKeyGenerator, which one has that says
     `partition_kinds`, of every partition field. `wished_generator` may make a ComplexKeyGenerator of what would be a
     SimpleKeyGenerator; any other must be what the fields make.

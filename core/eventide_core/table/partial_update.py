@@ -48,7 +48,7 @@ def merge_partial_into_buffer(
 def merge_partial_into_base(
     rule: MergeRule, base: PartialVersion | None, buffered: PartialVersion | None
 ) -> PartialVersion | None:
-    """The record that a reader sees; None where the key is absent."""
+    """The record that a reader sees; None if the key is absent."""
     if buffered is None:
         return base
     if base is None:

@@ -49,7 +49,7 @@ def partition_values(
 ) -> tuple[str, ...]:
     """The values of a partition's path, one for each field; `decodes` what is %-encoded in them.
 
-    Raises ConfigError where the path has another number of them.
+    Raises ConfigError if the path has another number of them.
     """
     values = [part.partition("=")[2] if "=" in part else part for part in path.split("/")]
     match extractor:

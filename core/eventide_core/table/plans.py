@@ -48,7 +48,7 @@ class FallbackReason(StrEnum):
 class PlannedLog:
     """A log file as it was when the plan was made. `path` relative to the table's root, `size` in bytes.
 
-    `event_times` is None where the plan did not ask for them: it compacts the slice in full, whatever they are.
+    `event_times` is None if the plan did not ask for them: it compacts the slice in full, whatever they are.
     """
 
     path: str
@@ -62,14 +62,14 @@ class PlannedLog:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A log file that stays; `new_name` is its name in the new slice, None where it needs none.
+    """A log file that stays; `new_name` is its name in the new slice, None if it needs none.
 
     It needs none where the new base is back-dated below it (link mode prefix), or where it `is_above`, from version 8 on.
     `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such log
     files come last. From version 8 on they belong to the new slice under their own names.
 
-    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
-    `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
+    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges anyway.
+    `delete_count`: how many deletes it holds; None if the plan does not say, which an earlier eventide made.
     """
 
     log: PlannedLog
@@ -84,7 +84,7 @@ class PlannedOperation:
     """What happens to one file slice.
 
     `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
-    name; `carried_name` that of the log file which carries tombstones before the left-overs, None where none is needed.
+    name; `carried_name` that of the log file which carries tombstones before the left-overs, None if none is needed.
     """
 
     partition: str
@@ -101,7 +101,7 @@ class PlannedOperation:
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
-        """The names that the new slice's log files of this plan bear, in reader order."""
+        """The names that the new slice's log files of this plan have, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
         return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
 
@@ -124,9 +124,9 @@ class PlannedOperation:
 class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
-    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None where the plan
-    can promise no such time: its strategy knows none, or left slices out that hold earlier records (action/freshness.py).
-    `event_time_field` is None where the strategy knows no event time.
+    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the
+    plan can promise no such time: its strategy knows none, or left slices out that hold earlier records
+    (action/freshness.py). `event_time_field` is None if the strategy knows no event time.
     `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
     `partitions_with_logs` still have log files when the plan has been run: Hudi 1.1 and later looks only into these,
     and into partitions written since, when it plans its next compaction.

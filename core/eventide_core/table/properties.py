@@ -1,7 +1,7 @@
 """The settings of a table as Hudi stores them: a text of Java's `Properties.store`, held to a checksum of the table's name.
 
-Hudi changes them in place: it copies `hoodie.properties` to `hoodie.properties.backup`, deletes the one, writes it anew, and
-then deletes the other. So a reader takes the first of the two that is there and whole.
+Hudi changes them in place: it copies `hoodie.properties` to `hoodie.properties.backup`, deletes the one, writes it
+again, and then deletes the other. So a reader takes the first of the two that exists and is whole.
 """
 
 import re
@@ -23,7 +23,7 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def settings_text(read: Callable[[str], bytes], root: str) -> str:
     """The text of the settings that hold now; `root` names the table in errors.
 
-    `read` gives a file of the table, or raises MissingFileError. Raises NotAHudiTableError where no settings are, or none
+    `read` gives a file of the table, or raises MissingFileError. Raises NotAHudiTableError if no settings are, or none
     that are whole.
     """
     wrong = ""

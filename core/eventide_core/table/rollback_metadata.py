@@ -70,7 +70,7 @@ class RollbackMetadata:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The restore requested at `instant`. `savepoint` is None where an early Hudi planned it."""
+    """The restore requested at `instant`. `savepoint` is None if an early Hudi planned it."""
 
     instant: str
     savepoint: str | None

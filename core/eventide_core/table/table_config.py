@@ -69,12 +69,12 @@ class TableConfig:
 
     @property
     def has_utc_instants(self) -> bool:
-        """Whether instants are UTC; else they are in the local time zone of whoever writes, Hudi's default."""
+        """Whether instants are UTC; otherwise, they are in the local time zone of whoever writes, Hudi's default."""
         return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
 
     @property
     def partition_kinds(self) -> Mapping[str, str]:
-        """What a CustomKeyGenerator makes of each partition field, in capitals; nothing where the table doesn't say it."""
+        """What a CustomKeyGenerator makes of each partition field, in capitals; nothing if the table doesn't say it."""
         texts = self.properties.get("hoodie.table.partition.fields", "").split(",")
         pairs = (text.strip().partition(":") for text in texts if text.strip())
         return {name: kind.upper() for name, _, kind in pairs}
@@ -117,7 +117,7 @@ class TableConfig:
             payload_class=merge.payload_class,
             record_key_fields=names(properties, "hoodie.table.recordkey.fields"),
             virtual_key_fields=virtual_key_fields(properties, root),
-            # A field may carry its key generator's kind behind a colon, as in `ts:TIMESTAMP`.
+            # A field may carry its key generator's kind after a colon, as in `ts:TIMESTAMP`.
             partition_fields=tuple(field.split(":")[0] for field in names(properties, "hoodie.table.partition.fields")),
             ordering_fields=merge.ordering_fields,
             delete_marker=merge.delete_marker,

@@ -21,7 +21,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def why_unsafe(path: str) -> str | None:
-    """Why a text is no path below the table's root, as words that follow "the path"; None where it is one."""
+    """Why a text is no path below the table's root, as words that follow "the path"; None if it is one."""
     if path.startswith("/"):
         return "is absolute"
     if "\0" in path:

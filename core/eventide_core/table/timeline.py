@@ -16,7 +16,7 @@ _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 class Timeline:
     """The instants of the active timeline, each in its latest state, by requested time.
 
-    A pending action and what completed it share a requested time, and are one instant. A savepoint bears the time of
+    A pending action and what completed it share a requested time, and are one instant. A savepoint has the time of
     the commit it keeps, and is an instant of its own: `_by_time` leaves it out. So is a compaction whose requested time a
     writer that shares no lock took in the same millisecond: `_by_time` has the writer's. `_archived` are instants that have
     left the active timeline; of these only the completion times are known here.
@@ -65,7 +65,7 @@ class Timeline:
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
-        """The timeline that a listing of the timeline directory says; files of other kinds are passed over."""
+        """The timeline that a listing of the timeline directory says; files of other kinds are skipped."""
         return cls.of(filter(None, map(Instant.parse, names)))
 
     @property
@@ -80,7 +80,7 @@ class Timeline:
 
     @property
     def archived(self) -> Collection[Instant]:
-        """The completed instants that have left the active timeline and whose completion times are known all the same."""
+        """The completed instants that have left the active timeline and whose completion times are known anyway."""
         return self._archived.values()
 
     def find(self, requested_time: str) -> Instant | None:

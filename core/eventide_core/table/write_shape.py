@@ -34,7 +34,7 @@ class WriteLayout:
 
     `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches `log_file_bytes_max`, and the
     next one begins. The bloom filter of a base file is laid out for `bloom_entries` keys at that rate of false positives.
-    `notes_event_times`: in the headers of log blocks, which Hudi passes over; `tracks_event_times`: in write stats.
+    `notes_event_times`: in the headers of log blocks, which Hudi skips; `tracks_event_times`: in write stats.
     `log_block_span_ms`: how much event time a block of a log file may hold, 0 for any; a block then holds what lies
     between two multiples of it, and rare records around.
     """
@@ -54,7 +54,7 @@ class WriteLayout:
 class WriteShape:
     """The records' shape, their keys, the file layout and the table's version.
 
-    `has_global_keys`: a key is one in the whole table; else in its partition.
+    `has_global_keys`: a key is one in the whole table; otherwise, in its partition.
     """
 
     records: RecordShape
@@ -65,5 +65,5 @@ class WriteShape:
 
     @property
     def stat_field(self) -> str | None:
-        """The field whose event times write stats tell; None where they tell none."""
+        """The field whose event times write stats state; None if they tell none."""
         return self.records.event_time_field if self.layout.tracks_event_times else None

@@ -235,12 +235,12 @@ def commits_above(
 
 
 def exact_ms(plan: CompactionPlan) -> int | None:
-    """Up to where records are merged out of log files that stay; None where whole log files are."""
+    """Up to where records are merged out of log files that stay; None if whole log files are."""
     return plan.cut_ms if plan.cut is CutMode.EXACT else None
 
 
 def group_name(partition: str, file_id: str, buckets: int) -> str:
-    """What the oracle calls a file group: its bucket stands in the first digits of its id."""
+    """What the oracle calls a file group: its bucket is in the first digits of its id."""
     return partition if buckets == 1 else f"{partition}/{file_id[:8]}"
 
 

@@ -32,7 +32,7 @@ SCHEMA = pa.schema(COLUMNS)
 
 
 class Page(HTMLParser):
-    """The elements, attributes and text of a page. Raises AssertionError where elements don't nest."""
+    """The elements, attributes and text of a page. Raises AssertionError if elements don't nest."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ class HiveMetastoreServer:
 
 @contextmanager
 def hive_metastore(directory: Path) -> Iterator[HiveMetastoreServer]:
-    """Raises ServerUnavailableError where there is no Java, or no Hive among PySpark's jars."""
+    """Raises ServerUnavailableError if there is no Java, or no Hive among PySpark's jars."""
     jars = Path(pyspark.__file__).parent / "jars"
     if not list(jars.glob("hive-metastore-*.jar")):
         raise ServerUnavailableError("this PySpark was installed without Hive")

@@ -25,7 +25,7 @@ _UNITS = {"ms": 1_000, "us": 1}
 
 
 def promote(array: Column, wanted: Any) -> Column | None:
-    """The values in the wanted type; None where no writer of Hudi would have widened the one to the other.
+    """The values in the wanted type; None if no writer of Hudi would have widened the one to the other.
 
     Raises ArrowInvalid for a value that the wanted type cannot hold.
     """

@@ -4,8 +4,8 @@ To build such texts, copy them, and look each one up in a new dictionary is much
 columns that a merge looks into: keys and ordering values are texts from the beginning.
 
 1. A column is read so where each row group has a small dictionary for all of it (`small_dictionary_columns`).
-2. The log files' rows are given the same type, as far as they have few values, too (`with_dictionaries`); else the
-   base's rows become texts.
+2. The log files' rows are given the same type, as far as they have few values, too (`with_dictionaries`); otherwise,
+   the base's rows become texts.
 3. What is written has one dictionary a row group (parquet_output); who reads rows gets texts (`in_columns`).
 """
 
@@ -63,7 +63,7 @@ def as_dictionaries(target: Sequence[AvroField], names: Collection[str]) -> Sequ
 
 
 def check_numbers(batch: pa.RecordBatch, names: Iterable[str], place: str) -> None:
-    """Raises CorruptBaseFileError where one of these columns counts beyond its dictionary: Arrow doesn't look."""
+    """Raises CorruptBaseFileError if one of these columns counts beyond its dictionary: Arrow doesn't look."""
     for name in names:
         column: Any = batch.column(name)
         ends: Any = pc.min_max(column.indices).as_py()
@@ -75,7 +75,7 @@ def check_numbers(batch: pa.RecordBatch, names: Iterable[str], place: str) -> No
 
 
 def with_dictionaries(rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The rows with dictionaries where `columns` has them, but for columns of many values."""
+    """The rows with dictionaries where `columns` has them, except for columns of many values."""
     for place, field in enumerate(columns):
         if field.type != rows.schema.field(place).type:
             encoded: Any = rows.column(place).dictionary_encode()

@@ -7,8 +7,8 @@
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
 5. What eventide does not know raises, if it would count: HFile and change data blocks, records with operations
    (table/changelog.py).
-6. A torn block is what a write left that broke off, and readers pass over it. A strict caller passes over it only where it
-   would not count if it were whole, by the instant in its header; else records are lost that a commit promised.
+6. A torn block is what a write left that broke off, and readers skip it. A strict caller skips it only where it
+   would not count if it were whole, by the instant in its header; otherwise, records are lost that a commit promised.
 """
 
 import io
@@ -65,7 +65,7 @@ class PlacedBlock:
         return tuple(time.strip() for time in times.split(",") if time.strip())
 
     def read_content(self, storage: Storage) -> bytes:
-        """All of the content. Raises ResourceLimitError where it is larger than any that is read at once."""
+        """All of the content. Raises ResourceLimitError if it is larger than any that is read at once."""
         if self.block.content_length > WHOLE_FILE_BYTES_MAX:
             raise ResourceLimitError(
                 f"{self.place}: its content of {self.block.content_length} bytes is more than "
@@ -75,7 +75,7 @@ class PlacedBlock:
         return self.read_range(storage, 0, self.block.content_length)
 
     def read_range(self, storage: Storage, offset: int, length: int) -> bytes:
-        """A range of the content. Raises CorruptLogBlockError where the file ends before."""
+        """A range of the content. Raises CorruptLogBlockError if the file ends before."""
         if self.content is not None:
             return self.content[offset : offset + length]
         content = storage.read_range(self.path, self.block.content_offset + offset, length)
@@ -128,7 +128,7 @@ def read_headers(
 ) -> Iterator[PlacedBlock]:
     """The blocks of one log file up to `size`, large contents unread. Torn blocks raise if strict, else are CORRUPT.
 
-    What lies behind `size` was appended after the listing and is not read. Raises MissingFileError, and
+    What lies after `size` was appended after the listing and is not read. Raises MissingFileError, and
     CorruptLogBlockError where the file is shorter.
     """
     ranges = ReadAhead(partial(storage.read_range, path), size)
@@ -184,7 +184,7 @@ def counting_blocks(
 
 
 def instant_of_torn_block(placed: PlacedBlock) -> str:
-    """Raises CorruptLogBlockError where its header doesn't tell: then it may have held what a commit promised."""
+    """Raises CorruptLogBlockError if its header doesn't state it: then it may have held what a commit promised."""
     instant = placed.block.instant_time
     if instant is None:
         raise CorruptLogBlockError(

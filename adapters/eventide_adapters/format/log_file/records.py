@@ -129,7 +129,7 @@ class BlockReader:
         return tuple(field for field in self._read_fields if field.name in written)
 
     def _whole(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """The records with all columns that are read, null where a partial update lacks them."""
+        """The records with all columns that are read, null if a partial update lacks them."""
         columns = {name: records.column(name) for name in records.schema.names}
         arrays = [
             columns[field.name] if field.name in columns else pa.nulls(records.num_rows, field.arrow.type)

@@ -3,8 +3,9 @@
     commitTime   actionType   actionState (absent in old ones: completed)
     hoodieCommitMetadata   hoodieReplaceCommitMetadata   and one such field for the metadata or plan of every other action
 
-Each state of an instant is a record. Nothing tells which instants a file holds, so a question reads every file once, all of
-it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when asked for.
+Each state of an instant is a record. Nothing shows which instants a file holds, so a question reads every file once,
+all of it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when
+requested.
 """
 
 import io
@@ -167,7 +168,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         for block in read_blocks(read, size, path, is_strict=True):
             if block.block_type is not BlockType.AVRO_DATA:
                 continue
-            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block bears it anew
+            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block has it again
             content = read(block.content_offset, block.content_length)
             starts, ends = avro_record_bounds(content, path)
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

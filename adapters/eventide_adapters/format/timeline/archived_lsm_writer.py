@@ -50,7 +50,7 @@ _SCHEMA: Final = pa.schema(
 def append_actions(
     storage: Storage, directory: str, actions: Sequence[ArchivedAction], known: Sequence[str], version: int | None
 ) -> None:
-    """Adds the actions to the files `known` of manifest `version`, None where there is none yet."""
+    """Adds the actions to the files `known` of manifest `version`, None if there is none yet."""
     times = [action.completed.requested_time for action in actions]
     name = f"{min(times)}_{max(times)}_{_LEVEL}.parquet"
     storage.put(f"{directory}/{name}", _file(actions))

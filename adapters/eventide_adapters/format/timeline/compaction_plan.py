@@ -158,7 +158,7 @@ def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
 
 
 def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
-    """Whether left-overs have names as the link mode wants it; else only those above go without one, and come last."""
+    """Whether left-overs have names as the link mode wants it; otherwise, only those above go without one, and come last."""
     linked = _linked(operation)
     if link_mode is LinkMode.PREFIX:
         return not linked

@@ -2,7 +2,7 @@
 
 Of a path its last part is the name, and all that is believed; the partition is said beside it. A name is that of a base or
 log file, in a compaction plan of its operation's own file group; a partition lies below the table's root, not in `.hoodie`;
-what is to be undone bears the time of an instant.
+what is to be undone has the time of an instant.
 """
 
 from collections.abc import Callable, Iterable

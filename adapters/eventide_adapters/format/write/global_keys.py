@@ -4,7 +4,7 @@ A key lives in a slice that shows a row for it; what log files have deleted does
 leaves its old row behind in a base file. A record whose key lives
 
     in its own partition              goes there
-    in another one, it is a delete,   goes there, and bears that partition
+    in another one, it is a delete,   goes there, and has that partition
     or keys don't move
     in another one, keys move         stays in its partition, as a new record, and its key is deleted there; where the row
                                       there is later by its ordering value, the record goes there, where it loses

@@ -9,7 +9,7 @@ _RESTORE = "restore the file from a copy, or the table to a savepoint before tha
 
 
 def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
-    """Each log file of a slice can be read to its end, but for what a write left that broke off."""
+    """Each log file of a slice can be read to its end, except for what a write left that broke off."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -38,7 +38,7 @@ def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
-    """Hudi's metadata table lists the committed files that are there, with their sizes, and no others."""
+    """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
     if not facts.has_metadata_table:
         yield Unchecked("the table has no metadata table")
         return

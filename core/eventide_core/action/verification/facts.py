@@ -50,7 +50,7 @@ class RecordFacts:
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
-    and the slice's new base file; None where it didn't.
+    and the slice's new base file; None if it didn't.
     """
 
     audits: tuple[SliceAudit, ...] = ()
@@ -62,13 +62,13 @@ class RecordFacts:
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True)  # without slots: what follows from the facts is kept once it was asked for
+@dataclass(frozen=True)  # without slots: what follows from the facts is cached
 class TableFacts:
     """A table as it was found.
 
     `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
-    of a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
+    of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there. `left_overs` says of which log file each is the copy or link. `going` are files that
     something pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they
     wrote; `untold` are writes that are older than the archived timeline.
@@ -168,7 +168,7 @@ class TableFacts:
 
     @cached_property
     def _bases(self) -> frozenset[tuple[str, str, str]]:
-        """Partition, file id and instant of the base files that are there."""
+        """Partition, file id and instant of the base files that exist."""
         names = ((file.partition, file.parsed) for file in self.data_files)
         return frozenset((part, name.file_id, name.instant) for part, name in names if isinstance(name, BaseFileName))
 
@@ -249,7 +249,7 @@ class TableFacts:
         return tuple(found for found in self.latest_slices if self.is_whole(found))
 
     def is_whole(self, found: FileSlice) -> bool:
-        """Whether all that a reader of the slice needs is there and, as far as headers and footers tell, can be read."""
+        """Whether all that a reader of the slice needs exists and, as far as headers and footers show, can be read."""
         if found.file_group in self.damaged_groups:
             return False
         if found.base_file is not None and found.base_file.path in self.base_problems:

@@ -31,7 +31,7 @@ def look_at_readability(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_versions(facts: TableFacts) -> Iterator[Said]:
-    """1. No version of a record is there twice, and of no write that never completed. 2. No key is there twice, unless
+    """1. No version of a record is there twice, and of no write that never completed. 2. No key exists twice, unless
     Hudi's insert operations may have written it so: they don't look for keys.
     """
     found = _records(facts)

@@ -287,7 +287,7 @@ def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
 
 
 def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
-    """Whether everything before the T that was asked for is compacted already."""
+    """Whether everything before the T that was requested is compacted already."""
     watermark_ms = freshness(
         published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.logs], 0
     ).watermark_ms

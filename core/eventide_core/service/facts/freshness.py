@@ -39,7 +39,7 @@ class FreshnessReader:
         return NO_CUT if state.cut_ms is None and not state.config.is_copy_on_write else self.now(state)
 
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
-        """The freshness of each partition that has records. The log files are asked for together, as for the whole table."""
+        """The freshness of each partition that has records. Reads the log files together, as for the whole table."""
         if state.config.is_copy_on_write:
             return dict.fromkeys(sorted({found.partition for found in state.view.latest_slices()}), COMPLETE)
         cut_ms = state.cut_ms

@@ -26,7 +26,7 @@ _PORTIONS_MAX: Final = 1000  # tasks in which log files are asked: enough for ma
 class LogFactsReader:
     """Answers for the log files of one table; a log file never changes under its name, so each is asked at most once.
 
-    What the timeline tells of it (service/facts/log_stats.py) is not asked of the log file. What of it is in a base
+    What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
     already is asked of the timeline each time: a commit may have merged it since.
     """
 
@@ -177,7 +177,7 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
 
 
 def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
-    """Whether an archived compaction of eventide gave the log file its name, as far as names tell."""
+    """Whether an archived compaction of eventide gave the log file its name, as far as names show."""
     time = log.name.instant
     if time not in state.compactions or not state.timeline.is_archived(time):
         return False

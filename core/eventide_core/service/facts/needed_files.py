@@ -32,7 +32,7 @@ def needed_paths(files: TableFiles, state: TableState) -> frozenset[str]:
 
 
 def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> tuple[str, ...]:
-    """The files that a compaction's plan says it found. Raises InstantNotFoundError where there is no plan."""
+    """The files that a compaction's plan says it found. Raises InstantNotFoundError if there is no plan."""
     plan = files.plan(state.config, compaction.requested_time)
     if not isinstance(plan, CompactionPlan):
         return plan.paths

@@ -1,4 +1,4 @@
-"""Whose records seem to be of the future: the keys, for a person to look after. Asked only when somebody wants to know."""
+"""Whose records seem to be of the future: the keys, for a person to look after. Asked only when someone wants to know."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which log files hold blocks of a write although they don't bear its instant: those of version 6, also after an upgrade."""
+"""Which log files hold blocks of a write although they don't have its instant: those of version 6, also after an upgrade."""
 
 from collections.abc import Iterator
 

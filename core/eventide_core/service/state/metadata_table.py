@@ -3,11 +3,11 @@
 An action, all of it under the table lock:
 
 1. `check` before it writes anything at all.
-2. `prepare` once its files are there, before the point of no return: whatever can be refused is refused here.
+2. `prepare` once its files exist, before the point of no return: whatever can be refused is refused here.
 3. `write` before its commit: with `update` the metadata table gets a commit of the same instant, which nobody sees before
    the table's own; with `drop` it goes.
 4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
-   two and passed over the update. Then it is dropped, since readers would miss files.
+   two and skipped the update. Then it is dropped, since readers would miss files.
 5. `compact`, of a write, a compaction or a clean: the metadata table is compacted where that is due, and its old slices go.
 
 A crash during 5 leaves a compaction of the metadata table that is pending. The next action ends it in `prepare`.
@@ -58,7 +58,7 @@ _BY_FILE = frozenset(("files", "bloom_filters"))
 
 @dataclass(frozen=True, slots=True)
 class PendingUpdate:
-    """What will become of the metadata table with one action. `update` is None where it is dropped or there is none."""
+    """What will become of the metadata table with one action. `update` is None if it is dropped or there is none."""
 
     table: "StoredMetadataTable"
     changes: FileChanges
@@ -124,7 +124,7 @@ class MetadataTableUpkeep:
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
         """Notes for a person on what will become of it; none where the table has none.
 
-        Raises RefusedError where the options say so, and what `ports.MetadataTable.check` raises.
+        Raises RefusedError if the options say so, and what `ports.MetadataTable.check` raises.
         """
         partitions = ", ".join(config.metadata_partitions)
         if not partitions:
@@ -159,7 +159,7 @@ class MetadataTableUpkeep:
         return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
-        """What it has to get to name just the data files that are there; nothing where it is not kept up to date."""
+        """What it has to get to name just the data files that exist; nothing if it is not kept up to date."""
         if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
             return FileChanges(RowChange.NONE)
         listed = self.table.listing(()) or {}
@@ -196,9 +196,9 @@ class MetadataTableUpkeep:
 
 
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
-    """Removes what was written at an instant that the table never committed. Harmless where nothing was.
+    """Removes what was written at an instant that the table never committed. Harmless if nothing was.
 
-    Raises UnsupportedTableError, before anything is removed, where a log file holds that instant's records among
+    Raises UnsupportedTableError, before anything is removed, if a log file holds that instant's records among
     others'.
     """
     written = table.files_of(instant)
@@ -211,7 +211,7 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
 
 
 def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it anew."""
+    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it again."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
     lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())

@@ -59,7 +59,7 @@ class TableState:
 
     @classmethod
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
-        """Reads the table as it is. The listing is held against what the commits say they wrote, unless not asked for.
+        """Reads the table as it is. Compares the listing with what the commits wrote, unless told not to.
 
         Others work on the table: an archival moves an instant between a listing and a read, a rollback removes a commit and
         its files. So what is gone is looked for again, in a new listing. Raises MissingFileError for a file that a live
@@ -154,7 +154,7 @@ class TableState:
         )
 
     def require_files(self) -> None:
-        """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
+        """Raises MissingFileError if a commit wrote a file into a slice that is still live, and it is not there."""
         present = {file.path for file in self.listing}
         # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
@@ -183,7 +183,7 @@ class TableState:
     def schema(self) -> str:
         """The table's Avro schema, without meta fields, as the last write that says one left it.
 
-        Raises UnsupportedTableError where there is none, or where names don't tell its fields in every file.
+        Raises UnsupportedTableError if there is none, or where names don't tell its fields in every file.
         """
         return self.schema_as_of(None)
 
@@ -198,7 +198,7 @@ class TableState:
 
     @property
     def known_schema(self) -> str | None:
-        """The same; None where no write that says one has been left."""
+        """The same; None if no write that says one has been left."""
         return self._schema_as_of(None)
 
     def _schema_as_of(self, time: str | None) -> str | None:
@@ -212,7 +212,7 @@ class TableState:
 
     @property
     def internal_schema(self) -> str | None:
-        """What the next commit has to say as Hudi's internal schema; None where the schema doesn't evolve on read."""
+        """What the next commit has to say as Hudi's internal schema; None if the schema doesn't evolve on read."""
         said = (self.commits[i.requested_time].extra_metadata.get(LATEST_SCHEMA_KEY) for i in self.timeline.writes)
         return next((text for text in reversed(list(said)) if text), None)
 
@@ -226,7 +226,7 @@ class TableState:
         return self.archive.find(time) if found is None and self.timeline.is_archived(time) else found
 
     def commit(self, write: Instant) -> CommitMetadata:
-        """The metadata of a completed write, be it archived. Raises CorruptTimelineError where the archive lost it."""
+        """The metadata of a completed write, be it archived. Raises CorruptTimelineError if the archive lost it."""
         found = self.commits.get(write.requested_time) or self.archive.commit(write.requested_time)
         if found is None:
             raise CorruptTimelineError(
@@ -330,7 +330,7 @@ def _is_named(commits: dict[str, CommitMetadata], instant: str, path: str) -> bo
 
 
 def _refuse_logs(view: FileSystemView, root: str) -> None:
-    """Raises UnsupportedTableError for a log file in a copy-on-write table: its readers would pass over the records."""
+    """Raises UnsupportedTableError for a log file in a copy-on-write table: its readers would skip the records."""
     for slices in view.slices.values():
         for found in slices:
             for log in found.log_files:

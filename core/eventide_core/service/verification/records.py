@@ -24,7 +24,7 @@ class RecordsReader:
     engine: Engine
 
     def read(self, facts: TableFacts, state: TableState, shape: RecordShape | None, progress: Progress) -> TableFacts:
-        """The facts with what the records tell: of slices whose files are all there, and can be read."""
+        """The facts with what the records tell: of slices whose files all exist, and can be read."""
         shape = shape or state.shape(None)
         problems: dict[str, str] = {}
         watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms
@@ -131,7 +131,7 @@ def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:
 
 
 def _compacted(facts: TableFacts, state: TableState) -> Iterator[_Pair]:
-    """The slices that eventide compacted, as they were and as they became, where every file is there and whole."""
+    """The slices that eventide compacted, as they were and as they became, if every file exists and is whole."""
     for plan in facts.compactions.values():
         for op in plan.operations:
             paths = [log.path for log in (*op.compacted, *(left.log for left in op.left_overs))]

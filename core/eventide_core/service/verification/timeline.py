@@ -37,7 +37,7 @@ class TimelineReader:
         return found
 
     def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
-        """Those of compactions, pending or completed, whose requested file is there."""
+        """Those of compactions, pending or completed, whose requested file exists."""
         names = timeline_names(self.files.storage, self.config)
         there = {i.requested_time for i in map(Instant.parse, names) if i and _is_plan(i)}
         found: dict[str, CompactionPlan | ForeignPlan] = {}
@@ -84,7 +84,7 @@ class TimelineReader:
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """What archived writes wrote, of those that wrote the files that no active one names; and which of these writes are
-        older than the archived timeline, so that nothing tells what they wrote. A downgrade to version 6 leaves such.
+        older than the archived timeline, so that nothing shows what they wrote. A downgrade to version 6 leaves such.
         """
         named = {stat.path for commit in commits.values() for stat in commit.stats}
         times: set[str] = set()

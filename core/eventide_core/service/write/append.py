@@ -66,7 +66,7 @@ class Append:
         """Writes and completes. `extra_metadata` goes into the commit beside the schema.
 
         Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
-        where something pending excludes a write; WriteConflictError where another writer was faster; StorageError and
+        where something pending excludes a write; WriteConflictError if another writer was faster; StorageError and
         EngineError with what is known of the commit.
         """
         return self.complete(self.begin(operation, records, progress, extra_metadata))
@@ -148,7 +148,7 @@ class Append:
             )
 
     def complete(self, pending: PendingWrite) -> WriteResult:
-        """Steps 5 and 6. Raises WriteConflictError, and RefusedError where the write was rolled back meanwhile."""
+        """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back meanwhile."""
         try:
             self._instants.complete(pending)
         except StorageError as failure:
