@@ -154,7 +154,7 @@ class Plan:
         return _text(lines)
 
     def summary(self) -> str:
-        """The plan in a line, and in further lines what a person should know before it runs."""
+        """The plan in a line, and in further lines what the user should know before it runs."""
         plan = self.draft.plan
         logs = sum(len(op.compacted) for op in plan.operations)
         before = "" if plan.cut_ms is None else f" before {format_timestamp(plan.cut_ms)}"

@@ -267,7 +267,7 @@ class _Picked:
         return self._why_some_wait(moment)
 
     def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, published_ms: int | None) -> tuple[str, ...]:
-        """What keeps the cut below T, for a person."""
+        """What keeps the cut below T, for the user."""
         whys: list[str] = []
         if self.left_out:
             whys.append(f"{strategy} leaves out {counted(len(self.left_out), 'slice')}")
@@ -330,7 +330,7 @@ def _partitions(state: TableState) -> set[str]:
 
 
 def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGroup]) -> tuple[str, ...]:
-    """The partitions that have log files when the slices of `emptied` have none any more."""
+    """The partitions that have log files when the slices of `emptied` have none any longer."""
     return tuple(sorted({found.partition for found in slices if found.file_group not in emptied}))
 
 

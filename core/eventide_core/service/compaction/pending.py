@@ -1,8 +1,8 @@
 """End what is pending before anything new is begun: how a run of eventide continues where one that died left off.
 
-1. Writes whose writers are known to be dead are rolled back; rollbacks that were broken off are ended.
+1. Writes whose writers are known to be dead are rolled back; rollbacks that were interrupted are ended.
 2. A compaction that eventide planned is run, whoever began it: same instant, same names. One whose process is alive is left
-   to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was broken off.
+   to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was interrupted.
 3. One whose plan fits the table no more, which no run can complete, is rolled back. What was requested is planned
    again.
 4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
@@ -113,7 +113,7 @@ class PendingCompactions:
     def _wait_for_others(self) -> None:
         """Until no plan is pending, as long as configured; what is pending then excludes a new plan, and is named there.
 
-        Raises BusyError for a compaction that another engine has begun: only a person can take it over.
+        Raises BusyError for a compaction that another engine has begun: only the user can take it over.
         """
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         if wait_until(lambda: not self.files.timeline(self.files.config()).pending_plans, self.clock, limit_ms) is None:

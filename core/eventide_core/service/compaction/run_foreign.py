@@ -3,12 +3,12 @@
 Hudi rolls back a compaction that it finds inflight: it reads the markers, deletes the files that they name, deletes the
 inflight file, and begins again. It does so by the timeline as it was when it looked, which may be before eventide's
 commit. On version 6 that lost the base files of a completed compaction. So the plan stays requested while eventide makes
-its files, and the inflight file appears last, when no marker names them any more: no rollback of Hudi ever names a file
-of eventide's commit.
+its files, and the inflight file appears last, when no marker names them any longer: no rollback of Hudi ever names a
+file of eventide's commit.
 
 Order of writes, and what a crash after each leaves:
 
-1. Inside the lock: where a run of eventide died in step 3, or a person says that Hudi did, the inflight file goes.
+1. Inside the lock: where a run of eventide died in step 3, or the user says that Hudi did, the inflight file goes.
 2. One task a slice: marker, then base file. A crash leaves a plan that is requested. The next run of eventide removes
    these files: at its own commit, or after Hudi's, which leaves them (`pending`).
 3. Inside the lock: nothing has completed and nobody has begun the plan; the files all exist. Their markers go. Then
@@ -22,7 +22,7 @@ with BusyError while there is none. Where Hudi began it again because it looked 
 fails, and its base files stay.
 
 An inflight file of another engine tells neither who works on the plan nor whether it is alive. Such a plan is taken over
-only where a person says that its engine is dead. From version 8 on the inflight file of a plan that was taken over goes
+only where the user says that its engine is dead. From version 8 on the inflight file of a plan that was taken over goes
 before the completed file is put: Hudi completes no instant that has none, and so a process that was alive after all
 cannot complete it again.
 """
@@ -79,7 +79,7 @@ class ForeignCompactionRunner:
         `may_take_over`: an engine that has begun the plan is known to be dead.
 
         Raises BusyError while another engine works on it; PlanMismatchError if the table no longer fits it; EngineError
-        and StorageError with what is known of the commit.
+        and StorageError with what is known about the commit.
         """
         self._wait_for_writes(plan)
         begun = self._begin(plan, may_take_over=may_take_over)
@@ -231,7 +231,7 @@ class ForeignCompactionRunner:
         return pending.state is State.INFLIGHT and self._attempt(config, pending.requested_time) is None
 
     def check_not_begun(self, config: TableConfig, pending: Instant) -> None:
-        """Raises BusyError, with what a person can do, if another engine has begun the pending compaction."""
+        """Raises BusyError, with what the user can do, if another engine has begun the pending compaction."""
         if self.is_held_by_other(config, pending):
             raise BusyError(self._why_not_ours(config, pending.requested_time))
 

@@ -1,4 +1,4 @@
-"""What is known of each log file's content: from the timeline where it tells, else by asking the content once."""
+"""What is known about each log file's content: from the timeline where it tells, else by asking the content once."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence

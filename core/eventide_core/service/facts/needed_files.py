@@ -1,4 +1,4 @@
-"""Which files of a table something needs that is no file slice, and which nothing needs any more."""
+"""Which files of a table something needs that is no file slice, and which nothing needs any longer."""
 
 from collections.abc import Mapping
 

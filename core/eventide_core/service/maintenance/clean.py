@@ -2,9 +2,9 @@
 
 Order of writes, and what a crash after each leaves:
 
-1. Inside the table lock: writes that failed are rolled back. A clean that was begun and broken off is ended: eventide's own
-   once its process is dead, another engine's once it has stood for long (service/state/liveness.py). Until then it is in
-   the way (BusyError): ended by two, it would stand on the timeline twice.
+1. Inside the table lock: writes that failed are rolled back. A clean that was begun and interrupted is ended:
+   eventide's own once its process is dead, another engine's once it has stood for long (service/state/liveness.py).
+   Until then it is in the way (BusyError): ended by two, it would stand on the timeline twice.
 2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and no process
    reads them. A heartbeat at `c`; then `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the
    timeline.
@@ -117,7 +117,7 @@ class Cleaner:
         return [found.requested_time for found in (earliest or next(iter(writes), None),) if found is not None]
 
     def _take_over(self, beating: ExitStack) -> tuple[Instant, ...]:
-        """The cleans that were broken off, this process's own from now on. Under the lock."""
+        """The interrupted cleans, which this process now owns. Call it under the lock."""
         config = self.files.config()
         begun = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
         for pending in begun:

@@ -16,7 +16,7 @@ def marker_path(instant: str, op: PlannedOperation) -> str:
 
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:
-    """The data files that an execution makes, in the order in which they may be removed: left-overs first-first."""
+    """The data files that an execution makes, in the order in which they may be removed: left-overs in order."""
     return (*plan.new_log_paths, *(op.path_of(op.new_base_name) for op in plan.operations))
 
 

@@ -4,7 +4,7 @@
     anything else                     `run_rollback`: a rollback on the timeline, as in Hudi
 
 A write that is alive (`Liveness`) is never undone. One of which nothing shows whether it is alive is undone only where
-a person names it (`undo`), and never by `undo_failed_writes`.
+the user names it (`undo`), and never by `undo_failed_writes`.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Rollback:
     options: Options
 
     def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
-        """Rolls the action at `instant` back; returns the paths that were removed.
+        """Rolls back the action at `instant`; returns the paths that were removed.
 
         `force`: also what is pending without a heartbeat, of which nothing shows whether its writer lives. Raises
         InstantNotFoundError; RefusedError if something would be lost; BusyError if the write is alive, or something
@@ -128,7 +128,7 @@ class Rollback:
                 )
 
     def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
-        """Ends the rollbacks that were begun and broken off; whether there were any. Raises BusyError while a restore is.
+        """Ends the rollbacks that were begun and interrupted; whether there were any. Raises BusyError while a restore is.
 
         What a write has made may be gone in part by then: no write may commit before. One that another engine may still be
         at work on is left to it. `config` and `timeline` were read under the lock.
@@ -146,7 +146,7 @@ class Rollback:
         return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
 
     def _is_abandoned(self, pending: Instant, config: TableConfig) -> bool:
-        """Whether it is a rollback on which nobody is at work any more."""
+        """Whether it is an abandoned rollback."""
         return pending.action is Action.ROLLBACK and self._liveness.is_abandoned(pending, config.timeline_path)
 
     def _target(self, config: TableConfig, pending: Instant) -> str:
@@ -240,7 +240,7 @@ class Rollback:
 
 
 def _check_not_archived(state: TableState, found: Instant) -> None:
-    """An archival that was broken off leaves writes in both places, and nothing is ever taken out of the archive."""
+    """An archival that was interrupted leaves writes in both places, and nothing is ever taken out of the archive."""
     if state.archive.find(found.requested_time) is not None:
         raise RefusedError(
             f"{found.requested_time} was archived by an interrupted archival, but is still on the timeline, "

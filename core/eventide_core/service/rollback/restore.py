@@ -59,7 +59,7 @@ class Restorer:
             return self._end(state, plan, lease)
 
     def _begun(self, state: TableState, savepoint: str) -> RestorePlan | None:
-        """The plan of a restore to that savepoint that was broken off."""
+        """The plan of a restore to that savepoint that was interrupted."""
         for pending in state.timeline.pending:
             if pending.action is Action.RESTORE:
                 plan = self.files.restore_plan(state.config, pending.requested_time)

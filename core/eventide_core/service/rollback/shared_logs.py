@@ -56,7 +56,7 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
 
 
 def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
-    """Whether the log file holds a command block that takes the instant's blocks back."""
+    """Whether the log file holds a command block that rolls back the instant's blocks."""
     return any(
         block.block_type is BlockType.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) == instant
         for block in block_headers(storage, file)

@@ -52,7 +52,7 @@ class Liveness:
         return self.heartbeat(instant) is not None
 
     def is_abandoned(self, pending: Instant, timeline_path: str) -> bool:
-        """Whether nobody is at work any more on a clean or rollback that is pending."""
+        """Whether a pending clean or rollback is abandoned."""
         try:
             self.check_abandoned(pending, timeline_path)
         except BusyError:
@@ -81,7 +81,7 @@ class Liveness:
             )
 
     def check_not_alive(self, pending: Instant, cure: str) -> None:
-        """Raises BusyError, with what to do about it, if a process is known to work on a pending action."""
+        """Raises BusyError, with the cure, if a process is known to work on a pending action."""
         self._check_expired(pending, self.heartbeat(pending.requested_time), cure)
 
     def _check_expired(self, pending: Instant, found: Heartbeat | None, cure: str) -> None:

@@ -122,7 +122,7 @@ class MetadataTableUpkeep:
     options: Options
 
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
-        """Notes for a person on what will become of it; none where the table has none.
+        """Notes for the user on what will become of it; none where the table has none.
 
         Raises RefusedError if the options say so, and what `ports.MetadataTable.check` raises.
         """

@@ -22,7 +22,7 @@ def writes_of_single_writers(files: TableFiles, config: TableConfig, timeline: T
 
 
 def single_writer_note(write: Instant) -> str:
-    """What a person should know of such a write."""
+    """What the user should know of such a write."""
     return (
         f"the open write at {write.requested_time} keeps no heartbeat: its writer expects to be the only one; it shares "
         f"the table with {CONCURRENCY_MODE}=OPTIMISTIC_CONCURRENCY_CONTROL and {FAILED_WRITES}=LAZY"

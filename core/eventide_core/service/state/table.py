@@ -318,7 +318,8 @@ def _looked_again(look: Callable[[], TableState]) -> TableState:
 def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = "") -> Iterator[Instant]:
     """The writes requested at or after `begin` that have been archived, the newest first.
 
-    An archival that was broken off leaves writes in both places: they are active, and none at all once they are undone.
+    An archival that was interrupted leaves writes in both places: they are active, and none at all once they are
+    undone.
     """
     found = archive.writes(begin, _END_OF_TIME)
     return found if timeline.start is None else (i for i in found if timeline.is_archived(i.requested_time))

@@ -53,7 +53,7 @@ class FactsReader:
         return timeline_names(self.files.storage, config)
 
     def gone_since(self, gathered: Gathered) -> list[str]:
-        """The files that were listed then and are not there any more, by path."""
+        """The files that were listed then and are gone, by path."""
         now, _ = list_everything(self.files.storage)
         then = {file.path for file in gathered.facts.listing}
         if gathered.state is not None:

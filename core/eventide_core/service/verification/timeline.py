@@ -1,4 +1,4 @@
-"""What a verification reads of the timeline. A file that cannot be read is written down, for the check that says so."""
+"""What a verification reads of the timeline. A file that cannot be read is recorded, for the check that says so."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -67,7 +67,7 @@ class Append:
 
         Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
         where something pending excludes a write; WriteConflictError if another writer was faster; StorageError and
-        EngineError with what is known of the commit.
+        EngineError with what is known about the commit.
         """
         return self.complete(self.begin(operation, records, progress, extra_metadata))
 
@@ -162,7 +162,7 @@ class Append:
             self._instants.abort(pending.instant, failure)
             raise
         self.heartbeats.stop(pending.instant)
-        # The write has completed, whatever becomes of its markers, which nobody heeds any more.
+        # The write has completed. What happens to its markers does not matter: no process reads them now.
         with suppress(StorageError):
             remove_markers_and_heartbeat(self.files.storage, pending.instant)
         stats = pending.metadata.stats
