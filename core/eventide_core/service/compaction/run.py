@@ -148,7 +148,7 @@ class CompactionRunner:
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
-        """What it comes to where the published cut is all that was requested: nothing was done."""
+        """The result if the published cut already meets the request: nothing was done."""
         state = TableState.load(self.files)
         instant = state.cut_instant
         assert instant is not None
@@ -201,7 +201,7 @@ class CompactionRunner:
         return None
 
     def _plan_again(self, rolled_back: "_RolledBack") -> str:
-        """The instant of a new plan in place of the one that was rolled back. Raises BusyError."""
+        """The instant of a new plan that replaces the rolled-back one. Raises BusyError."""
         plan = rolled_back.plan
         if plan.cut_ms is None:
             raise BusyError(f"{rolled_back.why}: the plan was rolled back, and nothing of it is left; plan again")
@@ -212,7 +212,7 @@ class CompactionRunner:
         return draft.plan.instant
 
     def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
-        """Whether another process rolled back the plan. Then what this one made since goes, too: nobody else removes it."""
+        """Whether another process rolled back the plan. If so, removes what this process made since: no other will."""
         if not is_rolled_back(self.files.storage, plan.instant):
             return False
         for path in made_files(plan):
@@ -222,7 +222,7 @@ class CompactionRunner:
         return True
 
     def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _RolledBack | None":
-        """Steps 2 and 3; returns the plan that holds, which may be a new one, or None if another process was faster."""
+        """Steps 2 and 3. Returns the valid plan, which may be a new one, or None if another process was faster."""
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
             self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
         self._wait_for_unaware_writes(plan)
@@ -308,7 +308,7 @@ class CompactionRunner:
         self.freshness.after(state, plan)  # warms the facts before the lock is held
         with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
-                remove_markers(storage, plan)  # this process's own: another one was faster
+                remove_markers(storage, plan)  # this process's own markers: another one was faster
                 return None
             self._check_pending(state, plan)
             overtaken = _overtaken(state, plan)
@@ -343,7 +343,7 @@ class CompactionRunner:
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """A plan that this run rolled back, and why: its instant is not quiet, or an old slice changed."""
+    """A plan that this run rolled back, and the reason: its instant is not quiet, or an old slice changed."""
 
     plan: CompactionPlan
     why: str

@@ -1,4 +1,4 @@
-"""Run a compaction plan that another engine of Hudi scheduled, and commit it as that engine would.
+"""Runs a compaction plan that another engine scheduled, and commits it as Hudi would.
 
 Hudi rolls back a compaction that it finds inflight: it reads the markers, deletes the files that they name, deletes the
 inflight file, and begins again. It does so by the timeline as it was when it looked, which may be before eventide's
@@ -173,7 +173,10 @@ class ForeignCompactionRunner:
             remove_tree(storage, marker_directory(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
-        """Raises BusyError for what is under way and in the way. Other plans are not: Hudi's never share a file group."""
+        """Raises BusyError for pending actions that block this plan.
+
+        Other plans don't: Hudi's plans never share a file group.
+        """
         check_undoing(state.timeline)
         if not state.config.slices_by_completion_time:
             check_pending_writes(state.timeline, plan.instant)
@@ -206,7 +209,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine, which shares no lock, has committed between the last look and this commit: its commit counts."""
         if update.update is not None:
-            update.table.drop()  # it names files of both
+            update.table.drop()  # it names the files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:
@@ -216,13 +219,13 @@ class ForeignCompactionRunner:
         self._remove_markers(executed, lease)
 
     def _remove_markers(self, executed: CompactionPlan, lease: Lease) -> None:
-        """This attempt's alone: another engine's may lie beside them."""
+        """Removes only this attempt's files: another engine's may lie beside them."""
         lease.check()
         for op in executed.operations:
             self.files.storage.delete(marker_path(executed.instant, op))
 
     def _is_ours(self, config: TableConfig, completed: Instant, executed: CompactionPlan) -> bool:
-        """Whether the commit that stands there names the files of this attempt: an earlier run of it has put it."""
+        """Whether the existing commit names this attempt's files: an earlier run of the attempt put it."""
         named = {stat.path for stat in self.files.commit(config, completed).stats}
         return named == set(made_files(executed))
 

@@ -1,4 +1,4 @@
-"""Undo a pending compaction that eventide planned: its links, copies and base files, and nothing a writer wrote.
+"""Rolls back a pending compaction that eventide planned: its links, copies and base files, and nothing of a writer.
 
 Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any longer; then
 left-overs in order, base files, markers, what another engine that ran the plan left in the metadata table, the

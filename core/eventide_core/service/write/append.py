@@ -1,4 +1,4 @@
-"""Write records: upsert, insert, bulk insert, delete.
+"""Writes records: upsert, insert, bulk insert, delete.
 
 Order of writes, and what a crash after each leaves:
 
@@ -63,7 +63,7 @@ class Append:
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
     ) -> WriteResult:
-        """Writes and completes. `extra_metadata` goes into the commit beside the schema.
+        """Writes records and completes the write. `extra_metadata` goes into the commit beside the schema.
 
         Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
         where something pending excludes a write; WriteConflictError if another writer was faster; StorageError and
@@ -78,7 +78,7 @@ class Append:
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
     ) -> PendingWrite:
-        """Steps 1 to 4: the write is left pending, its heart beating."""
+        """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
         before = TableState.load(self.files)
         if before.config.is_copy_on_write:
             raise UnsupportedTableError(
@@ -292,5 +292,5 @@ def _by_partition(
 
 
 def _ended(timeline: Timeline) -> frozenset[str]:
-    """What the write has seen: what had completed, and the plans that were pending."""
+    """What the write has seen: the completed instants, and the pending plans."""
     return frozenset(i.requested_time for i in (*timeline.completed, *timeline.pending_plans))
