@@ -1,4 +1,4 @@
-"""What a completed write says about itself: a write stat for each file, and extra metadata."""
+"""The metadata of a completed write: a write stat for each file, and extra metadata."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ EVENT_TIMES_KEY = "eventide.event.times"
 log file is that of every record and delete in the file, none of them without an event time; a stat without a range says
 nothing."""
 
-_NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first of its file group
+_NO_COMMIT = (None, "", "null")  # Hudi's values for the first base file of a file group
 
 
 class WriteStat(NamedTuple):
-    """Hudi's HoodieWriteStat, as far as it is known to matter. `path` is relative to the table's root.
+    """The fields of Hudi's HoodieWriteStat that eventide uses. `path` is relative to the table's root.
 
-    A tuple, where other values are dataclasses: a timeline says millions of them, and one of these is made in a tenth of the
-    time.
+    A tuple, although other values are dataclasses: a timeline has millions of them, and a tuple takes a tenth of the
+    time to make.
 
     Event times are epoch milliseconds, null if the writer did not track them; see EVENT_TIMES_KEY. For a log file
     `log_version`, `base_file` and `log_files` are set, for a base file they are None.
@@ -58,7 +58,7 @@ class WriteStat(NamedTuple):
 
     @property
     def has_slice_below(self) -> bool:
-        """Whether the file was made of an earlier slice of its file group, that of `prev_commit`."""
+        """Whether the file was made from an earlier slice of its file group, that of `prev_commit`."""
         return self.prev_commit not in _NO_COMMIT
 
     @property
@@ -88,5 +88,5 @@ class CommitMetadata:
 
     @property
     def schema(self) -> str | None:
-        """The Avro schema of the table, without Hudi's meta fields, as this write left it; None if it says none."""
+        """The table's Avro schema after this write, without Hudi's meta fields; None if the commit has none."""
         return self.extra_metadata.get("schema") or None

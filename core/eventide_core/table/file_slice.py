@@ -1,4 +1,4 @@
-"""What a file group holds at one instant: a base file, and the log files on top of it."""
+"""A file group at one instant: a base file, and the log files on top of it."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a slice knows of one key."""
+"""The history of one key in a slice."""
 
 from dataclasses import dataclass
 
@@ -21,5 +21,5 @@ class KeyHistory:
 
     @property
     def taken(self) -> tuple[Version, ...]:
-        """What is merged into the base, in reader order."""
+        """The versions that are merged into the base, in reader order."""
         return self.merged + self.early

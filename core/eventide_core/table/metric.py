@@ -1,4 +1,4 @@
-"""A number that is reported to whoever watches a table."""
+"""A measured value of a table, for monitoring."""
 
 import re
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class PartialVersion:
 def merge_partial_into_buffer(
     rule: MergeRule, buffered: PartialVersion | None, newer: PartialVersion
 ) -> PartialVersion:
-    """What stays after `newer` follows `buffered` in the logs."""
+    """The version that stays after `newer` follows `buffered` in the log files."""
     if buffered is None:
         return newer
     is_newer = merge_into_buffer(rule, buffered.version, newer.version) is newer.version

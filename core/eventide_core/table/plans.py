@@ -1,4 +1,4 @@
-"""What a compaction plan says: which log files of which slice are merged, and how the left-overs stay visible.
+"""A compaction plan: which log files of which slice are merged, and how the left-overs stay visible.
 
 On disk it is Hudi's HoodieCompactionPlan. An engine that knows nothing of left-overs finds in `deltaFilePaths` what makes
 a correct compaction: all log files of the slice where left-overs get a name of their own in the new slice, the merged
@@ -17,14 +17,14 @@ from eventide_core.table.file_name import path_in
 class LinkMode(StrEnum):
     """How left-over log files become visible in the new slice."""
 
-    PREFIX = "prefix"  # by a base instant below their completion time: no file at all (version 8 and later)
+    PREFIX = "prefix"  # no file: the base instant is below their completion time (version 8 and later)
     COPY = "copy"
     HARDLINK = "hardlink"
     SYMLINK = "symlink"
 
 
 class CutMode(StrEnum):
-    """What a compaction at T takes: whole log files (the RFC's), or exactly the records before T."""
+    """What a compaction at T takes: whole log files (as in the RFC), or exactly the records before T."""
 
     FILE = "file"
     EXACT = "exact"
@@ -72,7 +72,7 @@ class LeftOver:
     `delete_count`: how many deletes it holds; None if the plan does not say, which an earlier eventide made.
     """
 
-    log: PlannedLog
+    log_file: PlannedLog
     new_name: str | None
     merged_before_ms: int | None = None
     delete_count: int | None = None
@@ -108,12 +108,14 @@ class PlannedOperation:
     @property
     def merged_before_ms(self) -> Mapping[str, int]:
         """Up to where a left-over is merged early, by its path; the others are not in it."""
-        return {left.log.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None}
+        return {
+            left.log_file.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None
+        }
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
         """The log files whose records go into the new base, all or some, in reader order."""
-        return self.compacted + tuple(left.log for left in self.left_overs if left.merged_before_ms is not None)
+        return self.compacted + tuple(left.log_file for left in self.left_overs if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
         """The path of a file of this slice's partition, relative to the table's root."""
@@ -158,14 +160,14 @@ class CompactionPlan:
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes that links cost: none where names are enough."""
+        """The bytes that copies take; 0 if names are enough."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log.size for op in self.operations for left in op.left_overs if left.new_name is not None)
+        return sum(left.log_file.size for op in self.operations for left in op.left_overs if left.new_name is not None)
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:
-        """How many slices fell back to full compaction, by reason."""
+        """The number of slices that fell back to full compaction, by reason."""
         counts: dict[FallbackReason, int] = {}
         for op in self.operations:
             if op.fallback is not None:
@@ -208,7 +210,7 @@ class ForeignPlan:
 
 
 def require_ours(plan: "CompactionPlan | ForeignPlan") -> CompactionPlan:
-    """The plan, if eventide made it; PlanMismatchError else."""
+    """The plan, if eventide made it. Raises PlanMismatchError otherwise."""
     if isinstance(plan, ForeignPlan):
         raise PlanMismatchError(
             f"the plan at {plan.instant} was not scheduled by eventide; run it with the engine that scheduled it"

@@ -1,4 +1,4 @@
-"""Ranges of a file that are mostly requested in their order, read by few requests."""
+"""Reads ahead in a file, so that ranges in ascending order take few requests."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ class ReadAhead:
         return self._data[offset - self._start : offset - self._start + length]
 
     def held(self, offset: int, length: int) -> bytes | None:
-        """That range, where it came with the last request; None if it takes another one."""
+        """The range, if the last request returned it; None if it takes another request."""
         return self(offset, length) if self._holds(offset, length) else None
 
     def _holds(self, offset: int, length: int) -> bool:

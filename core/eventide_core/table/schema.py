@@ -1,4 +1,4 @@
-"""What a table's Avro schema, as JSON, says of one field."""
+"""Questions about one field of a table's Avro schema (JSON)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ def may_hold_event_times(schema: str, name: str) -> bool:
 
 
 def _kinds_at(schema: str, path: str) -> list[Any] | None:
-    """The Avro types of the field and of the records that hold it, outermost first; None if there is no such field."""
+    """The Avro types of the field and of its enclosing records, outermost first; None if the field doesn't exist."""
     fields: Sequence[Mapping[str, Any]] = _fields(schema)
     kinds: list[Any] = []
     for name in path.split("."):
@@ -99,11 +99,11 @@ def _without_null(kind: Any) -> Any:
 
 
 def _attribute(kind: Any, name: str) -> Any:
-    """What the definition of a type says; None for a type that is but a name, or a union."""
+    """An attribute of a type's definition; None for a type that is a name or a union."""
     return cast("dict[str, Any]", kind).get(name) if isinstance(kind, dict) else None
 
 
-@lru_cache(maxsize=16)  # an operation asks for one field after the other
+@lru_cache(maxsize=16)  # an operation reads one field after another
 def _fields(schema: str) -> Sequence[Mapping[str, Any]]:
     try:
         parsed = json.loads(schema)

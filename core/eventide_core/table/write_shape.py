@@ -1,4 +1,4 @@
-"""What writing records takes to know of a table: their shape and keys, and how files are laid out."""
+"""What a writer has to know of a table: the shape and keys of records, and the layout of files."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from eventide_core.table.record_shape import RecordShape
 
 
 class WriteOperation(StrEnum):
-    """What a write does with its records."""
+    """The operation of a write."""
 
     UPSERT = "upsert"
     INSERT = "insert"
@@ -17,12 +17,12 @@ class WriteOperation(StrEnum):
 
     @property
     def operation_type(self) -> str:
-        """Hudi's name of it in commit metadata."""
+        """Hudi's name of the operation in commit metadata."""
         return self.value.upper()
 
 
 class LogBlockFormat(StrEnum):
-    """What the data blocks of a log file hold."""
+    """The format of a log file's data blocks."""
 
     AVRO = "avro"
     PARQUET = "parquet"
@@ -65,5 +65,5 @@ class WriteShape:
 
     @property
     def stat_field(self) -> str | None:
-        """The field whose event times write stats state; None if they tell none."""
+        """The field whose event times write stats record; None if they record none."""
         return self.records.event_time_field if self.layout.tracks_event_times else None

@@ -93,11 +93,7 @@ class Append:
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
-        if index.moves_keys and before.config.partial_update is not None:
-            raise UnsupportedTableError(
-                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
-                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
-            )
+        self._refuse_moving_partial_updates(before.config, index)
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         instant = self._instants.request()
@@ -116,14 +112,11 @@ class Append:
         except BaseException as failure:
             self._instants.abort(instant, failure)
             raise
-        by_partition: dict[str, list[WriteStat]] = {}
-        for group, of_group in zip(groups, stats, strict=True):
-            by_partition.setdefault(group.partition, []).extend(of_group)
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
             CommitMetadata(
-                {partition: tuple(found) for partition, found in by_partition.items()},
+                _by_partition(groups, stats),
                 {**(extra_metadata or {}), **prepared.extra_metadata},
                 operation.operation_type,
             ),
@@ -135,6 +128,13 @@ class Append:
             ),
             _ended(state.timeline),
         )
+
+    def _refuse_moving_partial_updates(self, config: TableConfig, index: Index) -> None:
+        if index.moves_keys and config.partial_update is not None:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
+                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
+            )
 
     def _refuse_growing_buckets(self, config: TableConfig) -> None:
         if keys.INDEX_TYPE in config.properties:
@@ -280,6 +280,15 @@ class _Prepared:
     def extra_metadata(self) -> dict[str, str]:
         event_times = {} if self.stat_field is None else {EVENT_TIMES_KEY: self.stat_field}
         return {"schema": self.schema, WRITER_KEY: WRITER, **event_times}
+
+
+def _by_partition(
+    groups: Sequence[FileGroupWrite], stats: Sequence[tuple[WriteStat, ...]]
+) -> dict[str, tuple[WriteStat, ...]]:
+    found: dict[str, list[WriteStat]] = {}
+    for group, of_group in zip(groups, stats, strict=True):
+        found.setdefault(group.partition, []).extend(of_group)
+    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
 
 
 def _ended(timeline: Timeline) -> frozenset[str]:
