@@ -1,5 +1,7 @@
 """A query's rows as other libraries take them, filters in every form, and which partitions a filter leaves out."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
