@@ -51,10 +51,8 @@ def test_the_storage_lock_has_a_short_name_and_hudis_name(provider: str) -> None
 @pytest.mark.parametrize(
     "provider",
     [
-        "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "org.apache.hudi.client.transaction.lock.NoopLockProvider",
-        "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
         "file_system_based",
     ],
 )
