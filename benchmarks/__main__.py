@@ -44,8 +44,8 @@ def main() -> None:
         if name not in found:
             parser.error(f"no workload {name!r}; there are {', '.join(found)}")
     place = Place(chosen.place.resolve())
-    (place.folder / "scratch").mkdir(parents=True, exist_ok=True)
-    samples = chosen.samples or place.folder / "samples.jsonl"
+    (place.directory / "scratch").mkdir(parents=True, exist_ok=True)
+    samples = chosen.samples or place.directory / "samples.jsonl"
     for workload in (found[name] for name in chosen.only or found) if chosen.rounds else ():
         peers = [
             peer

@@ -48,7 +48,7 @@ class Delta:
         """Every other commit on top of the first, one MERGE each, which leaves deletion vectors and small files."""
         shutil.copytree(begun, path)
         self._spark.sql(f"alter table delta.`{path}` set tblproperties ('delta.enableDeletionVectors' = true)")
-        for commit in sorted(Path(changes).iterdir(), key=lambda folder: int(folder.name)):
+        for commit in sorted(Path(changes).iterdir(), key=lambda directory: int(directory.name)):
             self._merge(path, str(commit))
 
     def merge(self, path: str, changes: str, codec: str) -> None:

@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("build/benchmarks"), help="where the pictures go")
     chosen = parser.parse_args()
     place = Place(chosen.place.resolve())
-    (place.folder / "scratch").mkdir(parents=True, exist_ok=True)
+    (place.directory / "scratch").mkdir(parents=True, exist_ok=True)
     for axis in AXES:
         if chosen.only and axis.name not in chosen.only:
             continue
@@ -85,7 +85,7 @@ def main() -> None:
 
 def measured(place: Place, point: Point, rounds: int) -> tuple[float, int]:
     """The processor's seconds of a warm compaction with zstd, the least of all rounds, and the most memory of any."""
-    table = place.folder / "scratch" / "growing"
+    table = place.directory / "scratch" / "growing"
     shutil.rmtree(table, ignore_errors=True)
     grow(table, point)
     try:

@@ -31,35 +31,35 @@ PLANNED: Final = ("avro-v6", "avro-v9")
 class Place:
     """Where tables and scratch files lie."""
 
-    folder: Path
+    directory: Path
 
     def table(self, workload: Workload) -> Path:
-        return self.folder / f"{workload.name}-{workload.records}"
+        return self.directory / f"{workload.name}-{workload.records}"
 
     def merged(self, workload: Workload) -> Path:
         """The table after a compaction, made once: what the limit writes."""
-        return self.folder / f"{workload.name}-{workload.records}-merged"
+        return self.directory / f"{workload.name}-{workload.records}-merged"
 
     def planned(self, workload: Workload) -> Path:
         """The table with a compaction of everything that stock Hudi has planned, and nobody begun."""
-        return self.folder / f"{workload.name}-{workload.records}-planned"
+        return self.directory / f"{workload.name}-{workload.records}-planned"
 
     def changes(self, workload: Workload) -> Path:
         """The rows of its log files, decoded."""
-        return self.folder / f"{workload.name}-{workload.records}-changes"
+        return self.directory / f"{workload.name}-{workload.records}-changes"
 
     def delta(self, workload: Workload) -> Path:
         """Its first commit as a Delta table."""
-        return self.folder / f"{workload.name}-{workload.records}-delta"
+        return self.directory / f"{workload.name}-{workload.records}-delta"
 
     def vectors(self, workload: Workload) -> Path:
         """The Delta table after all commits, with deletion vectors."""
-        return self.folder / f"{workload.name}-{workload.records}-vectors"
+        return self.directory / f"{workload.name}-{workload.records}-vectors"
 
     @contextlib.contextmanager
     def copy_of(self, table: Path) -> Iterator[Path]:
         """The table to be changed. Data files are shared by hard links: whoever compacts makes new ones."""
-        copy = self.folder / "scratch" / "copy"
+        copy = self.directory / "scratch" / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(table, copy, copy_function=_link_data)
         try:
@@ -110,9 +110,9 @@ def stock_hudi(place: Place, version: str = HUDI) -> Server:
 
     python, environment = judge_python(), judge_environment()
     jar = maven_jar(BUNDLES[version], python=python, environment=environment)
-    scratch = place.folder / "scratch"
+    scratch = place.directory / "scratch"
     command = [str(python), "-m", "benchmarks.stock", str(jar), str(scratch)]
-    return Server(command, environment | {"PYTHONPATH": str(ROOT)}, place.folder / "stock.log")
+    return Server(command, environment | {"PYTHONPATH": str(ROOT)}, place.directory / "stock.log")
 
 
 def delta(place: Place) -> Server:
@@ -123,13 +123,13 @@ def delta(place: Place) -> Server:
 
     python, environment = judge_python(), judge_environment()
     jars = ",".join(str(maven_jar(jar, python=python, environment=environment)) for jar in DELTA)
-    command = [str(python), "-m", "benchmarks.delta", jars, str(place.folder / "scratch")]
-    return Server(command, environment | {"PYTHONPATH": str(ROOT)}, place.folder / "delta.log")
+    command = [str(python), "-m", "benchmarks.delta", jars, str(place.directory / "scratch")]
+    return Server(command, environment | {"PYTHONPATH": str(ROOT)}, place.directory / "delta.log")
 
 
 def contestant(place: Place) -> Server:
     environment = os.environ | {"PYTHONPATH": _SOURCES}
-    return Server([sys.executable, "-m", "benchmarks.contestant"], environment, place.folder / "contestant.log")
+    return Server([sys.executable, "-m", "benchmarks.contestant"], environment, place.directory / "contestant.log")
 
 
 def python_of_the_judges(place: Place) -> Server:
@@ -137,11 +137,11 @@ def python_of_the_judges(place: Place) -> Server:
     from support.judge.hudi_judge import judge_environment, judge_python
 
     environment = judge_environment() | {"PYTHONPATH": _SOURCES, "PYSPARK_DRIVER_PYTHON": str(judge_python())}
-    return Server([str(judge_python()), "-m", "benchmarks.contestant"], environment, place.folder / "contestant.log")
+    return Server([str(judge_python()), "-m", "benchmarks.contestant"], environment, place.directory / "contestant.log")
 
 
 def build(place: Place, workload: Workload) -> None:
-    """The workload's table by stock Hudi, and what it holds after a compaction, by eventide. Nothing where it is there."""
+    """The workload's table by stock Hudi, and what it holds after a compaction, by eventide. Nothing where it exists."""
     table, merged = place.table(workload), place.merged(workload)
     if not table.exists():
         unfinished = table.with_name(f"{table.name}-unfinished")
@@ -173,13 +173,13 @@ def build_for(place: Place, workload: Workload, peers: Sequence[Peer]) -> None:
         _make(place, place.vectors(workload), "build_vectors", **wanted)
 
 
-def _make(place: Place, folder: Path, method: str, **arguments: object) -> None:
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}-unfinished")
+def _make(place: Place, directory: Path, method: str, **arguments: object) -> None:
+    if not directory.exists():
+        unfinished = directory.with_name(f"{directory.name}-unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         with delta(place) as server:
             server.ask(method, path=str(unfinished), **arguments)
-        unfinished.rename(folder)
+        unfinished.rename(directory)
 
 
 def peers_of(workload: Workload) -> tuple[Peer, ...]:

@@ -89,8 +89,8 @@ class Meter:
 
 
 def measure(table: MadeTable, profiled: str | None) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        storage = MadeStorage(table, Path(folder))
+    with tempfile.TemporaryDirectory() as directory:
+        storage = MadeStorage(table, Path(directory))
         storage.make()
         gc.collect()
         before = _peak_mb()

@@ -43,8 +43,8 @@ _ROWS_A_LOG = 8
 class MadeTable:
     """`logs` log files on each of `groups` file groups.
 
-    Without `has_ranges` the write stats tell no event times. `is_ours`: the commits say that eventide wrote them, and the
-    headers of blocks tell the event times, too.
+    Without `has_ranges` the write stats state no event times. `is_ours`: the commits say that eventide wrote them, and
+    the headers of blocks tell the event times, too.
     """
 
     version: int
@@ -156,16 +156,16 @@ class MadeTable:
 
 
 class MadeStorage:
-    """ports.Storage over a made table; `folder` holds its timeline. What is written to it stays in memory.
+    """ports.Storage over a made table; `directory` holds its timeline. What is written to it stays in memory.
 
     `calls` counts what was asked of it, by kind; `bytes_read` of data files alone.
     """
 
-    def __init__(self, table: MadeTable, folder: Path) -> None:
+    def __init__(self, table: MadeTable, directory: Path) -> None:
         self.table = table
         self.calls: Counter[str] = Counter()
         self.written: dict[str, bytes] = {}
-        self._folder = folder
+        self._directory = directory
         self._numbers = {table.partition(number): number for number in range(table.partitions)}
         self._commit_of = {requested(commit): commit for commit in range(1, table.logs + 1)}
 
@@ -174,7 +174,7 @@ class MadeStorage:
         codec = HudiMetadataCodec()
         for number in range(self.table.logs + 1):
             data = codec.encode_commit(self.table.commit(number), self.table.version)
-            (self._folder / self.table.commit_name(number)).write_bytes(data)
+            (self._directory / self.table.commit_name(number)).write_bytes(data)
 
     @property
     def root(self) -> str:
@@ -215,7 +215,7 @@ class MadeStorage:
             return self.written[path]
         if path == ".hoodie/hoodie.properties":
             return self.table.properties().encode()
-        file = self._folder / path.rpartition("/")[2]
+        file = self._directory / path.rpartition("/")[2]
         if path.startswith(".hoodie/") and file.exists():
             return file.read_bytes()
         if path.startswith(f"{self.table.timeline_path}/") and path.endswith((".deltacommit.requested", ".inflight")):

@@ -56,8 +56,8 @@ def _services(table: MadeTable) -> dict[str, Callable[[Application], object]]:
 
 
 def measure(table: MadeTable, profiled: str | None) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        storage = MadeStorage(table, Path(folder))
+    with tempfile.TemporaryDirectory() as directory:
+        storage = MadeStorage(table, Path(directory))
         storage.make()
         meter = Meter(storage, profiled)
         for name, service in _services(table).items():

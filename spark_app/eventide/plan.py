@@ -232,7 +232,7 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
 
 
 def offending_json(found: OffendingRecords) -> dict[str, Any]:
-    """A log with records of the future as plain values."""
+    """A log file with records of the future as plain values."""
     return {
         "partition": found.log.partition,
         "file_id": found.log.file_id,

@@ -139,7 +139,7 @@ class Rows:
         return SliceReading(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
-        """The columns to read: those asked for, and those without which the filter cannot be applied."""
+        """The columns to read: those requested, and those without which the filter cannot be applied."""
         if row_filter is None:
             return tuple(columns)
         empty = self.schema.empty_table()

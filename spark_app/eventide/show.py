@@ -20,10 +20,10 @@ from eventide_core.table.plans import CompactionPlan, ForeignPlan
 class TableDescription:
     """A table at one moment.
 
-    `event_time_field` is None where neither the table nor an option says it. `facts` are those of the logs of the latest
-    slices, by path; `problems` says why a log has none. `plans` are those of the pending compactions, by instant.
-    `single_writers` are open writes whose writers expect to be the only one. `metadata_delta_commits` counts those that no
-    compaction of Hudi's metadata table has merged; None where the table has none.
+    `event_time_field` is None if neither the table nor an option says it. `facts` are those of the log files of the
+    latest slices, by path; `problems` says why a log file has none. `plans` are those of the pending compactions, by
+    instant. `single_writers` are open writes whose writers expect to be the only one. `metadata_delta_commits` counts
+    those that no compaction of Hudi's metadata table has merged; None if the table has none.
     """
 
     uri: str
@@ -106,9 +106,9 @@ class TableDescription:
 
 
 def describe(application: Application) -> TableDescription:
-    """The table as it is now. A log that cannot be read is a problem to report, not an error.
+    """The table as it is now. A log file that cannot be read is a problem to report, not an error.
 
-    Raises UnsupportedTableError where the last log of a slice holds what eventide doesn't read.
+    Raises UnsupportedTableError if the last log file of a slice holds what eventide doesn't read.
     """
     files = application.files
     state = TableState.load(files)
@@ -142,7 +142,7 @@ def describe(application: Application) -> TableDescription:
 
 
 def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:
-    """What a merge would raise for the last log, which tells what writers write; others may be known by write stats."""
+    """What a merge would raise for the last log file, which tells what writers write; others may be known by write stats."""
     if not logs:
         return {}
     last = max(logs, key=lambda log: log.name.reader_order)

@@ -53,7 +53,7 @@ KEPT = {
 
 
 def dangers(source: str) -> Iterator[str]:
-    """The names of what could run bytes, as often as they are there."""
+    """The names of what could run bytes, as often as they exist."""
     tree = ast.parse(source)
     names: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -94,7 +94,7 @@ def _whole_name(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def test_no_shipped_module_runs_what_a_table_holds() -> None:
-    files = [path for folder in SHIPPED for path in sorted((ROOT / folder).rglob("*.py"))]
+    files = [path for directory in SHIPPED for path in sorted((ROOT / directory).rglob("*.py"))]
     assert len(files) > 200
     found = {(str(path.relative_to(ROOT)), danger) for path in files for danger in dangers(path.read_text())}
     assert found == KEPT.keys()

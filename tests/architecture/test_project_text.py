@@ -23,7 +23,7 @@ REGISTRIES = (
     "proxy.golang" + ".org",
     "deb.debian" + ".org",
 )
-MACHINE_FOLDERS = ("work", "root", "home")
+MACHINE_DIRECTORIES = ("work", "root", "home")
 
 
 def _lines_with(pattern: str) -> list[str]:
@@ -51,6 +51,6 @@ def test_no_text_names_a_package_registry(registry: str) -> None:
     assert _lines_with(re.escape(registry)) == []
 
 
-@pytest.mark.parametrize("folder", MACHINE_FOLDERS)
-def test_no_text_names_a_folder_of_one_machine(folder: str) -> None:
-    assert _lines_with(rf"(?<![\w.:{{}})>/-])/{folder}/") == []
+@pytest.mark.parametrize("directory", MACHINE_DIRECTORIES)
+def test_no_text_names_a_directory_of_one_machine(directory: str) -> None:
+    assert _lines_with(rf"(?<![\w.:{{}})>/-])/{directory}/") == []

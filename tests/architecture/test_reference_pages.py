@@ -1,10 +1,10 @@
 """The pages of docs/reference say what the code says."""
 
-from support.reference_pages import FOLDER, pages
+from support.reference_pages import DIRECTORY, pages
 
 
 def test_the_reference_pages_are_those_that_the_code_makes() -> None:
     made = pages()
-    assert {path.name for path in FOLDER.iterdir()} == set(made)
-    outdated = [name for name, text in made.items() if (FOLDER / name).read_text(encoding="utf-8") != text]
+    assert {path.name for path in DIRECTORY.iterdir()} == set(made)
+    outdated = [name for name, text in made.items() if (DIRECTORY / name).read_text(encoding="utf-8") != text]
     assert outdated == [], "`./run docs` writes them anew"

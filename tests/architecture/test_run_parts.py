@@ -20,9 +20,9 @@ END_TIMEOUT_SECONDS = 60
 
 
 @contextmanager
-def folder_of(folder: Path, note: str) -> Iterator[str]:
-    (folder / note).touch()
-    yield str(folder)
+def directory_of(directory: Path, note: str) -> Iterator[str]:
+    (directory / note).touch()
+    yield str(directory)
     Path(os.environ["ENDED_PARTS"]).write_text(note)
 
 
@@ -43,15 +43,15 @@ def test_all_who_ask_get_the_part_that_was_started_once(ended: Path) -> None:
     kept = KeptParts()
     asking = [AskedParts(kept.address, kept.key) for _ in range(4)]
     with ThreadPoolExecutor(len(asking)) as threads:
-        found = set(threads.map(lambda parts: parts.get(folder_of, "a"), asking))
-    assert found == {kept.get(folder_of, "a")}
-    assert kept.get(folder_of, "b") not in found
+        found = set(threads.map(lambda parts: parts.get(directory_of, "a"), asking))
+    assert found == {kept.get(directory_of, "a")}
+    assert kept.get(directory_of, "b") not in found
     for parts in asking:
         parts.close()
     assert not ended.exists(), "a part ends with the run, not with a process that asked for it"
     kept.close()
     assert ended.read_text() == "a", "the last one started ends first"
-    assert not any(Path(folder).exists() for folder in found)
+    assert not any(Path(directory).exists() for directory in found)
 
 
 def test_what_stops_a_part_is_reported_to_each_who_asks() -> None:
@@ -69,7 +69,7 @@ def test_who_does_not_know_the_key_is_turned_away_and_the_others_go_on(ended: Pa
     with pytest.raises(AuthenticationError):
         AskedParts(kept.address, b"guessed")
     asking = AskedParts(kept.address, kept.key)
-    assert asking.get(folder_of, "a") == kept.get(folder_of, "a")
+    assert asking.get(directory_of, "a") == kept.get(directory_of, "a")
     asking.close()
     kept.close()
     assert ended.exists()

@@ -63,10 +63,10 @@ print(json.dumps({"missing": missing, "rows": table.snapshot().to_arrow().num_ro
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built by the backend that pyproject.toml names, without the isolation that would fetch it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    directory = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
-    (made,) = folder.iterdir()
+    (made,) = directory.iterdir()
     return made
 
 
@@ -83,18 +83,18 @@ def installed(wheel: Path, metadata: Message, tmp_path_factory: pytest.TempPathF
     pip = next((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"), None)
     if pip is None:
         require_or_skip("this Python brings no pip of its own, which installs the wheel")
-    folder = tmp_path_factory.mktemp("environment") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    python = folder / "bin" / "python"
+    directory = tmp_path_factory.mktemp("environment") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
+    python = directory / "bin" / "python"
     words = [str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--no-compile", "--quiet", str(wheel)]
     subprocess.run(words, env=environment() | {"PYTHONPATH": str(pip)}, check=True, capture_output=True)
-    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages,) = directory.glob("lib/python*/site-packages")
     for found in required(metadata):
         for top in {file.parts[0] for file in found.files or () if ".." not in file.parts}:
             target = packages / top
             if not target.exists():
                 target.symlink_to(Path(str(found.locate_file(top))))
-    return folder / "bin"
+    return directory / "bin"
 
 
 def required(metadata: Message) -> list[Distribution]:

@@ -150,11 +150,11 @@ def test_the_cut_outlives_the_commit_that_published_it(
 
 def with_long_history(path: Path) -> list[str]:
     """Puts ten thousand older instants in front of the table's archived ones; the names of their files."""
-    folder = path / HISTORY
-    own = sorted(file.name for file in folder.glob("*.parquet"))
+    directory = path / HISTORY
+    own = sorted(file.name for file in directory.glob("*.parquet"))
     earliest = instant_epoch_ms(own[0].split("_")[0])
-    names = history.write_tree(folder, history.instants(10_000, earliest - 10_001 * 60_000))
-    history.publish(folder, [*names, *own], version=2000)
+    names = history.write_tree(directory, history.instants(10_000, earliest - 10_001 * 60_000))
+    history.publish(directory, [*names, *own], version=2000)
     return names
 
 
@@ -172,7 +172,7 @@ def test_a_table_with_ten_thousand_archived_instants_opens_without_reading_them(
 
 def test_a_log_whose_delta_commit_the_archive_lost_is_not_guessed_at(tmp_path: Path) -> None:
     path = golden.unpack("v9_archived", tmp_path)
-    folder = path / HISTORY
-    history.publish(folder, sorted(file.name for file in folder.glob("*.parquet"))[1:], version=3)
+    directory = path / HISTORY
+    history.publish(directory, sorted(file.name for file in directory.glob("*.parquet"))[1:], version=3)
     with pytest.raises(CorruptTimelineError, match="restore the archived timeline"):
         Table.open(str(path)).snapshot()

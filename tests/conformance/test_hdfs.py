@@ -34,10 +34,10 @@ def test_a_links_target_is_absolute_and_names_no_name_node(hdfs_with_symlinks: H
     storage = storage_on(hdfs_with_symlinks)
     storage.put("part=a/source", b"data")
     assert storage.link_if_absent("part=a/source", "part=b/link", is_symbolic=True)
-    folder = path_of(storage, hdfs_with_symlinks)
-    listed = hdfs_with_symlinks.client().call("GET", "LISTSTATUS", f"{folder}/part=b")["FileStatuses"]["FileStatus"]
+    directory = path_of(storage, hdfs_with_symlinks)
+    listed = hdfs_with_symlinks.client().call("GET", "LISTSTATUS", f"{directory}/part=b")["FileStatuses"]["FileStatus"]
     assert [(e["pathSuffix"], e["type"], e["symlink"]) for e in listed] == [
-        ("link", "SYMLINK", f"{folder}/part=a/source")
+        ("link", "SYMLINK", f"{directory}/part=a/source")
     ]
 
 
@@ -61,10 +61,10 @@ def test_a_link_that_leads_outside_the_table_is_not_followed(hdfs_with_symlinks:
 def test_links_that_lead_to_each_other_are_an_error(hdfs_with_symlinks: HdfsServer) -> None:
     table = storage_on(hdfs_with_symlinks)
     table.put("file", b"data")
-    folder = path_of(table, hdfs_with_symlinks)
+    directory = path_of(table, hdfs_with_symlinks)
     for name, target in (("one", "two"), ("two", "one")):
         hdfs_with_symlinks.client().call(
-            "PUT", "CREATESYMLINK", f"{folder}/{name}", destination=f"{folder}/{target}", createParent="false"
+            "PUT", "CREATESYMLINK", f"{directory}/{name}", destination=f"{directory}/{target}", createParent="false"
         )
     with pytest.raises(StorageError):
         table.read("one")
@@ -82,11 +82,11 @@ def test_a_name_node_with_links_off_is_found_out_and_left_clean(hdfs: HdfsServer
 def test_what_the_dead_had_begun_is_removed_after_a_day(hdfs: HdfsServer) -> None:
     storage = storage_on(hdfs)
     storage.put("file", b"data")
-    folder = f"{path_of(storage, hdfs)}/{TEMPORARY}"
+    directory = f"{path_of(storage, hdfs)}/{TEMPORARY}"
     for name, age_seconds in (("old", 90_000), ("young", 60)):
         storage.put(f"{TEMPORARY}/{name}", b"")
         modified = str(int((time.time() - age_seconds) * 1000))
-        hdfs.client().call("PUT", "SETTIMES", f"{folder}/{name}", modificationtime=modified)
+        hdfs.client().call("PUT", "SETTIMES", f"{directory}/{name}", modificationtime=modified)
     assert Capability.PUT_IF_ABSENT in storage.capabilities
     assert temporary_files(storage, hdfs) == ["young"]
 
@@ -98,7 +98,7 @@ def test_the_next_name_node_is_asked_where_one_is_gone(hdfs: HdfsServer) -> None
     assert storage.read("file") == b"data"
 
 
-def test_a_folder_one_may_not_write_to_can_do_nothing(hdfs: HdfsServer) -> None:
+def test_a_directory_one_may_not_write_to_can_do_nothing(hdfs: HdfsServer) -> None:
     storage = open_storage(f"{hdfs.uri}/private", Options(hdfs.options))
     assert storage.capabilities == Capability.NONE
     with pytest.raises(StorageError, match="AccessControlException"):

@@ -28,13 +28,13 @@ class TestHdfs(StorageContract, BehindContract):
 
 
 def _case(server: HdfsServer) -> StorageCase:
-    folder, web = f"/lake/{uuid.uuid4().hex}", server.client()
+    directory, web = f"/lake/{uuid.uuid4().hex}", server.client()
 
     def write_behind(path: str, data: bytes) -> None:
-        web.write(f"{folder}/{path}", io.BytesIO(data), len(data))
+        web.write(f"{directory}/{path}", io.BytesIO(data), len(data))
 
     return StorageCase(
-        open_storage(f"{server.uri}{folder}", Options(server.options)),
-        lambda path: web.read(f"{folder}/{path}"),
+        open_storage(f"{server.uri}{directory}", Options(server.options)),
+        lambda path: web.read(f"{directory}/{path}"),
         write_behind,
     )

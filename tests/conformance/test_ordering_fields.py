@@ -1,6 +1,6 @@
 """Ordering and event-time fields of every type that Hudi orders by, in columns and in records: all read them alike.
 
-Hudi writes a table of each kind, of which eventide compacts a part; Hudi reads it as before, and goes on with it. And
+Hudi writes a table of each kind, of which eventide compacts a part; Hudi reads it as before, and continues it. And
 eventide compacts a twin in full, as Hudi does another.
 """
 
@@ -131,8 +131,8 @@ def shown(table: Table) -> list[tuple[Any, ...]]:
     return in_order(table.snapshot().to_arrow())
 
 
-def hold_alike(judge: HudiJudge, folder: Path, names: Sequence[str], more: Mapping[str, str]) -> None:
-    paths = [folder / name.replace(" ", "_") for name in names]
+def hold_alike(judge: HudiJudge, directory: Path, names: Sequence[str], more: Mapping[str, str]) -> None:
+    paths = [directory / name.replace(" ", "_") for name in names]
     kinds = [KINDS[name] for name in names]
     options = [options_of(kind, name, more) for kind, name in zip(kinds, names, strict=True)]
 

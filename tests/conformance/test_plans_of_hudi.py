@@ -159,19 +159,19 @@ class Planned:
     path: Path
     twin: Path
     instant: str
-    folder: Path
+    directory: Path
 
     def copy(self, name: str) -> Path:
-        return Path(shutil.copytree(self.path, self.folder / name, copy_function=shutil.copy2))
+        return Path(shutil.copytree(self.path, self.directory / name, copy_function=shutil.copy2))
 
 
-def plan(request: pytest.FixtureRequest, case: Case, folder: Path, *, inline: bool = False) -> Planned:
+def plan(request: pytest.FixtureRequest, case: Case, directory: Path, *, inline: bool = False) -> Planned:
     judge: HudiJudge = request.getfixturevalue(case.judge)
-    path, twin = folder / "table", folder / "twin"
+    path, twin = directory / "table", directory / "twin"
     instant = write_history(judge, path, case, inline=inline)
     shutil.copytree(path, twin, copy_function=shutil.copy2)
     judge.run_compaction(twin, case.service_options)
-    return Planned(case, judge, path, twin, instant, folder)
+    return Planned(case, judge, path, twin, instant, directory)
 
 
 def shown(found: pa.Table) -> Rows:
@@ -206,15 +206,15 @@ def check_alike(planned: Planned, path: Path) -> None:
 def commit_of(path: Path, instant: str) -> dict[str, Any]:
     """The commit of the compaction, as it stands on the timeline; there is one."""
     state = Table.open(str(path)).state()
-    folder = path / state.config.timeline_path
+    directory = path / state.config.timeline_path
     (completed,) = [
         found
-        for file in folder.iterdir()
+        for file in directory.iterdir()
         if (found := Instant.parse(file.name)) is not None
         and (found.requested_time, str(found.action)) == (instant, "commit")
         and found.is_completed
     ]
-    data = (folder / completed.file_name).read_bytes()
+    data = (directory / completed.file_name).read_bytes()
     document: dict[str, Any] = json.loads(data) if state.config.version == 6 else avro_records(data)[0]
     return document
 
@@ -258,7 +258,7 @@ def test_a_plan_of_hudi_run_by_eventide_is_what_hudi_makes_of_it(planned: Planne
     assert not list(path.glob(f".hoodie/.temp/{planned.instant}*"))
     reached("plans of Hudi: run")
 
-    twin = Path(shutil.copytree(planned.twin, planned.folder / "twin that goes on", copy_function=shutil.copy2))
+    twin = Path(shutil.copytree(planned.twin, planned.directory / "twin that goes on", copy_function=shutil.copy2))
     for table in (path, twin):
         goes_on = rows_of(("k4", 901, "after"), ("k78", 1, "after"))
         planned.judge.write(table, goes_on, options=planned.case.options)
@@ -366,8 +366,8 @@ def test_hudi_goes_on_with_a_plan_that_eventide_broke_off(planned: Planned, at_c
 def test_a_plan_that_hudi_has_begun_is_taken_over_by_force_alone(planned: Planned) -> None:
     path = planned.copy("begun")
     table = Table.open(str(path), {PENDING_WRITE_WAIT_MS: "0"})
-    folder = path / table.state().config.timeline_path
-    (folder / f"{planned.instant}.compaction.inflight").touch()
+    directory = path / table.state().config.timeline_path
+    (directory / f"{planned.instant}.compaction.inflight").touch()
     with pytest.raises(BusyError, match=planned.instant):
         table.compact(before=1000)
     with pytest.raises(BusyError, match=f"--execute {planned.instant} --force"):
@@ -407,7 +407,7 @@ def test_a_race_for_a_plan_has_one_winner(
         made = set(bases_of(path, planned.instant))
         assert named <= made
         assert len(named) == len(bases_of(planned.twin, planned.instant))
-        # Hudi 0.15 rolls a plan back that has completed since it looked, begins it anew, and fails at its commit.
+        # Hudi 0.15 rolls a plan back that has completed since it looked, begins it again, and fails at its commit.
         assert made == named or (failures and case.judge == "judge_015"), made - named
         for stray in made - named:  # hudi-rs refuses two base files of one instant
             next(path.glob(f"part=*/{stray}")).unlink()

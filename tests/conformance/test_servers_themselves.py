@@ -18,12 +18,12 @@ from support.servers import hdfs_server, s3_servers
 from support.servers.fixtures import started
 
 
-def without_programs(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    patch.setattr(sys, "executable", str(folder / "python"))
+def without_programs(patch: pytest.MonkeyPatch, directory: Path) -> None:
+    patch.setattr(sys, "executable", str(directory / "python"))
 
 
-def without_moto(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    script = folder / "server.py"
+def without_moto(patch: pytest.MonkeyPatch, directory: Path) -> None:
+    script = directory / "server.py"
     script.write_text("import no_such_moto")
     patch.setattr(s3_servers, "MOTO", script)
 

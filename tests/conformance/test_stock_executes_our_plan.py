@@ -56,9 +56,9 @@ def _write(judge: HudiJudge, path: Path, options: dict[str, str]) -> None:
             judge.write(path, table, options=options)
 
 
-def _schedule(table: Path, timeline_folder: Path, *, is_v6: bool) -> CompactionPlan:
+def _schedule(table: Path, timeline_directory: Path, *, is_v6: bool) -> CompactionPlan:
     """Writes a plan that merges the first log of each slice and links the others."""
-    timeline = Timeline.of_file_names(file.name for file in timeline_folder.iterdir())
+    timeline = Timeline.of_file_names(file.name for file in timeline_directory.iterdir())
     files = [
         DataFile(file.parent.name, f"{file.parent.name}/{file.name}", file.stat().st_size)
         for file in table.glob("part=*/*")
@@ -78,7 +78,7 @@ def _schedule(table: Path, timeline_folder: Path, *, is_v6: bool) -> CompactionP
         partitions_with_logs=("part=a", "part=b"),
     )
     assert any(operation.left_overs for operation in plan.operations)
-    requested = timeline_folder / f"{instant}.compaction.requested"
+    requested = timeline_directory / f"{instant}.compaction.requested"
     requested.write_bytes(HudiMetadataCodec().encode_plan(plan))
     return plan
 
@@ -115,8 +115,8 @@ def test_stock_hudi_executes_our_plan_as_a_full_compaction(
     judge: HudiJudge = request.getfixturevalue("judge_015" if is_v6 else "judge_111")
     table = tmp_path / "table"
     _write(judge, table, V6 if is_v6 else V9)
-    folder = table / ".hoodie" if is_v6 else table / ".hoodie" / "timeline"
-    plan = _schedule(table, folder, is_v6=is_v6)
+    directory = table / ".hoodie" if is_v6 else table / ".hoodie" / "timeline"
+    plan = _schedule(table, directory, is_v6=is_v6)
     assert _rows(judge, table, "snapshot") == MERGED
 
     judge.run_compaction(table, {"hoodie.payload.ordering.field": "event_ts", "hoodie.metadata.enable": "false"})

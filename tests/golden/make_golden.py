@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from golden.histories import Step
 from golden.readings import Readings, as_json
 from golden.recipes import Recipe, recipes
-from support.golden import FOLDER, unpack
+from support.golden import DIRECTORY, unpack
 from support.judge import HudiJudge, JudgeError, hudi_judge, hudi_rs
 from support.judge.jars import BUNDLES
 
@@ -112,10 +112,10 @@ def write_all(version: str, chosen: list[Recipe]) -> Iterator[tuple[Recipe, Docu
         return
     with hudi_judge(version) as judge:
         for recipe in own:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / recipe.name
+            with tempfile.TemporaryDirectory() as directory:
+                path = Path(directory) / recipe.name
                 steps = build(judge, recipe, path)
-                pack(path, FOLDER / f"{recipe.name}.tar.gz")
+                pack(path, DIRECTORY / f"{recipe.name}.tar.gz")
                 readings = Readings(
                     recipe.schema,
                     judge.timeline(path),
@@ -127,10 +127,10 @@ def write_all(version: str, chosen: list[Recipe]) -> Iterator[tuple[Recipe, Docu
 
 def read_all(version: str, readings: dict[str, Readings]) -> None:
     """Asks `version` about every table that it knows the format of: 0.15 reads none of version 9."""
-    with hudi_judge(version) as judge, tempfile.TemporaryDirectory() as folder:
+    with hudi_judge(version) as judge, tempfile.TemporaryDirectory() as directory:
         for name, table in readings.items():
             if version != "0.15.0" or name.startswith("v6"):
-                table.ask(version, partial(judge.read, unpack(name, Path(folder))))
+                table.ask(version, partial(judge.read, unpack(name, Path(directory))))
         sys.stderr.write(f"{version} has read\n")
 
 
@@ -144,13 +144,13 @@ def main(names: list[str]) -> None:
             documents[recipe.name], readings[recipe.name] = document, answers
     for version in BUNDLES:
         read_all(version, readings)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for name, table in readings.items():
-            table.ask("hudi-rs", partial(hudi_rs.read, unpack(name, Path(folder))))
+            table.ask("hudi-rs", partial(hudi_rs.read, unpack(name, Path(directory))))
     for name, document in documents.items():
         text = json.dumps({"name": name, **document, **readings[name].document()}, separators=(",", ":"))
         # One row a line, so that a new recipe shows in a diff.
-        (FOLDER / f"{name}.expected.json").write_text(text.replace("],[", "],\n[") + "\n")
+        (DIRECTORY / f"{name}.expected.json").write_text(text.replace("],[", "],\n[") + "\n")
 
 
 if __name__ == "__main__":

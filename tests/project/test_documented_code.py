@@ -107,13 +107,13 @@ def lay_trips(path: Path) -> None:
     table.upsert(trips(("t5", "Oslo", "2026-03-03T00:20"), ("t2", "Lima", "2026-03-03T07:35")))
 
 
-def streamed(spark: SparkSession, rows: pa.Table, folder: Path) -> Any:
+def streamed(spark: SparkSession, rows: pa.Table, directory: Path) -> Any:
     import pyarrow.parquet as pq
 
-    (folder / "arriving").mkdir()
-    pq.write_table(rows, folder / "arriving" / "1.parquet")
-    schema = spark.read.parquet(str(folder / "arriving")).schema
-    return spark.readStream.schema(schema).parquet(str(folder / "arriving"))
+    (directory / "arriving").mkdir()
+    pq.write_table(rows, directory / "arriving" / "1.parquet")
+    schema = spark.read.parquet(str(directory / "arriving")).schema
+    return spark.readStream.schema(schema).parquet(str(directory / "arriving"))
 
 
 def end_streams(spark: SparkSession) -> None:

@@ -27,8 +27,8 @@ def test_the_page_has_the_counterexamples_that_mutants_repeat() -> None:
 def test_what_the_code_cites_is_on_the_page() -> None:
     cited = {
         found
-        for folder in ("core", "adapters", "spark_app", "tests")
-        for file in (ROOT / folder).rglob("*.py")
+        for directory in ("core", "adapters", "spark_app", "tests")
+        for file in (ROOT / directory).rglob("*.py")
         for found in CITED.findall(file.read_text())
     }
     assert len(cited) >= 4
@@ -56,7 +56,9 @@ def test_nothing_cites_notes_that_are_not_here() -> None:
 
 
 def _texts() -> list[str]:
-    folders = ("core", "adapters", "spark_app", "tests", "docs", "examples", "benchmarks")
-    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".md")]
+    directories = ("core", "adapters", "spark_app", "tests", "docs", "examples", "benchmarks")
+    files = [
+        file for directory in directories for file in (ROOT / directory).rglob("*") if file.suffix in (".py", ".md")
+    ]
     files += ROOT.glob("*.md")
     return [file.read_text(encoding="utf-8") for file in files]

@@ -1,4 +1,4 @@
-"""What telling freshness reads: no log where write stats tell, its headers alone where these do, and each log once."""
+"""What telling freshness reads: no log where write stats state, its headers alone where these do, and each log once."""
 
 from __future__ import annotations
 

@@ -112,8 +112,8 @@ def test_a_path_that_a_disk_takes_lies_below_its_root(tmp_path: Path, monkeypatc
     assert names_in(tmp_path / "lake") == ["table"]
     assert answers["UnsafePathError"] >= 60
     assert answers["taken"] >= 60
-    assert answers["StorageError"] >= 3, "names that are too long, or folders"
+    assert answers["StorageError"] >= 3, "names that are too long, or directories"
 
 
-def names_in(folder: Path) -> list[str]:
-    return [entry.name for entry in folder.iterdir()]
+def names_in(directory: Path) -> list[str]:
+    return [entry.name for entry in directory.iterdir()]

@@ -24,7 +24,7 @@ from eventide_core.ports import MergeTask
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, SliceCompactor
 from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
 from eventide_core.service.state.metadata_table import drop_metadata_table
-from eventide_core.service.state.outcome import OUTCOME_FOLDER, Outcome, claim_outcome
+from eventide_core.service.state.outcome import OUTCOME_DIRECTORY, Outcome, claim_outcome
 from eventide_core.table.catalog_columns import TableColumns
 from eventide_core.table.file_group_write import MARKERS
 from eventide_core.table.internal_schema import parse_version, parse_versions
@@ -62,7 +62,7 @@ TEXTS = (
 
 def outcome(text: str) -> object:
     storage = MemoryStorage.from_dump("texts", {})
-    storage.put(f"{OUTCOME_FOLDER}/{INSTANT}.outcome", text.encode())
+    storage.put(f"{OUTCOME_DIRECTORY}/{INSTANT}.outcome", text.encode())
     decided = claim_outcome(storage, Outcome(INSTANT, INSTANT)).completion_time
     assert decided is None or decided.isdecimal()
     return decided
@@ -130,8 +130,8 @@ def test_a_column_whose_type_says_very_much_is_no_column_of_a_catalog() -> None:
 
 def test_what_links_among_markers_lead_to_stays_when_markers_are_removed(tmp_path: Path) -> None:
     """A link to a partition, and one to a directory above it: neither is followed, and both go."""
-    for folder in ("part=a", f"{MARKERS}/{INSTANT}/part=a"):
-        (tmp_path / folder).mkdir(parents=True)
+    for directory in ("part=a", f"{MARKERS}/{INSTANT}/part=a"):
+        (tmp_path / directory).mkdir(parents=True)
     data, markers = tmp_path / "part=a" / "data.parquet", tmp_path / MARKERS / INSTANT
     data.write_bytes(b"data")
     (markers / "inside").symlink_to(tmp_path / "part=a")

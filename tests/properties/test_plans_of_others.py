@@ -268,7 +268,7 @@ def test_a_plan_that_another_engine_has_begun_is_run_only_by_name(case: Case) ->
 
 
 def test_an_engine_that_was_alive_after_all_cannot_complete_a_second_time(case: Case) -> None:
-    """It is put off before each of its writes, eventide takes its plan over, and it goes on.
+    """It is put off before each of its writes, eventide takes its plan over, and it continues.
 
     Base files that it writes after eventide's commit stay, until a person removes them: nobody could know that it lives.
     """
@@ -322,7 +322,7 @@ def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run
         done, failure = case.bench.attempt(left.later(3_600_000), end_pending)
         if (
             isinstance(failure, BusyError) or status_of(case, done) == "pending"
-        ):  # the other engine had begun the plan anew
+        ):  # the other engine had begun the plan again
             done, failure = case.bench.attempt(done, take_over(case.instant))
         assert failure is None, f"write {number}"
         assert case.check(without_strays(case, done)) == "completed", f"write {number}"

@@ -41,7 +41,15 @@ from support.reach import reached
 
 TIMELINE = ".hoodie/timeline"
 HISTORY = f"{TIMELINE}/history"  # where an undo asks whether a write is archived
-OWN_FOLDERS = {"", ".hoodie", ".hoodie/.aux", ".hoodie/.temp", ".hoodie/.heartbeat", ".hoodie/.aux/eventide", HISTORY}
+OWN_DIRECTORIES = {
+    "",
+    ".hoodie",
+    ".hoodie/.aux",
+    ".hoodie/.temp",
+    ".hoodie/.heartbeat",
+    ".hoodie/.aux/eventide",
+    HISTORY,
+}
 
 
 @cache
@@ -198,5 +206,5 @@ def test_no_service_goes_where_a_write_stat_says(change: Callable[[WriteStat, st
                 action(bench.process(storage))
             known = {posixpath.dirname(path) for path in moment.files}
             gone_to = {posixpath.dirname(operation.path) for operation in storage.operations}
-            assert gone_to <= known | OWN_FOLDERS, text
+            assert gone_to <= known | OWN_DIRECTORIES, text
             reached("hostile plans, commits")

@@ -40,7 +40,7 @@ class Damaged:
     plan: CompactionPlan
     first: str
     late: str
-    folder: str
+    directory: str
 
     @property
     def left_over(self) -> str:
@@ -71,7 +71,7 @@ class Damaged:
         return self.files[path if link is None else link].data
 
     def commit(self, time: str) -> tuple[str, CommitMetadata]:
-        names = [p for p in self.files if p.startswith(f"{self.folder}/{time}") and p.endswith("commit")]
+        names = [p for p in self.files if p.startswith(f"{self.directory}/{time}") and p.endswith("commit")]
         return names[0], CODEC.decode_commit(self.files[names[0]].data, names[0])
 
     def set_commit(self, time: str, change: Callable[[CommitMetadata], CommitMetadata]) -> None:
@@ -79,11 +79,11 @@ class Damaged:
         self.put(path, CODEC.encode_commit(change(metadata), self.version))
 
     def set_plan(self, change: Callable[[CompactionPlan], CompactionPlan]) -> None:
-        path = f"{self.folder}/{self.plan.instant}.compaction.requested"
+        path = f"{self.directory}/{self.plan.instant}.compaction.requested"
         self.put(path, CODEC.encode_plan(change(self.plan)))
 
     def rewrite_base(self, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Other rows in a base file, which its commit tells as if they were its own."""
+        """Other rows in a base file, which its commit states as if they were its own."""
         table = pq.read_table(io.BytesIO(self.files[path].data))
         changed = change(table)
         sink = io.BytesIO()
@@ -250,7 +250,7 @@ def orphaned_log(table: Damaged) -> None:
 
 def leavings_of_a_rollback_that_knows_no_left_overs(table: Damaged) -> None:
     """As Hudi's rollback of a pending compaction: the base goes, and the copies stay."""
-    for path in [p for p in table.files if p.startswith(f"{table.folder}/{table.plan.instant}")]:
+    for path in [p for p in table.files if p.startswith(f"{table.directory}/{table.plan.instant}")]:
         del table.files[path]
     del table.files[table.base]
 
@@ -267,14 +267,14 @@ def unreadable_commit(table: Damaged) -> None:
 def instant_that_completed_twice(table: Damaged) -> None:
     path, _ = table.commit(table.late)
     if table.version < 8:
-        table.put(f"{table.folder}/{table.late}.commit", table.files[path].data)
+        table.put(f"{table.directory}/{table.late}.commit", table.files[path].data)
     else:
         completion = path.rpartition("_")[2][:17]
         table.put(path.replace(completion, f"{int(completion) + 1}"), table.files[path].data)
 
 
 def compaction_without_a_plan(table: Damaged) -> None:
-    table.put(f"{table.folder}/29990101000000000.compaction.inflight", b"")
+    table.put(f"{table.directory}/29990101000000000.compaction.inflight", b"")
 
 
 DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
@@ -328,8 +328,8 @@ def written(request: pytest.FixtureRequest) -> tuple[Bench, Moment, Damaged]:
     application.runner.execute(plan.instant, NoProgress())
     late = story.commit((put("k0", 20, "later"),))
     moment = bench.moment()
-    folder = ".hoodie" if version < 8 else ".hoodie/timeline"
-    return bench, moment, Damaged(version, dict(moment.files), plan, first, late, folder)
+    directory = ".hoodie" if version < 8 else ".hoodie/timeline"
+    return bench, moment, Damaged(version, dict(moment.files), plan, first, late, directory)
 
 
 def test_a_sound_table_passes_every_check(written: tuple[Bench, Moment, Damaged]) -> None:

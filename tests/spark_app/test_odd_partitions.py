@@ -29,37 +29,39 @@ FILTERS = [
 TABLES = sorted({name for name, *_ in FILTERS})
 
 
-def opened(name: str, folder: Path) -> Table:
+def opened(name: str, directory: Path) -> Table:
     options = golden.expected(name).options
     known = {key: value for key, value in options.items() if key.startswith(("hoodie.index.", "hoodie.bucket."))}
-    path = golden.unpack(name, folder)
+    path = golden.unpack(name, directory)
     return Table.open(str(path), known | {"hoodie.payload.event.time.field": "event_ts"})
 
 
-def partition_folders(table: Path) -> set[str]:
+def partition_directories(table: Path) -> set[str]:
     """The directories that Hudi has marked as partitions, as paths below the table."""
     marked = (found.parent.relative_to(table) for found in table.rglob(".hoodie_partition_metadata"))
-    return {"" if folder == Path() else folder.as_posix() for folder in marked if ".hoodie" not in folder.parts}
+    return {
+        "" if directory == Path() else directory.as_posix() for directory in marked if ".hoodie" not in directory.parts
+    }
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_late_record_lowers_the_watermark_of_its_own_partition(name: str, tmp_path: Path) -> None:
     table = opened(name, tmp_path)
     table.compact(table.plan_compaction(AFTER_ALL_MS))
-    folders = partition_folders(tmp_path / name)
+    directories = partition_directories(tmp_path / name)
     before = table.freshness_by_partition()
-    assert set(before) == folders
+    assert set(before) == directories
     assert {found.watermark_ms for found in before.values()} == {AFTER_ALL_MS}
 
-    for late, partition in enumerate(sorted(folders)):
+    for late, partition in enumerate(sorted(directories)):
         row = next(row for row in table.snapshot().to_arrow().to_pylist() if row["_hoodie_partition_path"] == partition)
         columns = {name: value for name, value in row.items() if not name.startswith("_hoodie_")}
         schema = pa.schema([field for field in table.snapshot().schema if field.name in columns])
         table.upsert(pa.Table.from_pylist([columns | {"event_ts": LATE_MS - late}], schema=schema))
         now = table.freshness_by_partition()
-        assert set(now) == folders
+        assert set(now) == directories
         assert (now[partition].watermark_ms, now[partition].late_records) == (LATE_MS - late, 1)
-        others = [now[other].watermark_ms for other in sorted(folders) if other > partition]
+        others = [now[other].watermark_ms for other in sorted(directories) if other > partition]
         assert others == [AFTER_ALL_MS] * len(others)
         assert table.freshness().watermark_ms == LATE_MS - late
 
@@ -68,7 +70,7 @@ def test_a_late_record_lowers_the_watermark_of_its_own_partition(name: str, tmp_
 def test_freshness_by_partition_names_partitions_by_their_paths(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
     document = run_json("freshness", path, "--by", "partition", "--event-time", "event_ts")
-    assert set(document["by_partition"]) == partition_folders(path)
+    assert set(document["by_partition"]) == partition_directories(path)
 
 
 @pytest.mark.parametrize(("name", "condition", "wanted"), FILTERS)

@@ -20,9 +20,9 @@ def _internal_schema(version: int, *names: str) -> str:
     return json.dumps({"max_column_id": 9, "version_id": version, "type": "record", "fields": fields})
 
 
-def _evolving(folder: Path, *versions: str) -> Path:
+def _evolving(directory: Path, *versions: str) -> Path:
     """A table whose last write says the last version, and whose history file holds all."""
-    path = golden.unpack("v6_no_deletes", folder)
+    path = golden.unpack("v6_no_deletes", directory)
     last = max(path.glob(".hoodie/*.deltacommit"))
     metadata = json.loads(last.read_text())
     metadata["extraMetadata"]["latest_schema"] = versions[-1]

@@ -69,31 +69,31 @@ def instants(count: int, first_ms: int, step_ms: int = 60_000) -> list[Archived]
     ]
 
 
-def write_file(folder: Path, archived: Sequence[Archived], level: int = 0, *, row_group: int = 1000) -> str:
+def write_file(directory: Path, archived: Sequence[Archived], level: int = 0, *, row_group: int = 1000) -> str:
     """Writes one file of archived instants; its name, which no manifest has yet."""
     times = [instant.requested for instant in archived]
     name = f"{min(times)}_{max(times)}_{level}.parquet"
-    folder.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     rows = pa.Table.from_pylist([instant.row() for instant in archived], pa.schema(COLUMNS))
-    pq.write_table(rows, folder / name, row_group_size=row_group)
+    pq.write_table(rows, directory / name, row_group_size=row_group)
     return name
 
 
-def publish(folder: Path, names: Sequence[str], version: int = 1) -> None:
+def publish(directory: Path, names: Sequence[str], version: int = 1) -> None:
     """Makes these the files that count."""
-    files = [{"fileName": name, "fileLen": (folder / name).stat().st_size} for name in names]
-    (folder / f"manifest_{version}").write_text(json.dumps({"files": files}))
-    (folder / "_version_").write_text(str(version))
+    files = [{"fileName": name, "fileLen": (directory / name).stat().st_size} for name in names]
+    (directory / f"manifest_{version}").write_text(json.dumps({"files": files}))
+    (directory / "_version_").write_text(str(version))
 
 
-def write_tree(folder: Path, archived: Sequence[Archived]) -> list[str]:
+def write_tree(directory: Path, archived: Sequence[Archived]) -> list[str]:
     """Files as Hudi's merges leave them: the oldest instants in files of thousands, the newest in files of tens."""
     names: list[str] = []
     position = 0
     for level, size in ((3, 1000), (2, 100), (1, 10)):
         keep = 9 * size // 10 if level > 1 else 0
         while len(archived) - position > size + keep:
-            names.append(write_file(folder, archived[position : position + size], level))
+            names.append(write_file(directory, archived[position : position + size], level))
             position += size
-    names.append(write_file(folder, archived[position:], 0))
+    names.append(write_file(directory, archived[position:], 0))
     return names

@@ -41,12 +41,12 @@ class Backend:
         return [word for key, value in self.options.items() for word in ("--option", f"{key}={value}")]
 
 
-def backend(name: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
+def backend(name: str, request: pytest.FixtureRequest, directory: Path) -> Backend:
     """A new place on that storage: `local`, `memory`, or what the fixture of a server is called, which is started."""
     place = uuid.uuid4().hex
     match name:
         case "local":
-            return Backend(str(folder / "table"), {}, LinkMode.COPY)
+            return Backend(str(directory / "table"), {}, LinkMode.COPY)
         case "memory":
             return Backend(f"memory://{place}", {}, LinkMode.COPY)
         case "memory_with_symlinks":
@@ -60,9 +60,9 @@ def backend(name: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
     return Backend(f"{server.uri}/lake/{place}", server.options, linked)
 
 
-def upload(folder: Path, storage: Storage) -> None:
+def upload(directory: Path, storage: Storage) -> None:
     """Puts a table that lies on the local disk onto another storage."""
-    local = LocalStorage(folder)
+    local = LocalStorage(directory)
     waiting = [""]
     while waiting:
         for entry in local.list(waiting.pop()):

@@ -1,6 +1,6 @@
-"""`python cluster_driver.py MASTER TABLE T FOLDER`: compacts a table on a cluster; its answer is one JSON document.
+"""`python cluster_driver.py MASTER TABLE T DIRECTORY`: compacts a table on a cluster; its answer is one JSON document.
 
-A task that has written its files leaves one of its own in FOLDER, and ends once there is one called `release`.
+A task that has written its files leaves one of its own in DIRECTORY, and ends once there is one called `release`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ R = TypeVar("R")
 class HeldEngine(SparkEngine):
     """The engine on Spark, whose tasks wait before they tell that they are done."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
         super().__init__(spark)
-        self._folder = folder
+        self._directory = directory
 
     def map(
         self,
@@ -39,19 +39,19 @@ class HeldEngine(SparkEngine):
         sizes: Sequence[int] | None = None,
         on_done: Callable[[], None] | None = None,
     ) -> list[R]:
-        folder = self._folder
+        directory = self._directory
 
         def held(item: T) -> R:
             result = function(item)
-            (folder / f"done-{uuid.uuid4()}").touch()
-            while not (folder / "release").exists():
+            (directory / f"done-{uuid.uuid4()}").touch()
+            while not (directory / "release").exists():
                 time.sleep(0.05)
             return result
 
         return super().map(held, items, sizes=sizes, on_done=on_done)
 
 
-def main(master: str, path: str, threshold: str, folder: str) -> None:
+def main(master: str, path: str, threshold: str, directory: str) -> None:
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "512m",
@@ -63,7 +63,7 @@ def main(master: str, path: str, threshold: str, folder: str) -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     table = Table.open(path)
-    result = table.compact(table.plan_compaction(before=threshold), engine=HeldEngine(spark, Path(folder)))
+    result = table.compact(table.plan_compaction(before=threshold), engine=HeldEngine(spark, Path(directory)))
     table = Table.open(path, engine=spark)
     answer = {
         "compacted": result.metrics["log_files_compacted"],

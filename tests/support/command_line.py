@@ -40,10 +40,10 @@ def run_json(*words: object) -> Any:
     return answer.document
 
 
-def content_of(folder: Path) -> dict[str, str]:
+def content_of(directory: Path) -> dict[str, str]:
     """Every file and link below, with its content. Empty directories don't count: a storage's working directory may stay."""
-    found = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file())
-    return {str(path.relative_to(folder)): _content(path) for path in found}
+    found = (path for path in sorted(directory.rglob("*")) if path.is_symlink() or path.is_file())
+    return {str(path.relative_to(directory)): _content(path) for path in found}
 
 
 def _content(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""`python connect_client.py URL FOLDER`: a table's life by a client of Spark Connect, whose answers are one JSON document.
+"""`python connect_client.py URL DIRECTORY`: the life of a table by a Spark Connect client. Prints one JSON document.
 
 A process of its own: PySpark is either classic or a client, for all sessions of a process.
 """
@@ -61,11 +61,11 @@ def rows(found: pa.Table) -> list[list[str]]:
     return sorted([row["id"], row["city"], row["ended_at"].isoformat(), str(row["fare"])] for row in own)
 
 
-def counting(folder: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def counting(directory: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Leaves a file for each task that computes the records."""
 
     def pass_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        (folder / str(uuid.uuid4())).touch()
+        (directory / str(uuid.uuid4())).touch()
         yield from batches
 
     return pass_on
@@ -100,8 +100,8 @@ def life(spark: SparkSession, path: Path, index: str) -> dict[str, Any]:
     }
 
 
-def of_hudi(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    table = Table.open(str(golden.unpack("v9_avro_types", folder)))
+def of_hudi(spark: SparkSession, directory: Path) -> dict[str, Any]:
+    table = Table.open(str(golden.unpack("v9_avro_types", directory)))
     plan = dividing_plan(table, "event_ts", "copy")
     before = table.snapshot().to_arrow().num_rows
     metrics = table.compact(plan, engine=spark).metrics
@@ -146,18 +146,18 @@ def streams(spark: SparkSession, path: Path) -> list[int]:
     return [len(table.state().timeline.writes), spark.read.format("eventide").load(str(path)).count()]
 
 
-def main(url: str, folder: Path) -> None:
+def main(url: str, directory: Path) -> None:
     spark = SparkSession.builder.remote(url).getOrCreate()
     big = SparkEngine(spark).map(lambda size: b"x" * size, [1, 40 << 20, 2])
     answer = {
         "parallelism": parallelism(spark),
         "big": [len(found) for found in big],
-        "bucket": life(spark, folder / "bucket", "BUCKET"),
-        "simple": life(spark, folder / "simple", "SIMPLE"),
-        "global": life(spark, folder / "global", "GLOBAL_SIMPLE"),
-        "hudi": of_hudi(spark, folder / "hudi"),
-        "errors": errors(spark, folder / "bucket"),
-        "streams": streams(spark, folder / "streams"),
+        "bucket": life(spark, directory / "bucket", "BUCKET"),
+        "simple": life(spark, directory / "simple", "SIMPLE"),
+        "global": life(spark, directory / "global", "GLOBAL_SIMPLE"),
+        "hudi": of_hudi(spark, directory / "hudi"),
+        "errors": errors(spark, directory / "bucket"),
+        "streams": streams(spark, directory / "streams"),
     }
     spark.stop()
     sys.stdout.write("ANSWER" + json.dumps(answer))

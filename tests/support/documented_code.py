@@ -27,7 +27,7 @@ _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTA
 _NAMED = re.compile(r"^`([\w.-]+)`:$")
 _COMMAND = re.compile(r"^\$? ?eventide \w", re.MULTILINE)
 # A path of an example, but not what follows a bucket or another directory.
-_EXAMPLE_FOLDER = re.compile(r"(?<![\w/.-])/(lake|var)(?=/)")
+_EXAMPLE_DIRECTORY = re.compile(r"(?<![\w/.-])/(lake|var)(?=/)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ def blocks(page: str) -> Iterator[Block]:
 
 @dataclass(slots=True)
 class DocumentedPage:
-    """Runs one page in `folder`. `addresses` take the place of others; `before` and `after` are called around each block."""
+    """Runs one page in `directory`. `addresses` replace others; `before` and `after` run around each block."""
 
     path: Path
-    folder: Path
+    directory: Path
     commands: Commands
     namespace: dict[str, Any]
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -74,12 +74,12 @@ class DocumentedPage:
     def _here(self, text: str) -> str:
         for documented, real in self.addresses.items():
             text = text.replace(documented, real)
-        return _EXAMPLE_FOLDER.sub(rf"{self.folder}/\1", text)
+        return _EXAMPLE_DIRECTORY.sub(rf"{self.directory}/\1", text)
 
     def _run(self, block: Block) -> bool:
         place = f"{self.path.name}:{block.line}"
         if block.file is not None:
-            (self.folder / block.file).write_text(block.text, encoding="utf-8")
+            (self.directory / block.file).write_text(block.text, encoding="utf-8")
             return True
         match block.language:
             case "python":

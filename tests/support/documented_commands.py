@@ -1,7 +1,7 @@
 """The commands of the documentation's examples, run inside this process and held to what the page says they print.
 
 It knows no more of a shell than the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines that go
-on after a backslash, and `; echo "exit code $?"`. Installing is passed over, and what a job of one's own does after `&&`.
+on after a backslash, and `; echo "exit code $?"`. Installing is skipped, and what a job of one's own does after `&&`.
 Spark is left out where a page does not ask for it, and `serve` ends after a round. `sync` finds no metastore: its words are
 held to be right, and other tests have it speak to a real one.
 """
@@ -33,9 +33,9 @@ _COMPARED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @dataclass(slots=True)
 class Commands:
-    """Runs commands in `folder`, which is the working directory, with its exports in the environment of the process."""
+    """Runs commands in `directory`, which is the working directory, with its exports in the environment of the process."""
 
-    folder: Path
+    directory: Path
     environment: pytest.MonkeyPatch
 
     def script(self, text: str, place: str) -> None:
@@ -51,7 +51,7 @@ class Commands:
                 if inside == heredoc[2]:
                     break
                 content.append(inside)
-            (self.folder / heredoc[1]).write_text("\n".join(content) + "\n", encoding="utf-8")
+            (self.directory / heredoc[1]).write_text("\n".join(content) + "\n", encoding="utf-8")
 
     def session(self, text: str, place: str) -> None:
         """Commands with what they print. What prints nothing on the page may print anything."""
@@ -59,13 +59,13 @@ class Commands:
             command, _, wanted = part.partition("\n")
             printed = self._line(command, place)
             if wanted.strip():
-                want, got = (_even(told.replace(str(self.folder), "")) for told in (wanted, printed))
+                want, got = (_even(told.replace(str(self.directory), "")) for told in (wanted, printed))
                 assert doctest.OutputChecker().check_output(want, got, _COMPARED), (
                     f"{place}: {command}\n{want}\n!=\n{got}"
                 )
 
     def run(self, words: Sequence[str], place: str, *, may_fail: bool = False) -> tuple[str, int]:
-        """What `eventide` with these words prints, and its exit code; AssertionError where it should go well and doesn't."""
+        """What `eventide` with these words prints, and its exit code; AssertionError if it should go well and doesn't."""
         verb, *rest = words[1:]
         if verb in _ON_SPARK_BY_DEFAULT and "--engine" not in rest:
             rest += ["--engine", "local"]
@@ -100,7 +100,7 @@ class Commands:
     def _pytest(self, words: Sequence[str], place: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
-            cwd=self.folder,
+            cwd=self.directory,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""The golden tables, written once by real Hudi, unpacked anew for each test; and what Hudi reads in them."""
+"""The golden tables, written once by real Hudi, unpacked again for each test; and what Hudi reads in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-FOLDER = Path(__file__).parents[1] / "golden"
+DIRECTORY = Path(__file__).parents[1] / "golden"
 
 Values: TypeAlias = tuple[Any, ...]
 
@@ -87,20 +87,20 @@ class GoldenTable:
 
 def names() -> tuple[str, ...]:
     """The golden tables there are."""
-    return tuple(sorted(path.name.removesuffix(".tar.gz") for path in FOLDER.glob("*.tar.gz")))
+    return tuple(sorted(path.name.removesuffix(".tar.gz") for path in DIRECTORY.glob("*.tar.gz")))
 
 
-def unpack(name: str, folder: Path) -> Path:
-    """Lays the table below `folder`, hidden checksum files and modification times included."""
-    table = folder / name
-    with tarfile.open(FOLDER / f"{name}.tar.gz") as archive:
+def unpack(name: str, directory: Path) -> Path:
+    """Lays the table below `directory`, hidden checksum files and modification times included."""
+    table = directory / name
+    with tarfile.open(DIRECTORY / f"{name}.tar.gz") as archive:
         archive.extractall(table, filter="data")
     return table
 
 
 def expected(name: str) -> GoldenTable:
     """What the table is made of and what real Hudi reads from it."""
-    document = json.loads((FOLDER / f"{name}.expected.json").read_text())
+    document = json.loads((DIRECTORY / f"{name}.expected.json").read_text())
     pool = [tuple(row) for row in document["rows"]]
     return GoldenTable(
         name=name,

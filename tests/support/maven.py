@@ -32,7 +32,7 @@ class MavenJar:
     excluded: tuple[str, ...] = ()
 
 
-def cache_folder() -> Path:
+def cache_directory() -> Path:
     """The directory that downloaded parts are kept in between runs."""
     return Path(os.environ.get("EVENTIDE_CACHE") or Path.home() / ".cache" / "eventide")
 
@@ -44,7 +44,7 @@ def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str])
     `JarUnavailableError` when the download fails or brings other bytes than the pinned ones.
     """
     group, artifact, version = wanted.coordinate.split(":")
-    jar = cache_folder() / "jars" / f"{artifact}-{version}.jar"
+    jar = cache_directory() / "jars" / f"{artifact}-{version}.jar"
     if jar.exists() and _sha256(jar) == wanted.sha256:
         return jar
     with _resolved(wanted, python, environment) as jars:

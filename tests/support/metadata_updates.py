@@ -28,10 +28,10 @@ def write(metadata: HudiMetadataTable, removed: Mapping[str, tuple[str, ...]] | 
 
 def metadata_files(path: Path) -> dict[str, bytes]:
     """By name; without the random marker that ends an Avro container."""
-    folder = path / ".hoodie" / "metadata"
+    directory = path / ".hoodie" / "metadata"
     return {
-        str(found.relative_to(folder)): _without_marker(found.read_bytes())
-        for found in folder.rglob("*")
+        str(found.relative_to(directory)): _without_marker(found.read_bytes())
+        for found in directory.rglob("*")
         if found.is_file() and found.suffix != ".crc"
     }
 

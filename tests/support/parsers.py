@@ -41,7 +41,7 @@ def files_of(table: str) -> dict[str, bytes]:
     """The files of a golden table, or of one of eventide's own, by path."""
     if table == OWN:
         return own_files()
-    with tarfile.open(golden.FOLDER / f"{table}.tar.gz") as archive:
+    with tarfile.open(golden.DIRECTORY / f"{table}.tar.gz") as archive:
         members = [member for member in archive.getmembers() if member.isfile()]
         return {m.name.removeprefix("./"): archive.extractfile(m).read() for m in members}  # type: ignore[union-attr]
 

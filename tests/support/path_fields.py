@@ -62,7 +62,7 @@ class PathField:
         return f"{self.document.strip('.')} {self.name}"
 
     def bytes_with(self, text: str) -> bytes:
-        """The document with that text. Raises UnicodeEncodeError where it cannot hold it."""
+        """The document with that text. Raises UnicodeEncodeError if it cannot hold it."""
         schema, good = _good(self.document)
         record = deepcopy(good)
         self.change(record, text)

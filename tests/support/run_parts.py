@@ -33,7 +33,7 @@ Start = Callable[..., AbstractContextManager[Part]]
 
 class Parts(Protocol):
     def get(self, start: Start[Part], *values: Hashable) -> Part:
-        """The part that `start(folder, *values)` starts; what stopped that from starting, each time it is asked for."""
+        """The part that `start(directory, *values)` starts; what stopped that from starting, each time it is requested."""
         ...
 
     def close(self) -> None: ...
@@ -43,7 +43,7 @@ class KeptParts:
     """The parts of this process and of those that connect to `address` and know `key`."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="eventide-run-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="eventide-run-"))
         self._stack = ExitStack()
         self._answers: dict[Hashable, tuple[bool, Any]] = {}
         self._starting: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
@@ -56,7 +56,7 @@ class KeptParts:
         """Where other processes ask; listens from now on."""
         with self._lock:
             if self._listener is None:
-                self._listener = Listener(str(self._folder / "parts"), "AF_UNIX", authkey=self.key)
+                self._listener = Listener(str(self._directory / "parts"), "AF_UNIX", authkey=self.key)
                 threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
         return str(self._listener.address)
 
@@ -71,7 +71,7 @@ class KeptParts:
         if self._listener is not None:
             self._listener.close()
         self._stack.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def _answer(self, start: Start[Any], *values: Hashable) -> tuple[bool, Any]:
         asked = (start, *values)
@@ -79,9 +79,9 @@ class KeptParts:
             starting = self._starting[asked]
         with starting:
             if asked not in self._answers:
-                folder = Path(tempfile.mkdtemp(prefix=f"{start.__name__}-", dir=self._folder))
+                directory = Path(tempfile.mkdtemp(prefix=f"{start.__name__}-", dir=self._directory))
                 try:
-                    self._answers[asked] = (True, self._stack.enter_context(start(folder, *values)))
+                    self._answers[asked] = (True, self._stack.enter_context(start(directory, *values)))
                 except Exception as failure:
                     self._answers[asked] = (False, failure)
             return self._answers[asked]

@@ -27,8 +27,13 @@ class HiveMetastore:
     """ports.Catalog over one connection, to the first of the addresses that answers."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
+<<<<<<< HEAD
         """Raises CatalogError where none of them answers, ConfigError where the library for it is missing."""
         self._thrift = metastore_thrift()
+=======
+        """Raises CatalogError if none of them answers, ConfigError if the library for it is missing."""
+        self._thrift = _thrift()
+>>>>>>> main
         self._where = ", ".join(map(str, addresses))
         self._client = metastore_client(addresses)
 
@@ -104,7 +109,7 @@ class HiveMetastore:
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         for one in partitions:
-            # Somebody else may have dropped it; the last word is that its files stay.
+            # Someone else may have dropped it; the last word is that its files stay.
             with self._asking(f"drop a partition of {table}"), suppress(self._thrift.NoSuchObjectException):
                 self._client.drop_partition(table.database, table.name, list(one.values), False)
 

@@ -6,7 +6,7 @@
    file systems that show a file as soon as it is opened.
 3. Who finds the name taken asks again, for at most `hoodie.write.lock.wait_time_ms`.
 4. The holder deletes the file at the end, after a look that it is still the holder's.
-5. When `hoodie.write.lock.filesystem.expire` minutes have gone by since the file was modified, anybody may delete it
+5. When `hoodie.write.lock.filesystem.expire` minutes have gone by since the file was modified, anyone may delete it
    and compete for the name again. By default (0) that is never done.
 6. The file of a process of this machine that is dead is deleted likewise, whatever the time. Elsewhere it stays until it
    expires.
@@ -18,7 +18,7 @@ deletes it; and gives the claim up. One who comes late finds another lock, or no
 holding the claim leaves the lock to be removed by hand: a claim that could expire would have the same race again.
 
 Not guarded against: a stock writer deletes an expired lock without a claim, and a clock that differs from the file
-system's makes a lock expire early. `Lease.check` then finds the loss, and put-if-absent stands behind it.
+system's makes a lock expire early. `Lease.check` then finds the loss, and put-if-absent backs it up.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _MS_PER_MINUTE = 60_000
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A lock file as somebody saw it: no two that were ever taken are equal."""
+    """A lock file as someone saw it: no two that were ever taken are equal."""
 
     content: bytes
     modified_ms: int
@@ -107,7 +107,7 @@ class FileSystemBasedLock:
             )
 
     def release(self, content: bytes) -> None:
-        """Gives the lock up, unless it is somebody else's by now."""
+        """Gives the lock up, unless it is someone else's by now."""
         found = self._look()
         if found is not None and found.content == content:
             if self._expire_ms:
@@ -128,7 +128,7 @@ class FileSystemBasedLock:
         return 0 < self._expire_ms < self._clock.now_ms() - found.modified_ms
 
     def _remove(self, found: _Found) -> bool:
-        """Deletes this very lock; False where another is at it."""
+        """Deletes this very lock; False if another is at it."""
         claim = f"{self._path}.{found.digest}"
         # Empty: on a full disk, too, a lock can be given up.
         if not self._storage.put_if_absent(claim, b""):
@@ -144,7 +144,7 @@ class FileSystemBasedLock:
         created = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         lock_info = {
             "lockCreateTime": created.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
-            # The number tells two locks of one owner apart.
+            # The number distinguishes two locks of one owner.
             "lockThreadName": f"{self._owner} {uuid.uuid4().hex}",
             "lockStacksInfo": [],
             **this_process(),
@@ -187,13 +187,13 @@ class FileSystemBasedLease:
 
 
 def _lock_path(root: str, configured: str | None) -> str:
-    """Where the lock lies, from the table's root. `configured` is a path or URI, as Hudi has it, of a directory."""
+    """The lock's path relative to the table's root. `configured` is the path or URI of a directory, as in Hudi."""
     if configured is None:
         return f"{DEFAULT_DIRECTORY}/lock"
-    table, folder = _without_scheme(root), _without_scheme(configured)
+    table, directory = _without_scheme(root), _without_scheme(configured)
     if _scheme(configured) is None:
-        folder = posixpath.join(table, folder)
-    lock = posixpath.normpath(posixpath.join(folder, "lock"))
+        directory = posixpath.join(table, directory)
+    lock = posixpath.normpath(posixpath.join(directory, "lock"))
     if not lock.startswith(f"{table}/") or _scheme(configured) not in (None, _scheme(root)):
         raise ConfigError(
             f"option {LOCK_PATH}={configured!r} is outside the table {root}: name a directory of the table"

@@ -1,4 +1,4 @@
-"""Heartbeats as Hudi's writers leave them: a file `.hoodie/.heartbeat/<instant>`, written anew at each beat.
+"""Heartbeats as Hudi's writers leave them: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
 
 Hudi takes a write for dead when the file has not been modified for `hoodie.client.heartbeat.interval_in_ms` times
 `hoodie.client.heartbeat.tolerable.misses`; so does eventide. Hudi leaves the file empty. Ours names the process, as JSON:
@@ -51,7 +51,8 @@ class FileHeartbeats:
 
     def _go_on(self, instant: str, end: threading.Event) -> None:
         while not end.wait(self._interval_seconds):
-            # A beat that fails may be followed by one that does not; without any this process is taken for dead, rightly.
+            # A beat that fails may be followed by one that does not; without any this process is considered dead,
+            # rightly.
             with suppress(StorageError):
                 if not self._is_ours(instant):
                     return  # rolled back or taken over while this process slept

@@ -29,7 +29,7 @@ class PrometheusHttp:
         self._endpoint().put(self.prefix, table, metrics)
 
     def _endpoint(self) -> LatestSamples:
-        """Listens from the first call on. Raises StorageError where something else has the port."""
+        """Listens from the first call on. Raises StorageError if something else has the port."""
         with _opening:
             found = _endpoints.get(self.port)
             if found is None:

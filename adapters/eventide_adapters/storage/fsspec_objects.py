@@ -60,18 +60,18 @@ class FsspecObjects:
             except FileNotFoundError:
                 return None
             except Exception:
-                # Behind the end of an object there is nothing, which some stores call an error.
+                # After the end of an object there is nothing, which some stores call an error.
                 found = self.head(key)
                 if found is None or offset < found.size:
                     raise
                 return b""
 
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
-        folder = self._path(prefix).rstrip("/")
+        directory = self._path(prefix).rstrip("/")
         with self._answering("list", prefix):
-            self._store.invalidate_cache(folder)
+            self._store.invalidate_cache(directory)
             try:
-                found: list[Mapping[str, Any]] = self._store.ls(folder, detail=True)
+                found: list[Mapping[str, Any]] = self._store.ls(directory, detail=True)
             except FileNotFoundError:
                 return (), ()
             below = [entry for entry in found if self._key(entry).startswith(prefix) and self._key(entry) != prefix]

@@ -39,11 +39,11 @@ class HdfsStorage:
         self, scheme: str, authority: str, path: str, config: HdfsConfig, capabilities: Capability | None = None
     ) -> None:
         self._place = (scheme, authority, path)
-        self._folder = f"/{path}" if path else ""
+        self._root_path = f"/{path}" if path else ""
         self._config = config
         self._web = WebHdfs(config)
         self._bytes = hdfs_bytes(config, self._web)
-        self._publisher = HdfsPublisher(self._web, self._bytes, self._folder)
+        self._publisher = HdfsPublisher(self._web, self._bytes, self._root_path)
         self._capabilities = capabilities
 
     def __reduce__(self) -> tuple[type["HdfsStorage"], tuple[str, str, str, HdfsConfig, Capability | None]]:
@@ -52,7 +52,7 @@ class HdfsStorage:
     @property
     def root(self) -> str:
         scheme, authority, _ = self._place
-        return f"{scheme}://{authority}{self._folder}"
+        return f"{scheme}://{authority}{self._root_path}"
 
     @property
     def capabilities(self) -> Capability:
@@ -160,7 +160,7 @@ class HdfsStorage:
         return data
 
     def _status(self, at: str) -> tuple[str, Mapping[str, Any]] | None:
-        """Where all links from there lead, and what is there; None where nothing is."""
+        """Where all links from there lead, and what exists; None if nothing is."""
 
         def look(resolved: str) -> tuple[str, Mapping[str, Any]]:
             return resolved, self._web.call("GET", "GETFILESTATUS", resolved)["FileStatus"]
@@ -168,7 +168,7 @@ class HdfsStorage:
         return self._followed(at, look)
 
     def _followed(self, at: str, ask: Callable[[str], T]) -> T | None:
-        """The answer at the end of all links; None where nothing is there. Raises UnsafePathError outside the root."""
+        """The answer at the end of all links; None if nothing is there. Raises UnsafePathError outside the root."""
         for _ in range(_LINKS_MAX):
             try:
                 return ask(at)
@@ -200,11 +200,11 @@ class HdfsStorage:
         is_directory, link_target = status["type"] == "DIRECTORY", None
         size = 0 if is_directory else status["length"]
         if status["type"] == "SYMLINK":
-            folder = posixpath.dirname(self._directory(path))
-            target = posixpath.normpath(posixpath.join(folder, _path_of(status["symlink"])))
+            parent = posixpath.dirname(self._directory(path))
+            target = posixpath.normpath(posixpath.join(parent, _path_of(status["symlink"])))
             is_inside = self._is_inside(target)
-            link_target = target.removeprefix(f"{self._folder}/") if is_inside else target
-            sibling = beside.get(posixpath.basename(target)) if posixpath.dirname(target) == folder else None
+            link_target = target.removeprefix(f"{self._root_path}/") if is_inside else target
+            sibling = beside.get(posixpath.basename(target)) if posixpath.dirname(target) == parent else None
             if sibling is not None and sibling["type"] == "FILE":
                 size = sibling["length"]
             elif is_inside:
@@ -214,13 +214,13 @@ class HdfsStorage:
         return FileInfo(path, size, is_directory, status["modificationTime"], link_target)
 
     def _at(self, path: str) -> str:
-        return f"{self._folder}/{checked_path(path)}"
+        return f"{self._root_path}/{checked_path(path)}"
 
     def _directory(self, path: str) -> str:
-        return self._at(path) if checked_directory(path) else self._folder or "/"
+        return self._at(path) if checked_directory(path) else self._root_path or "/"
 
     def _is_inside(self, at: str) -> bool:
-        return at.startswith(f"{self._folder}/")
+        return at.startswith(f"{self._root_path}/")
 
     def _missing(self, path: str) -> MissingFileError:
         return MissingFileError(f"there is no file {path!r} in {self.root}")

@@ -149,10 +149,10 @@ def _settings(options: Options) -> Options:
     return Options({**_site(os.environ.get("HADOOP_CONF_DIR")), **from_spark, **given})
 
 
-def _site(folder: str | None) -> dict[str, str]:
-    """What hdfs-site.xml says; nothing where there is none."""
-    path = Path(folder or "", "hdfs-site.xml")
-    if folder is None or not path.exists():
+def _site(directory: str | None) -> dict[str, str]:
+    """What hdfs-site.xml says; nothing if there is none."""
+    path = Path(directory or "", "hdfs-site.xml")
+    if directory is None or not path.exists():
         return {}
     try:
         properties = ElementTree.parse(path).iter("property")

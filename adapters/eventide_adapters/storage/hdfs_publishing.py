@@ -27,14 +27,14 @@ _TAKEN: Final = "FileAlreadyExistsException"
 
 @dataclass(frozen=True, slots=True)
 class HdfsPublisher:
-    """Names of one table, whose root is the absolute path `folder`. Raises RemoteError, OSError, HTTPException."""
+    """Names of one table, whose root is the absolute path `directory`. Raises RemoteError, OSError, HTTPException."""
 
     web: WebHdfs
     content: HdfsBytes
-    folder: str
+    directory: str
 
     def create(self, at: str, content: BinaryIO, size: int) -> bool:
-        """Creates the file at an absolute path, whole; False where the name is taken."""
+        """Creates the file at an absolute path, whole; False if the name is taken."""
         return self._publish(self._write(content, size), at)
 
     def replace(self, at: str, content: BinaryIO, size: int) -> None:
@@ -42,7 +42,7 @@ class HdfsPublisher:
         self._rename(self._write(content, size), at, "OVERWRITE")
 
     def link(self, target: str, at: str) -> bool:
-        """Makes a symbolic link to an absolute path; False where its name is taken."""
+        """Makes a symbolic link to an absolute path; False if its name is taken."""
         temporary = self._temporary()
         try:
             self.web.call("PUT", "CREATESYMLINK", temporary, destination=target, createParent="true")
@@ -53,7 +53,7 @@ class HdfsPublisher:
         return self._publish(temporary, at)
 
     def try_out(self) -> Capability:
-        """What the NameNode keeps, by a link that is gone again afterwards. NONE where nothing may be written."""
+        """What the NameNode keeps, by a link that is gone again afterwards. NONE if nothing may be written."""
         link = self._temporary()
         try:
             self.web.call("PUT", "MKDIRS", posixpath.dirname(link))
@@ -70,11 +70,11 @@ class HdfsPublisher:
 
     def _remove_abandoned(self) -> None:
         """Removes what writers that died had begun."""
-        folder = f"{self.folder}/{TEMPORARY}"
+        directory = f"{self.directory}/{TEMPORARY}"
         now = time.time() * 1000
-        for entry in self.web.call("GET", "LISTSTATUS", folder)["FileStatuses"]["FileStatus"]:
+        for entry in self.web.call("GET", "LISTSTATUS", directory)["FileStatuses"]["FileStatus"]:
             if entry["modificationTime"] < now - _ABANDONED_AFTER_MS:
-                self.web.call("DELETE", "DELETE", f"{folder}/{entry['pathSuffix']}", recursive="false")
+                self.web.call("DELETE", "DELETE", f"{directory}/{entry['pathSuffix']}", recursive="false")
 
     def _write(self, content: BinaryIO, size: int) -> str:
         """Writes a temporary file, and says where."""
@@ -121,4 +121,4 @@ class HdfsPublisher:
         return True
 
     def _temporary(self) -> str:
-        return f"{self.folder}/{TEMPORARY}/{uuid.uuid4().hex}"
+        return f"{self.directory}/{TEMPORARY}/{uuid.uuid4().hex}"

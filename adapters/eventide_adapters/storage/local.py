@@ -2,7 +2,7 @@
 
 A new file, whole or not at all, and for one writer only:
 1. it is written below TEMPORARY, a directory of the same file system that stock readers and cleaners never look
-   into (beside the data its name could be taken for a log's), and synced;
+   into (beside the data its name could be taken for a log file's), and synced;
 2. a side file `.NAME.crc` that an earlier file of its name left is removed: Hadoop's local file system keeps
    a checksum there, and would refuse the new content by the old sum. A file without one is read unchecked;
 3. os.link gives it its name, which fails where the name is taken: that is the race, lost or won;
@@ -11,7 +11,7 @@ A new file, whole or not at all, and for one writer only:
 TEMPORARY, which a later writer removes after a day.
 
 Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a directory
-is. How that holds while somebody puts links in the way is in local_folders.py.
+is. How that holds while someone puts links in the way is in local_directories.py.
 """
 
 import errno
@@ -27,7 +27,7 @@ from typing import BinaryIO, TypeVar
 
 from eventide_adapters.storage import local_names
 from eventide_adapters.storage.local_capabilities import try_out
-from eventide_adapters.storage.local_folders import LocalFolders, link_text
+from eventide_adapters.storage.local_directories import LocalDirectories, link_text
 from eventide_adapters.storage.local_streams import LocalInput, LocalOutput, answering
 from eventide_adapters.storage.paths import check_whole, checked_directory, checked_path
 from eventide_core.errors import MissingFileError, StorageError, UnsafePathError
@@ -49,7 +49,7 @@ class LocalStorage:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.path.abspath(root)
-        self._folders = LocalFolders(self._root)
+        self._directories = LocalDirectories(self._root)
         self._capabilities: Capability | None = None
 
     def __reduce__(self) -> tuple[type["LocalStorage"], tuple[str]]:
@@ -64,7 +64,7 @@ class LocalStorage:
     def capabilities(self) -> Capability:
         """Tried out at first use, in a directory that is gone again afterwards. NONE on a read-only table."""
         if self._capabilities is None:
-            self._capabilities = try_out(self._folders, TEMPORARY)
+            self._capabilities = try_out(self._directories, TEMPORARY)
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
@@ -72,9 +72,9 @@ class LocalStorage:
         checked_directory(directory)
         with self._answering("list", directory):
             try:
-                with self._folders.opened(directory) as folder, os.scandir(folder) as entries:
+                with self._directories.opened(directory) as directory_fd, os.scandir(directory_fd) as entries:
                     names = sorted(entry.name for entry in entries if not _is_hidden(entry))
-                    infos = [self._info(folder, name, posixpath.join(directory, name)) for name in names]
+                    infos = [self._info(directory_fd, name, posixpath.join(directory, name)) for name in names]
             except (FileNotFoundError, NotADirectoryError):
                 return ()
             return tuple(info for info in infos if info is not None)
@@ -84,10 +84,10 @@ class LocalStorage:
         with self._answering("look at", path):
             try:
                 if not path:
-                    with self._folders.opened("") as folder:
-                        return FileInfo("", 0, True, os.fstat(folder).st_mtime_ns // 1_000_000)
-                with self._folders.parent(path) as (folder, name):
-                    info = self._info(folder, name, path)
+                    with self._directories.opened("") as directory_fd:
+                        return FileInfo("", 0, True, os.fstat(directory_fd).st_mtime_ns // 1_000_000)
+                with self._directories.parent(path) as (directory_fd, name):
+                    info = self._info(directory_fd, name, path)
                 if info is not None and info.link_target is not None:
                     self._followed(path, _status)
             except (FileNotFoundError, NotADirectoryError):
@@ -153,40 +153,46 @@ class LocalStorage:
         with self._answering("link to", source):
             content = self._regular_file(source)
         checked_path(target)
-        with self._answering("write", target), self._folders.parent(target, creates=True) as (folder, name):
-            if not local_names.prepare_new(folder, name):
+        with self._answering("write", target), self._directories.parent(target, creates=True) as (directory_fd, name):
+            if not local_names.prepare_new(directory_fd, name):
                 return False
             try:
                 if is_symbolic:
                     text = posixpath.relpath(f"/{content}", f"/{posixpath.dirname(target)}")
-                    os.symlink(text, name, dir_fd=folder)
+                    os.symlink(text, name, dir_fd=directory_fd)
                 else:
-                    with self._folders.parent(content) as (source_folder, source_name):
-                        os.link(source_name, name, src_dir_fd=source_folder, dst_dir_fd=folder, follow_symlinks=False)
+                    with self._directories.parent(content) as (source_directory_fd, source_name):
+                        os.link(
+                            source_name,
+                            name,
+                            src_dir_fd=source_directory_fd,
+                            dst_dir_fd=directory_fd,
+                            follow_symlinks=False,
+                        )
             except FileExistsError:
                 return False
-            os.fsync(folder)
+            os.fsync(directory_fd)
             return True
 
     def delete(self, path: str) -> bool:
         checked_path(path)
         with self._answering("delete", path):
             try:
-                with self._folders.parent(path) as (folder, name):
-                    if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                        with self._folders.opened(path) as content:
+                with self._directories.parent(path) as (directory_fd, name):
+                    if stat.S_ISDIR(os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_mode):
+                        with self._directories.opened(path) as content:
                             local_names.remove_content(content)
-                        os.rmdir(name, dir_fd=folder)
+                        os.rmdir(name, dir_fd=directory_fd)
                     else:
-                        local_names.remove_side_file(folder, name)
-                        os.unlink(name, dir_fd=folder)
-                    os.fsync(folder)
+                        local_names.remove_side_file(directory_fd, name)
+                        os.unlink(name, dir_fd=directory_fd)
+                    os.fsync(directory_fd)
             except (FileNotFoundError, NotADirectoryError):
                 return False
             return True
 
     def _check_room(self, size: int, target: str) -> None:
-        """Raises StorageError where the disk says that a copy of this size does not fit."""
+        """Raises StorageError if the disk says that a copy of this size does not fit."""
         with self._answering("write", target):
             disk = os.statvfs(self._root)
             free = disk.f_bavail * disk.f_frsize
@@ -199,19 +205,19 @@ class LocalStorage:
         with (
             self._answering("write", path),
             suppress(FileNotFoundError, NotADirectoryError),
-            self._folders.parent(path),
+            self._directories.parent(path),
         ):
             pass
 
     def _put_empty(self, path: str) -> bool:
         """A file without content is whole as soon as it has its name: it needs no other one first."""
         checked_path(path)
-        with self._answering("write", path), self._folders.parent(path, creates=True) as (folder, name):
-            return local_names.create(folder, name)
+        with self._answering("write", path), self._directories.parent(path, creates=True) as (directory_fd, name):
+            return local_names.create(directory_fd, name)
 
     def _begin(self, path: str) -> LocalOutput:
         what = f"cannot write {checked_path(path)!r} in {self.root}"
-        return LocalOutput(self._folders, f"{TEMPORARY}/{uuid.uuid4().hex}", path, what)
+        return LocalOutput(self._directories, f"{TEMPORARY}/{uuid.uuid4().hex}", path, what)
 
     @contextmanager
     def _whole(self, path: str) -> Iterator[LocalOutput]:
@@ -225,24 +231,24 @@ class LocalStorage:
     def _followed(self, path: str, use: Callable[[int, str, str], T]) -> T:
         """What `use` answers at the end of all links from a name: handle of the directory, name in it, and path.
 
-        `use` raises OSError(ELOOP) where it meets a link. Raises UnsafePathError where one leads out of the table.
+        `use` raises OSError(ELOOP) where it meets a link. Raises UnsafePathError if one leads out of the table.
         """
         at = path
         for _ in range(_LINKS_MAX):
-            with self._folders.parent(at) as (folder, name):
+            with self._directories.parent(at) as (directory_fd, name):
                 try:
-                    return use(folder, name, at)
+                    return use(directory_fd, name, at)
                 except OSError as failure:
-                    link = link_text(folder, name)
+                    link = link_text(directory_fd, name)
                     if failure.errno != errno.ELOOP or link is None:
                         raise
-            at = self._folders.target(at, link)
+            at = self._directories.target(at, link)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def _regular_file(self, path: str) -> str:
         """The path at the end of all links from a name. Raises MissingFileError."""
         try:
-            content, status = self._followed(path, lambda folder, name, at: (at, _status(folder, name, at)))
+            content, status = self._followed(path, lambda directory_fd, name, at: (at, _status(directory_fd, name, at)))
         except (FileNotFoundError, NotADirectoryError) as absent:
             raise MissingFileError(f"there is no file {path!r} in {self.root}") from absent
         if not stat.S_ISREG(status.st_mode):
@@ -259,18 +265,18 @@ class LocalStorage:
             raise MissingFileError(f"{path!r} in {self.root} is not a file")
         return handle
 
-    def _info(self, folder: int, name: str, path: str) -> FileInfo | None:
+    def _info(self, directory_fd: int, name: str, path: str) -> FileInfo | None:
         """The entry of that name; a link that dangles or leads outside is an empty file. None: absent."""
         try:
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            status = os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
         modified_ms, target = status.st_mtime_ns // 1_000_000, None
         if stat.S_ISLNK(status.st_mode):
-            link = link_text(folder, name)
+            link = link_text(directory_fd, name)
             if link is None:
                 return None
-            target = self._folders.named(path, link) or link
+            target = self._directories.named(path, link) or link
             try:
                 status = self._followed(path, _status)
             except (OSError, UnsafePathError):
@@ -290,13 +296,13 @@ def _is_hidden(entry: os.DirEntry[str]) -> bool:
     return local_names.is_side_file(entry.name) and not entry.is_dir(follow_symlinks=False)
 
 
-def _open(folder: int, name: str, _: str) -> int:
-    # O_NONBLOCK, lest a pipe that somebody put there would hold us for ever.
-    return os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+def _open(directory_fd: int, name: str, _: str) -> int:
+    # O_NONBLOCK, lest a pipe that someone put there would hold us forever.
+    return os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory_fd)
 
 
-def _status(folder: int, name: str, _: str) -> os.stat_result:
-    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+def _status(directory_fd: int, name: str, _: str) -> os.stat_result:
+    status = os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     return status

@@ -5,16 +5,16 @@ import posixpath
 import uuid
 from contextlib import suppress
 
-from eventide_adapters.storage.local_folders import LocalFolders
+from eventide_adapters.storage.local_directories import LocalDirectories
 from eventide_core.ports import Capability
 
 
-def try_out(folders: LocalFolders, temporary: str) -> Capability:
+def try_out(directories: LocalDirectories, temporary: str) -> Capability:
     """What works in a directory beside `temporary`, which is gone again afterwards. NONE on a read-only table."""
     found = Capability.NONE
     probe = f"{temporary}{uuid.uuid4().hex}"
-    with suppress(OSError), folders.opened(posixpath.dirname(temporary), creates=True) as above:
-        with folders.opened(probe, creates=True) as handle:
+    with suppress(OSError), directories.opened(posixpath.dirname(temporary), creates=True) as above:
+        with directories.opened(probe, creates=True) as handle:
             try:
                 os.close(os.open("file", os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=handle))
                 with suppress(OSError):

@@ -1,6 +1,6 @@
 """What a local file system does with the names in one directory: give them, keep Hadoop's side files right, remove them.
 
-A directory is the handle that local_folders.py gives; failures are the operating system's own.
+A directory is the handle that local_directories.py gives; failures are the operating system's own.
 """
 
 import errno
@@ -16,63 +16,63 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _SIDE_FILE = re.compile(r"\..+\.crc", re.DOTALL)
 
 
-def publish(written_in: int, written: str, folder: int, name: str) -> bool:
-    """Gives a written file its second name; False where that is taken."""
-    if not prepare_new(folder, name):
+def publish(written_in: int, written: str, directory_fd: int, name: str) -> bool:
+    """Gives a written file its second name; False if that is taken."""
+    if not prepare_new(directory_fd, name):
         return False
     try:
-        os.link(written, name, src_dir_fd=written_in, dst_dir_fd=folder, follow_symlinks=False)
+        os.link(written, name, src_dir_fd=written_in, dst_dir_fd=directory_fd, follow_symlinks=False)
     except FileExistsError:
         return False
-    os.fsync(folder)
+    os.fsync(directory_fd)
     return True
 
 
-def create(folder: int, name: str) -> bool:
-    """Makes an empty file; False where the name is taken."""
-    if not prepare_new(folder, name):
+def create(directory_fd: int, name: str) -> bool:
+    """Makes an empty file; False if the name is taken."""
+    if not prepare_new(directory_fd, name):
         return False
     try:
-        handle = os.open(name, NEW_FILE, 0o666, dir_fd=folder)
+        handle = os.open(name, NEW_FILE, 0o666, dir_fd=directory_fd)
     except FileExistsError:
         return False
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-    os.fsync(folder)
+    os.fsync(directory_fd)
     return True
 
 
-def replace(written_in: int, written: str, folder: int, name: str) -> None:
+def replace(written_in: int, written: str, directory_fd: int, name: str) -> None:
     """Moves a written file over whatever file has the name."""
-    remove_side_file(folder, name)
-    os.replace(written, name, src_dir_fd=written_in, dst_dir_fd=folder)
-    os.fsync(folder)
+    remove_side_file(directory_fd, name)
+    os.replace(written, name, src_dir_fd=written_in, dst_dir_fd=directory_fd)
+    os.fsync(directory_fd)
 
 
-def prepare_new(folder: int, name: str) -> bool:
+def prepare_new(directory_fd: int, name: str) -> bool:
     """Removes what Hadoop remembers of an earlier file. False: the name is taken."""
     try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
     except FileNotFoundError:
-        remove_side_file(folder, name)
+        remove_side_file(directory_fd, name)
         return True
     return False
 
 
-def remove_content(folder: int) -> None:
-    """Empties a directory of side files of files that are gone. Raises OSError where it has more."""
-    names = os.listdir(folder)
+def remove_content(directory_fd: int) -> None:
+    """Empties a directory of side files of files that are gone. Raises OSError if it has more."""
+    names = os.listdir(directory_fd)
     if not all(is_side_file(name) for name in names):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
     for name in names:
-        os.unlink(name, dir_fd=folder)
+        os.unlink(name, dir_fd=directory_fd)
 
 
-def remove_side_file(folder: int, name: str) -> None:
+def remove_side_file(directory_fd: int, name: str) -> None:
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(f".{name}.crc", dir_fd=folder)
+        os.unlink(f".{name}.crc", dir_fd=directory_fd)
 
 
 def is_side_file(name: str) -> bool:
@@ -80,12 +80,12 @@ def is_side_file(name: str) -> bool:
     return _SIDE_FILE.fullmatch(name) is not None
 
 
-def remove_abandoned(folder: int) -> None:
+def remove_abandoned(directory_fd: int) -> None:
     """Removes what writers that died had begun there."""
     oldest = time.time() - ABANDONED_AFTER_SECONDS
-    with os.scandir(folder) as entries:
+    with os.scandir(directory_fd) as entries:
         for entry in entries:
             # Another writer may be clearing the same directory, or finishing its file.
             with suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_mtime < oldest:
-                    os.unlink(entry.name, dir_fd=folder)
+                    os.unlink(entry.name, dir_fd=directory_fd)

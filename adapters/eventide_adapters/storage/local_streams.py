@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from eventide_adapters.storage import local_names
-from eventide_adapters.storage.local_folders import LocalFolders
+from eventide_adapters.storage.local_directories import LocalDirectories
 from eventide_core.errors import EventideError, StorageError, StorageFullError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -50,13 +50,13 @@ class LocalOutput:
     The directory of the hidden file stays open until the end.
     """
 
-    def __init__(self, folders: LocalFolders, written: str, entry: str, what: str) -> None:
-        self._folders = folders
+    def __init__(self, directories: LocalDirectories, written: str, entry: str, what: str) -> None:
+        self._directories = directories
         self._entry = entry
         self._what = what
-        folder, self._written = posixpath.split(written)
+        directory, self._written = posixpath.split(written)
         with answering(what), ExitStack() as failed:
-            self._written_in = folders.open(folder, creates=True)
+            self._written_in = directories.open(directory, creates=True)
             failed.callback(os.close, self._written_in)
             local_names.remove_abandoned(self._written_in)
             self._file = os.fdopen(os.open(self._written, local_names.NEW_FILE, 0o666, dir_fd=self._written_in), "wb")
@@ -70,8 +70,8 @@ class LocalOutput:
     def commit(self) -> bool:
         assert not self._file.closed, "the output is closed"
         try:
-            with self._named() as (folder, name):
-                is_published = local_names.publish(self._written_in, self._written, folder, name)
+            with self._named() as (directory_fd, name):
+                is_published = local_names.publish(self._written_in, self._written, directory_fd, name)
                 self._remove_first_name()
                 return is_published
         finally:
@@ -79,8 +79,8 @@ class LocalOutput:
 
     def replace(self) -> None:
         try:
-            with self._named() as (folder, name):
-                local_names.replace(self._written_in, self._written, folder, name)
+            with self._named() as (directory_fd, name):
+                local_names.replace(self._written_in, self._written, directory_fd, name)
                 self._has_first_name = False
         finally:
             self.abort()
@@ -95,7 +95,7 @@ class LocalOutput:
             os.close(self._written_in)
 
     def _remove_first_name(self) -> None:
-        # What cannot be removed now is in nobody's way, and is removed as abandoned.
+        # What cannot be removed now is in no one's way, and is removed as abandoned.
         with suppress(OSError):
             os.unlink(self._written, dir_fd=self._written_in)
         self._has_first_name = False
@@ -107,5 +107,5 @@ class LocalOutput:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            with self._folders.parent(self._entry, creates=True) as (folder, name):
-                yield folder, name
+            with self._directories.parent(self._entry, creates=True) as (directory_fd, name):
+                yield directory_fd, name

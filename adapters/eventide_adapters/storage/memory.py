@@ -1,6 +1,6 @@
 """Tables in memory, for tests and trials: gone with the process, shared by name within it.
 
-A directory is there as long as a file lies below it.
+A directory exists as long as a file lies below it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MemoryFile:
 
 
 @dataclass(slots=True)
-class _Folder:
+class _Directory:
     """A directory: the names in it, and when a file below it was last written."""
 
     names: set[str] = field(default_factory=set)
@@ -38,7 +38,7 @@ class _Folder:
 
 @dataclass(slots=True)
 class _Files:
-    """What all storages of one name share. `folders` are the directories, the root among them.
+    """What all storages of one name share. `directories` includes the root.
 
     `infos` are of files that have been listed, and are no links.
     """
@@ -46,18 +46,18 @@ class _Files:
     now_ms: Callable[[], int]
     by_path: dict[str, MemoryFile] = field(default_factory=dict)
     infos: dict[str, FileInfo] = field(default_factory=dict)
-    folders: dict[str, _Folder] = field(default_factory=dict)
+    directories: dict[str, _Directory] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put(self, path: str, file: MemoryFile) -> None:
-        """A name anew, or another file under it."""
+        """Puts a name, or another file under it."""
         self.by_path[path] = file
         self.infos.pop(path, None)
         while path:
             parent, _, name = path.rpartition("/")
-            folder = self.folders.setdefault(parent, _Folder())
-            folder.names.add(name)
-            folder.modified_ms = max(folder.modified_ms, file.modified_ms)
+            directory = self.directories.setdefault(parent, _Directory())
+            directory.names.add(name)
+            directory.modified_ms = max(directory.modified_ms, file.modified_ms)
             path = parent
 
     def remove(self, path: str) -> bool:
@@ -67,11 +67,11 @@ class _Files:
         self.infos.pop(path, None)
         while path:
             parent, _, name = path.rpartition("/")
-            folder = self.folders[parent]
-            folder.names.remove(name)
-            if folder.names:
+            directory = self.directories[parent]
+            directory.names.remove(name)
+            if directory.names:
                 break
-            del self.folders[parent]
+            del self.directories[parent]
             path = parent
         return True
 
@@ -124,8 +124,8 @@ class MemoryStorage:
         prefix = f"{directory}/" if directory else ""
         files = self._files
         with files.lock:
-            folder = files.folders.get(directory)
-            names = () if folder is None else sorted(folder.names)
+            found = files.directories.get(directory)
+            names = () if found is None else sorted(found.names)
             return tuple(self._info(files, prefix + name) for name in names)
 
     def stat(self, path: str) -> FileInfo | None:
@@ -239,7 +239,7 @@ class MemoryStorage:
             return known
         file = files.by_path.get(path)
         if file is None:
-            newest = files.folders[path].modified_ms if path in files.folders else 0
+            newest = files.directories[path].modified_ms if path in files.directories else 0
             return FileInfo(path, 0, is_directory=True, modified_ms=newest)
         resolved = _resolve(files, path)
         size = len(files.by_path[resolved].data) if resolved is not None else 0
@@ -278,7 +278,7 @@ def _attach(name: str) -> MemoryStorage:
 
 
 def _is_directory(files: _Files, path: str) -> bool:
-    return path == "" or path in files.folders
+    return path == "" or path in files.directories
 
 
 def _is_taken(files: _Files, path: str) -> bool:

@@ -1,7 +1,8 @@
 """Which file groups the new keys of a partition go to, where an index finds keys in base files alone: Hudi's rule.
 
 1. The smallest base files below a size, a few of them, are filled up: the group gets a new base file, the old rows and the
-   new ones. Only slices that have no logs, as theirs would have to be merged with the base, and that no plan has taken.
+   new ones. Only slices that have no log files, as theirs would have to be merged with the base, and that no plan has
+   taken.
 2. What doesn't fit there goes to new file groups, each as large as a base file may be.
 """
 

@@ -1,4 +1,4 @@
-"""What brings a catalog's table to what it is to say: as little as possible, and nothing where it says so already.
+"""What brings a catalog's table to what it is to say: as little as possible, and nothing if it says so already.
 
 1. A table of that name that is something else is never touched: RefusedError.
 2. What the catalog or others wrote beside our properties stays; of ours, those that no longer hold go.
@@ -31,7 +31,7 @@ _TIMES = (LAST_COMMIT_KEY, LAST_COMPLETION_KEY)
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """`table` is what the catalog's table becomes; `is_due` whether it differs from what is there.
+    """`table` is what the catalog's table becomes; `is_due` whether it differs from what exists.
 
     `is_more_than_time`: in more than how far the catalog follows. `follows`: it has followed the last commit already.
     """
@@ -55,13 +55,13 @@ class PartitionChanges:
 
 
 def new_table(wanted: CatalogTable) -> CatalogTable:
-    """The table as it is made: that it follows is only said once its partitions are there."""
+    """The table as it is made: that it follows is only said once its partitions exist."""
     times = _TIMES if wanted.partition_columns else ()
     return replace(wanted, properties=_without(wanted.properties, times))
 
 
 def require_ours(wanted: CatalogTable, found: CatalogTable) -> None:
-    """Raises RefusedError where what was found is not this Hudi table's."""
+    """Raises RefusedError if what was found is not this Hudi table's."""
     cure = f"drop it, or set another name as {SYNC_TABLE}"
     if found.kind not in TABLE_KINDS:
         raise RefusedError(f"{found} in the catalog is a {found.kind}, not a table; {cure}")
@@ -138,7 +138,7 @@ def _without(properties: Mapping[str, str], keys: Iterable[str]) -> dict[str, st
 
 
 def _spark_schema(properties: Mapping[str, str]) -> Any:
-    """What Spark reads the schema as, with the partition columns; None where there is none, or it is damaged."""
+    """What Spark reads the schema as, with the partition columns; None if there is none, or it is damaged."""
     try:
         count = int(properties[f"{SCHEMA_PREFIX}numParts"])
         schema = json.loads("".join(properties[f"{SCHEMA_PREFIX}part.{number}"] for number in range(count)))

@@ -36,7 +36,7 @@ FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY)
 class SyncFacts:
     """What the catalog is to say. `location` is the table's directory as the catalog's readers name it.
 
-    The last two times are None where there is no commit yet; `last_completion` also on table version 6, which has none.
+    The last two times are None if there is no commit yet; `last_completion` also on table version 6, which has none.
     """
 
     location: str

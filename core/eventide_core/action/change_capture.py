@@ -3,9 +3,9 @@
 Hudi derives the changes of a write from its files: those of a new base file are inserts, those of a log file are told by the
 slice that its write stat names. A compaction changes no row, so it adds nothing to them, and leaves them as they are.
 
-Not so under an index that writes inserts as logs (BUCKET, FLINK_STATE): there Flink may read changes from compactions alone,
-from the change logs (`.cdc`) that Hudi writes beside the new base files. eventide doesn't write these, and refuses.
-Compactions of Hudi 1.1 write them under every index, but nobody reads those.
+Not so under an index that writes inserts as log files (BUCKET, FLINK_STATE): there Flink may read changes from
+compactions alone, from the change logs (`.cdc`) that Hudi writes beside the new base files. eventide doesn't write
+these, and refuses. Compactions of Hudi 1.1 write them under every index, but nobody reads those.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from eventide_core.table.table_config import TableConfig
 
 
 def require_derived_changes(config: TableConfig, options: Options, slices: Iterable[FileSlice], place: str) -> None:
-    """Raises UnsupportedTableError where the changes of the table may be read from its compactions."""
+    """Raises UnsupportedTableError if the changes of the table may be read from its compactions."""
     if not config.captures_changes:
         return
     said = options.text(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)

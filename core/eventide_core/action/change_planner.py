@@ -1,7 +1,7 @@
 """Which changes a write made, as reads of what its file groups held before and after it: the query of format `cdc`.
 
-1. A log file lies on the slice that it belongs to. Before it were the slice's base file and the logs that completed earlier;
-   on version 6, where writes may append to one log, the blocks of earlier instants.
+1. A log file lies on the slice that it belongs to. Before it were the slice's base file and the log files that
+   completed earlier; on version 6, where writes may append to one log file, the blocks of earlier instants.
 2. A base file that is the first of its file group holds inserts alone; another one was made of the slice below it.
 3. A file group that a write replaced loses all its rows.
 4. Compactions, log compactions and clusterings change no row.

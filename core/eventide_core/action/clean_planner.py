@@ -68,7 +68,7 @@ def decide_clean(facts: CleanFacts, terms: CleanTerms) -> CleanDecision:
 
 
 def earliest_to_retain(timeline: Timeline, terms: CleanTerms) -> Instant | None:
-    """The first write whose slices stay; None where nothing may go by time."""
+    """The first write whose slices stay; None if nothing may go by time."""
     completed = timeline.writes
     match terms.policy:
         case CleaningPolicy.FILE_VERSIONS:
@@ -127,7 +127,7 @@ def _old_slices(
 
 
 def _below_latest(facts: CleanFacts, slices: Sequence[FileSlice], count: int) -> list[FileSlice]:
-    """The slices below the latest so many; one that is needed anyway doesn't count, as Hudi has it."""
+    """The slices below the latest n; one that is needed anyway doesn't count, as in Hudi."""
     old: list[FileSlice] = []
     for found in reversed(slices):
         if count == 0:

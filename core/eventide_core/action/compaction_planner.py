@@ -46,7 +46,7 @@ def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: 
 
 
 def plan_whole_slices(slices: Sequence[FileSlice], instant: str, terms: PlanTerms, *, reason: str) -> CompactionPlan:
-    """The plan that compacts these slices in full, in this order, whatever their logs hold."""
+    """The plan that compacts these slices in full, in this order, whatever their log files hold."""
     operations = tuple(
         whole_slice(found, instant, f"{number}-0-0", reason, None) for number, found in enumerate(slices)
     )
@@ -92,7 +92,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
-    # A plan without links names no log above its base, those of the new slice neither.
+    # A plan without links names no log file above its base, those of the new slice neither.
     kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
     above = {fact.log.path for fact in selection.above}
     unnamed = above if table_version >= 8 else set[str]()
@@ -130,10 +130,11 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
 
 
 def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version: int, has_carried: bool) -> str | None:
-    """The left-over's name in the new slice; None where it needs none.
+    """The left-over's name in the new slice; None if it needs none.
 
-    Version 6: version 0, which no writer chooses, with tokens that rise as strings; so it lies below every log that a
-    writer appends to the new slice, planned or not. Version 8 and later: a writer's log bears its own instant.
+    Version 6: version 0, which no writer chooses, with tokens that rise as strings; so it lies below every log file
+    that a writer appends to the new slice, planned or not. Version 8 and later: a writer's log file has its own
+    instant.
     """
     if link.mode is LinkMode.PREFIX:
         return None

@@ -31,7 +31,7 @@ class CompactionStrategy(Protocol):
         return slices
 
     def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature
-        """The logs to compact and those to remain, for a compaction at `instant` (RFC-74 section 1, point 2)."""
+        """The log files to compact and those to remain, for a compaction at `instant` (RFC-74 section 1, point 2)."""
         return tuple(sorted(all_log_files, key=lambda log: log.name.reader_order)), ()
 
 
@@ -42,10 +42,10 @@ class EventTimeBasedCompactionStrategy(CompactionStrategy):
 
     The RFC takes each file whose minimum lies at or before its threshold, wherever it stands. That reorders versions of
     a key, so here everything below the last such file is taken too: a closed prefix (docs/invariants.md, counterexample 2).
-    With an exact cut the prefix holds nothing but records before T; those of the logs above it are merged as well, and
-    their logs remain. An unknown event time counts as minus infinity.
+    With an exact cut the prefix holds nothing but records before T; those of the log files above it are merged as well,
+    and their log files remain. An unknown event time counts as minus infinity.
 
-    `event_times` answers with a log's range; `threshold_ms` is T, exclusive.
+    `event_times` answers with a log file's range; `threshold_ms` is T, exclusive.
     """
 
     threshold_ms: int

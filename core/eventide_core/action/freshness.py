@@ -36,7 +36,7 @@ class Freshness:
 
 
 NO_CUT = Freshness(None, None, 0, 0, None)
-"""The freshness of a compaction where there is no cut, before it and after: its logs need not be looked into."""
+"""The freshness of a compaction where there is no cut, before it and after: its log files need not be looked into."""
 COMPLETE = Freshness(None, None, 0, 0, None, is_complete=True)
 """That of a copy-on-write table."""
 
@@ -59,9 +59,9 @@ def watermark_text(found: Freshness) -> str:
 def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], published_ms: int | None) -> int | None:
     """The cut that an event-time compaction up to T publishes: the greatest time before which it leaves nothing.
 
-    `left_out` are the ranges of the logs of slices that have records before T and that the plan leaves out. They hold the
-    cut back to the earliest of their records. None, so that the commit publishes none, where that is unknown, or lies
-    before the cut that is published: which is about what was committed before its own plan, and stays true.
+    `left_out` are the ranges of the log files of slices that have records before T and that the plan leaves out. They
+    hold the cut back to the earliest of their records. None, so that the commit publishes none, where that is unknown,
+    or lies before the cut that is published: which is about what was committed before its own plan, and stays true.
     """
     ranges = tuple(left_out)
     if any(found.unknown_records for found in ranges):

@@ -1,8 +1,8 @@
 """How a table's writers find the file group that a key belongs to, and which groups new keys go to.
 
-1. What the user says counts; else what the table says; else its file ids: those of buckets tell the bucket index, and a
-   record index in the metadata table tells that one. Those of Flink's state index are refused. What says nothing is
-   written with Hudi's default for Spark, a join.
+1. What the user says counts; otherwise, what the table says; otherwise, its file ids: those of buckets tell the bucket
+   index, and a record index in the metadata table tells that one. Those of Flink's state index are refused. What says
+   nothing is written with Hudi's default for Spark, a join.
 2. The number of buckets must be said, by the user or the table: the files do not say it.
 """
 
@@ -46,8 +46,8 @@ _MOVES_KEYS = {
 class Index:
     """`buckets` and `hash_fields` are those of the bucket index.
 
-    `moves_keys`, of a global one: a record whose key is in another partition takes it to its own; else it goes to where the
-    key is.
+    `moves_keys`, of a global one: a record whose key is in another partition takes it to its own; otherwise, it goes to
+    where the key is.
     """
 
     type: IndexType

@@ -1,8 +1,9 @@
 """How the left-overs of a plan stay visible, and the compaction's instant.
 
 1. Back-dated below the left-overs where the whole plan allows it (`prefix`; docs/invariants.md, step 1): no file is needed.
-2. Else a new instant and a file for each left-over: a symbolic link where the storage has them, where every reader and
-   service of the table is declared to resolve links, and where a copy would have to travel through the network (HDFS);
+2. Otherwise, a new instant and a file for each left-over: a symbolic link where the storage has them, where every
+   reader and service of the table is declared to resolve links, and where a copy would have to travel through the
+   network (HDFS);
 3. else a copy.
 """
 
@@ -47,7 +48,7 @@ class LinkDecision:
 def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> LinkDecision:
     """How left-overs stay visible, and the compaction's instant.
 
-    Raises RefusedError where the mode that was asked for would not be safe.
+    Raises RefusedError if the mode that was requested would not be safe.
     """
     if facts.choice is LinkChoice.SYMLINK:
         _require_symlinks(facts)
@@ -87,7 +88,7 @@ def _require_symlinks(facts: LinkChoiceFacts) -> None:
 
 
 def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) -> tuple[str | None, str]:
-    """An instant between the merged logs and the left-overs, or why there is none (docs/invariants.md, step 1)."""
+    """An instant between the merged log files and the left-overs, or why there is none (docs/invariants.md, step 1)."""
     timeline = facts.back.timeline
     if not facts.slices_by_completion_time:
         return None, "table version 6 assigns log files to slices by name, not by completion time"
@@ -123,5 +124,5 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
 
 def _completion(timeline: Timeline, log: LogFile) -> str:
     completion = timeline.completion_time(log.name.instant)
-    assert completion is not None  # the view holds logs of completed instants only
+    assert completion is not None  # the view holds log files of completed instants only
     return completion

@@ -1,4 +1,4 @@
-"""Under which name a log goes to a file group.
+"""Under which name a log file goes to a file group.
 
     version 6     the instant of its slice, and the version after the last one there is under it, committed or not. A
                   pending compaction of the group has begun a slice already: its instant is the one
@@ -18,7 +18,7 @@ from eventide_core.table.file_system_view import DataFile, FileGroup
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """`earlier` are the names of the logs of that slice, on version 6, in reader order."""
+    """`earlier` are the names of the log files of that slice, on version 6, in reader order."""
 
     slice_instant: str
     version: int
@@ -27,7 +27,7 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogNames:
-    """The logs that a listing has, and the pending compactions by the file groups that they plan."""
+    """The log files that a listing has, and the pending compactions by the file groups that they plan."""
 
     listing: Mapping[FileGroup, tuple[LogFileName, ...]]
     planned: Mapping[FileGroup, str]
@@ -42,7 +42,7 @@ class LogNames:
         return cls({group: tuple(names) for group, names in found.items()}, planned)
 
     def next_log(self, file_slice: FileSlice, write_instant: str, table_version: int) -> LogPlace:
-        """Where a write's first log of that file group goes."""
+        """Where a write's first log file of that file group goes."""
         if table_version >= 8:
             return LogPlace(write_instant, 1, ())
         group = file_slice.file_group

@@ -1,13 +1,14 @@
-"""Which logs hold records that a clock gone wrong has dated into the future.
+"""Which log files hold records that a clock gone wrong has dated into the future.
 
-Such a record keeps its log from being retired by an exact cut, and with it every log above it, until the slice has more
-left-overs than it may and is compacted in full. By the ranges of the logs alone, so at no cost, a log offends if
+Such a record keeps its log file from being retired by an exact cut, and with it every log file above it, until the
+slice has more left-overs than it may and is compacted in full. By the ranges of the log files alone, so at no cost, a
+log file offends if
 
 1. its latest record lies beyond the clock, or
-2. its latest record lies beyond everything in the logs that came after it, at least three: a stream goes on, and its event
-   times with it.
+2. its latest record lies beyond everything in the log files that came after it, at least three: a stream continues, and
+   its event times with it.
 
-Whose records these are costs a look into the log; that is only taken when somebody asks
+Whose records these are costs a look into the log file; that is only taken when someone asks
 (service/query/offending_records.py).
 """
 
@@ -18,14 +19,14 @@ from eventide_core.action.slice_selection import LogFacts, SliceFacts
 from eventide_core.table.file_slice import LogFile
 
 LOGS_NAMED = 5  # enough to find the device; the rest turns up when these are mended
-_LATER_LOGS_MIN = 3  # a log or two of late data after one of timely data is nothing strange
+_LATER_LOGS_MIN = 3  # a log file or two of late data after one of timely data is nothing strange
 
 
 @dataclass(frozen=True, slots=True)
 class OffendingLog:
-    """A log with records at or after `since_ms` that seem to be of the future.
+    """A log file with records at or after `since_ms` that seem to be of the future.
 
-    `held_back` counts the logs above it that hold nothing but records before T, and would be retired but for it.
+    `held_back` counts the log files above it that hold nothing but records before T, and would be retired without it.
     """
 
     partition: str
@@ -62,7 +63,7 @@ def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Itera
 
 
 def _since(latest_ms: int, later_max_ms: int | None, now_ms: int) -> int | None:
-    """From where on the records of a log seem to be of the future; None where its latest one doesn't."""
+    """From where on the records of a log file seem to be of the future; None if its latest one doesn't."""
     bounds = [bound for bound in (later_max_ms, now_ms) if bound is not None and latest_ms > bound]
     return min(bounds) + 1 if bounds else None
 

@@ -2,11 +2,11 @@
 
 Plan, for an instant t that never completed or is undone:
 
-1. Every base file that bears t goes. So does every log that bears t: from version 8 on t wrote it; on version 6 t began
-   its slice.
-2. Version 6: a log of an older slice with blocks of t stays, as it may hold those of other writes. A command block in the
-   slice's next log takes t's blocks back. A log that t's writer left without one whole block goes: it holds no records.
-   After an upgrade, a log of version 6 goes with t if it has blocks of t alone.
+1. Every base file that has t goes. So does every log file that has t: from version 8 on t wrote it; on version 6 t
+   began its slice.
+2. Version 6: a log file of an older slice with blocks of t stays, as it may hold those of other writes. A command block
+   in the slice's next log file takes t's blocks back. A log file that t's writer left without one whole block goes: it
+   holds no records. After an upgrade, a log file of version 6 goes with t if it has blocks of t alone.
 
 A completed write is undone only where nobody has built on it, or is about to (`check_nothing_is_lost`).
 """
@@ -25,7 +25,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class SharedLogs:
-    """Of the logs of version 6 that don't bear the instant, those with blocks of it, and those that go as a whole."""
+    """Of the log files of version 6 that don't have the instant, those with blocks of it, and those that go as a whole."""
 
     with_blocks: tuple[DataFile, ...] = ()
     broken: tuple[DataFile, ...] = ()
@@ -34,7 +34,7 @@ class SharedLogs:
 def plan_rollback(
     instant: str, target: RollbackTarget, listing: Iterable[DataFile], shared: SharedLogs
 ) -> RollbackPlan:
-    """The plan of a rollback requested at `instant`. Logs before base files, in reader order (docs/invariants.md)."""
+    """The plan of a rollback requested at `instant`. Log files before base files, in reader order (docs/invariants.md)."""
     logs: dict[tuple[str, str, str], list[LogFileName]] = {}
     bases: list[RollbackRequest] = []
     for file in listing:
@@ -69,7 +69,7 @@ class UndoneWrite:
     """A completed write that is to be undone, and what a judge of it needs to know.
 
     `planned` are the file groups of pending plans, `merged_paths` the files that a compaction's plan says it merged (None
-    where the plan is no longer known), `listing` what is there now.
+    where the plan is no longer known), `listing` what exists now.
     """
 
     instant: Instant
@@ -83,7 +83,7 @@ class UndoneWrite:
 
 
 def check_nothing_is_lost(write: UndoneWrite) -> None:
-    """Raises RefusedError where undoing the completed write would lose or bring back anything but the write itself.
+    """Raises RefusedError if undoing the completed write would lose or bring back anything but the write itself.
 
     And BusyError where that depends on an action that is pending.
     """

@@ -1,9 +1,9 @@
 """What an event-time compaction takes of each slice.
 
-1. `select` splits each slice's logs by the strategy. A slice with nothing before T is left alone. A rollback block, or a
-   block of an instant that never completed, anywhere in the slice, or a log compaction's block among the left-overs: full
-   compaction.
-   With an exact cut the records before T of what remains are taken too: `early` says of which logs.
+1. `select` splits each slice's log files by the strategy. A slice with nothing before T is left alone. A rollback
+   block, or a block of an instant that never completed, anywhere in the slice, or a log compaction's block among the
+   left-overs: full compaction.
+   With an exact cut the records before T of what remains are taken too: `early` says of which log files.
 2. `needed_histories` says which keys' histories algebra does not answer for (action/slice_split.py); the service fetches
    them, `apply_verdict` falls back to full compaction where they say so, or notes that tombstones are to be carried.
 """
@@ -25,8 +25,8 @@ class LogFacts:
     """A log file and what is known of its content.
 
     `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
-    records that are in no base file yet: all of them, but for what an exact cut has merged early. `has_partial_updates`:
-    records of some columns, as far as its headers were looked at.
+    records that are in no base file yet: all of them, except for what an exact cut has merged early.
+    `has_partial_updates`: records of some columns, as far as its headers were looked at.
     """
 
     log: LogFile
@@ -42,9 +42,10 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """A file slice and the facts of its logs, in reader order.
+    """A file slice and the facts of its log files, in reader order.
 
-    The last `above` logs completed after the compaction's instant: they belong to the new slice and are never merged.
+    The last `above` log files completed after the compaction's instant: they belong to the new slice and are never
+    merged.
     """
 
     file_slice: FileSlice
@@ -53,18 +54,18 @@ class SliceFacts:
 
     @property
     def below(self) -> tuple[LogFacts, ...]:
-        """The logs that a compaction may merge."""
+        """The log files that a compaction may merge."""
         return self.logs[: len(self.logs) - self.above]
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A slice's split: the first `count` logs are compacted, the rest remains.
+    """A slice's split: the first `count` log files are compacted, the rest remains.
 
     `exact_ms` is T where the cut is exact: records of the rest that lie before it are merged, too.
     `carried_tombstones` have to be carried, or at least one of so many may have to be.
     `is_alike_in_time`: a reader of the new base sees no difference as of the instants between the left-overs either.
-    `has_to_wait`: not even in full without a reader seeing a difference, as long as logs lie above the compaction.
+    `has_to_wait`: not even in full without a reader seeing a difference, as long as log files lie above the compaction.
     """
 
     facts: SliceFacts
@@ -86,17 +87,17 @@ class Selection:
 
     @property
     def in_old_slice(self) -> tuple[LogFacts, ...]:
-        """The remaining logs of the old slice: those that need a link where the base isn't back-dated below them."""
+        """The remaining log files of the old slice: those that need a link where the base isn't back-dated below them."""
         return self.facts.below[self.count :]
 
     @property
     def above(self) -> tuple[LogFacts, ...]:
-        """The remaining logs that belong to the new slice."""
+        """The remaining log files that belong to the new slice."""
         return self.facts.logs[len(self.facts.below) :]
 
     @property
     def early(self) -> tuple[LogFacts, ...]:
-        """The left-over logs with records that are merged all the same, those that were merged before among them."""
+        """The left-over log files with records that are merged anyway, those that were merged before among them."""
         if self.exact_ms is None:
             return ()
         return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
@@ -126,7 +127,7 @@ class ReaderRules:
 
 @dataclass(frozen=True, slots=True)
 class ExactCut:
-    """An exact cut at T, and how many logs a slice may keep; one with more is compacted in full."""
+    """An exact cut at T, and how many log files a slice may keep; one with more is compacted in full."""
 
     threshold_ms: int
     max_left_overs: int
@@ -135,7 +136,7 @@ class ExactCut:
 def select(
     facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
 ) -> Selection | None:
-    """The slice's split by the strategy; None where it has nothing to compact."""
+    """The slice's split by the strategy; None if it has nothing to compact."""
     compacted, left_overs = strategy.filter_log_files([fact.log for fact in facts.below], instant)
     if exact is None:
         if not compacted:
@@ -213,7 +214,7 @@ def _takes_columns(selection: Selection, rules: ReaderRules) -> bool:
 def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
     """Whether an exact cut parts the versions of every key by what orders them: then algebra answers for deletes, too.
 
-    A log above the compaction isn't cut.
+    A log file above the compaction isn't cut.
 
     What is merged lies before T, what a reader merges on top of it later: an older version there lies before T as well, and
     was merged with the rest. So all that a left-over can take back is a delete, by an older record; it is carried.

@@ -7,7 +7,8 @@
 3. Several may have published that cut, each later one for what had come late. The earliest whose files are still there
    answers: the same question has the same answer until a clean takes it away, and then one that holds more of what was late.
 
-A compaction with a later cut is never taken instead of one that has been cleaned: it would hold data that was not asked for.
+A compaction with a later cut is never taken instead of one that has been cleaned: it would hold data that was not
+requested.
 """
 
 from collections.abc import Iterable

@@ -8,8 +8,8 @@ completed, or been scheduled, since:
 2. A write that inserted into a partition into which this one inserts keys that an index has not found (a global index:
    into any partition): the same key may have been inserted by both. Not where this write doesn't ask for keys (insert,
    bulk insert).
-3. A compaction of its file groups that was scheduled later: the log would go to the wrong slice. One scheduled earlier
-   has been seen, and the log is where it belongs whether or not the compaction has completed since.
+3. A compaction of its file groups that was scheduled later: the log file would go to the wrong slice. One scheduled
+   earlier has been seen, and the log file is where it belongs whether or not the compaction has completed since.
 
 And of all that has completed, a write of the same batch of a stream, or of a later one (`check_batch`): conflict.
 """
@@ -36,7 +36,7 @@ class WrittenGroups:
 
 
 def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadata) -> None:
-    """Raises WriteConflictError where the other write, completed since this one looked, excludes it."""
+    """Raises WriteConflictError if the other write, completed since this one looked, excludes it."""
     if other.is_compacted and other_instant < written.instant:
         return
     others = {(stat.partition, stat.file_id) for stat in other.stats}
@@ -54,13 +54,13 @@ def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadat
 
 
 def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[FileGroup]) -> None:
-    """Raises WriteConflictError where a plan made since this write looked takes its file groups."""
+    """Raises WriteConflictError if a plan made since this write looked takes its file groups."""
     if plan_instant > written.instant and not written.groups.isdisjoint(planned):
         raise _conflict(written, plan_instant, "the slices in a plan")
 
 
 def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMetadata]) -> None:
-    """Raises WriteConflictError where a batch of a stream, as `written` says that it is, has been written by another."""
+    """Raises WriteConflictError if a batch of a stream, as `written` says that it is, has been written by another."""
     for batch in batches_of(written.extra_metadata):
         for other in (found for metadata in others for found in batches_of(metadata.extra_metadata)):
             if other.sink == batch.sink and other.number >= batch.number:

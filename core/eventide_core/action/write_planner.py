@@ -1,11 +1,12 @@
 """Which file group gets which records of a write, and as which file.
 
-1. A place that has a file group: a log on top of its latest slice.
+1. A place that has a file group: a log file on top of its latest slice.
 2. A place that has none: a base file, of a new file group (Hudi writes the first records of a group so). Deletes alone
    make no group: there is nothing to delete.
 3. Keys that an index other than buckets does not know fill up small base files, and share as many new groups as keep base
-   files near their size (`base_file_sizes`). Hudi finds such keys in base files alone, so they go to no log. A group that
-   gets a log of the same write, or that a pending plan takes, isn't filled up, nor is any by a bulk insert.
+   files near their size (`base_file_sizes`). Hudi finds such keys in base files alone, so they go to no log file. A
+   group that gets a log file of the same write, or that a pending plan takes, isn't filled up, nor is any by a bulk
+   insert.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -24,8 +24,8 @@ class RowChange(Enum):
 class AddedFile:
     """A file that a commit adds to the table, and the file names whose records it holds.
 
-    `sources`: of a base file the base and the logs that were merged into it; of a left-over's link the left-over; none where
-    the records come from elsewhere (carried tombstones, a write).
+    `sources`: of a base file the base and the log files that were merged into it; of a left-over's link the left-over;
+    none where the records come from elsewhere (carried tombstones, a write).
     """
 
     partition: str
@@ -69,7 +69,7 @@ class FileChanges:
 class MetadataFiles:
     """What an action has written to the metadata table, as paths from the table's root.
 
-    `completed` is its delta commit, None where that is not there. `pending` are its inflight and requested files.
+    `completed` is its delta commit, None if that is not there. `pending` are its inflight and requested files.
     """
 
     completed: str | None
@@ -81,7 +81,7 @@ class MetadataUpdate(Protocol):
     """A prepared change of the metadata table, of which nothing is written yet."""
 
     def write(self, completion_time: str) -> None:
-        """Writes it, with a commit of its own at the table's instant; nothing where that is there already.
+        """Writes it, with a commit of its own at the table's instant; nothing if that exists already.
 
         Nobody sees it before the table's commit at that instant, so it goes first. `completion_time` is that of the table's
         commit, which version 6 does not record: it must be the same in a second run, which then writes the same names.
@@ -90,12 +90,12 @@ class MetadataUpdate(Protocol):
 
 
 class MetadataCompaction(Protocol):
-    """A compaction of the metadata table: of its logs and bases, new bases in every partition."""
+    """A compaction of the metadata table: of its log files and bases, new bases in every partition."""
 
     def run(self, lease: Lease) -> bool:
         """Runs it to its commit, or withdraws it where a writer who shares no lock has overtaken it.
 
-        False where that cannot be done any more (version 6): then the metadata table must be dropped.
+        False if that cannot be done any more (version 6): then the metadata table must be dropped.
         """
         ...
 
@@ -120,14 +120,14 @@ class MetadataTable(Protocol):
         ...
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
-        """The files of each partition with their sizes, of completed actions alone; None where it may not tell them all.
+        """The files of each partition with their sizes, of completed actions alone; None if it may not tell them all.
 
         That is where it has no completed commit of its own for one of `instants`, or where Hudi is still building it.
         """
         ...
 
     def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
-        """What the table's action at that instant changes in it; every added file is there already.
+        """What the table's action at that instant changes in it; every added file exists already.
 
         Raises what `check` does, and UnsupportedTableError for column statistics of an unknown form.
         """
@@ -149,7 +149,7 @@ class MetadataTable(Protocol):
     def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
         """A compaction where that many delta commits have completed since the last one; nothing is written yet.
 
-        None where it is not due, or not possible beside what is pending. `moment` is the completion time of the commit of
+        None if it is not due, or not possible beside what is pending. `moment` is the completion time of the commit of
         the table that has just been made.
         """
         ...
@@ -159,8 +159,8 @@ class MetadataTable(Protocol):
         ...
 
     def files_of(self, instant: str) -> MetadataFiles | None:
-        """What was written to it at an instant, by whichever engine; None where nothing was.
+        """What was written to it at an instant, by whichever engine; None if nothing was.
 
-        Raises UnsupportedTableError where a log holds that instant's records among others'.
+        Raises UnsupportedTableError if a log file holds that instant's records among others'.
         """
         ...

@@ -1,10 +1,10 @@
 """Which file slices a table has: its listing, read by the timeline.
 
 1. Base files of uncommitted instants, and log files of delta commits that have not completed (8 and later), don't count.
-2. Version 6: a log belongs to the slice whose base instant its name holds.
+2. Version 6: a log file belongs to the slice whose base instant its name holds.
    8 and later: to the slice with the greatest base instant at or before the completion time of the instant in its name.
-3. A slice is visible when its base instant has completed. Logs of a slice begun under a pending compaction belong, for
-   a reader, to the slice below it (Hudi's merged slices).
+3. A slice is visible when its base instant has completed. Log files of a slice begun under a pending compaction belong,
+   for a reader, to the slice below it (Hudi's merged slices).
 4. Of two base files of one file group and instant, the one that the commit names counts. An attempt
    that lost left the other.
 5. A change log belongs to the slice of the instant in its name, or of the last one before it.
@@ -73,7 +73,8 @@ class FileSystemView:
         `is_named` says of an instant and a path whether the instant's commit names the file.
 
         Raises UnsupportedTableError for two base files in one place unless the commit names just one of them, (8 and
-        later) CorruptTimelineError for a log of an archived instant whose completion time the timeline does not know.
+        later) CorruptTimelineError for a log file of an archived instant whose completion time the timeline does not
+        know.
         """
         rivals: dict[tuple[FileGroup, str], list[BaseFile]] = {}
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
@@ -114,8 +115,8 @@ class FileSystemView:
     def latest_slices(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
         """The slice of each file group that a snapshot reads, by partition and file id.
 
-        With `as_of` the slices as of that instant; their logs may hold blocks of later instants, which the reader of the
-        blocks has to pass over.
+        With `as_of` the slices as of that instant; their log files may hold blocks of later instants, which the reader
+        of the blocks has to skip.
         """
         found: list[FileSlice] = []
         for group, slices in self.slices.items():
@@ -187,7 +188,7 @@ def _slices_by_name(
             else:
                 # A listing of some commits' files only, as for an incremental query: nothing below to merge with.
                 slices.append(FileSlice(*group, instant, None, found))
-        # Else the logs of a delta commit or compaction that is pending or was rolled back: nobody's records yet.
+        # Else the log files of a delta commit or compaction that is pending or was rolled back: nobody's records yet.
     return tuple(slices)
 
 
@@ -212,7 +213,7 @@ def _slices_by_completion_time(
                 )
             continue  # pending or rolled back: the writer's own affair
         place = bisect_right(instants, completion)
-        # A slice of logs alone goes by the first of them.
+        # A slice of log files alone goes by the first of them.
         instant = instants[place - 1] if place else log.name.instant
         if instant not in by_instant:
             insort(instants, instant)

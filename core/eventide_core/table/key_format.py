@@ -36,7 +36,7 @@ class KeyGenerator(StrEnum):
 
     @classmethod
     def named(cls, text: str) -> "KeyGenerator | None":
-        """The generator of that type or class, be it of Hudi's Avro ones; None where it is none of these."""
+        """The generator of that type or class, including Hudi's Avro classes; None for any other."""
         name = text.rpartition(".")[2].removesuffix("_AVRO").replace("AvroKeyGenerator", "KeyGenerator")
         return next((found for found in cls if name in (found.value, _CLASSES[found])), None)
 
@@ -90,7 +90,7 @@ class KeyFormat:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that a record must have to be placed, each once."""
+        """The fields that determine a record's partition and key, each once."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
     @classmethod

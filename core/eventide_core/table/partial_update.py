@@ -1,8 +1,8 @@
 """How versions merge that hold some columns only: the plain-Python truth that the columnar merge is held to.
 
 Which of two versions wins, record_order says. If both are records, the winner takes the columns that it lacks from the other
-one, and its ordering value stays. A delete takes nothing, and gives nothing: a version that replaces a delete in the logs
-still takes columns of the base's record, as in Hudi 1.1 and 1.2.
+one, and its ordering value stays. A delete takes nothing, and gives nothing: a version that replaces a delete in the
+log files still takes columns of the base's record, as in Hudi 1.1 and 1.2.
 
 A version lacks a column
 
@@ -38,7 +38,7 @@ class PartialVersion:
 def merge_partial_into_buffer(
     rule: MergeRule, buffered: PartialVersion | None, newer: PartialVersion
 ) -> PartialVersion:
-    """What stays after `newer` follows `buffered` in the logs."""
+    """The version that stays after `newer` follows `buffered` in the log files."""
     if buffered is None:
         return newer
     is_newer = merge_into_buffer(rule, buffered.version, newer.version) is newer.version
@@ -48,7 +48,7 @@ def merge_partial_into_buffer(
 def merge_partial_into_base(
     rule: MergeRule, base: PartialVersion | None, buffered: PartialVersion | None
 ) -> PartialVersion | None:
-    """The record that a reader sees; None where the key is absent."""
+    """The record that a reader sees; None if the key is absent."""
     if buffered is None:
         return base
     if base is None:

@@ -1,8 +1,8 @@
-"""What a compaction plan says: which logs of which slice are merged, and how the left-overs stay visible.
+"""A compaction plan: which log files of which slice are merged, and how the left-overs stay visible.
 
 On disk it is Hudi's HoodieCompactionPlan. An engine that knows nothing of left-overs finds in `deltaFilePaths` what makes
-a correct compaction: all logs of the slice where left-overs get a name of their own in the new slice, the merged ones
-alone where the new base is back-dated below the left-overs. What eventide adds travels in `extraMetadata`.
+a correct compaction: all log files of the slice where left-overs get a name of their own in the new slice, the merged
+ones alone where the new base is back-dated below the left-overs. What eventide adds travels in `extraMetadata`.
 """
 
 from collections.abc import Mapping
@@ -15,23 +15,23 @@ from eventide_core.table.file_name import path_in
 
 
 class LinkMode(StrEnum):
-    """How left-over logs become visible in the new slice."""
+    """How left-over log files become visible in the new slice."""
 
-    PREFIX = "prefix"  # by a base instant below their completion time: no file at all (version 8 and later)
+    PREFIX = "prefix"  # no file: the base instant is below their completion time (version 8 and later)
     COPY = "copy"
     HARDLINK = "hardlink"
     SYMLINK = "symlink"
 
 
 class CutMode(StrEnum):
-    """What a compaction at T takes: whole log files (the RFC's), or exactly the records before T."""
+    """What a compaction at T takes: whole log files (as in the RFC), or exactly the records before T."""
 
     FILE = "file"
     EXACT = "exact"
 
 
 class FallbackReason(StrEnum):
-    """Why a slice is compacted in full although some of its logs hold nothing before T."""
+    """Why a slice is compacted in full although some of its log files hold nothing before T."""
 
     ROLLBACK_BLOCK = "rollback-block"
     UNCOMMITTED_BLOCK = "uncommitted-block"
@@ -48,7 +48,7 @@ class FallbackReason(StrEnum):
 class PlannedLog:
     """A log file as it was when the plan was made. `path` relative to the table's root, `size` in bytes.
 
-    `event_times` is None where the plan did not ask for them: it compacts the slice in full, whatever they are.
+    `event_times` is None if the plan did not ask for them: it compacts the slice in full, whatever they are.
     """
 
     path: str
@@ -62,14 +62,14 @@ class PlannedLog:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A log that stays; `new_name` is its name in the new slice, None where it needs none.
+    """A log file that stays; `new_name` is its name in the new slice, None if it needs none.
 
     It needs none where the new base is back-dated below it (link mode prefix), or where it `is_above`, from version 8 on.
-    `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such logs come
-    last. From version 8 on they belong to the new slice under their own names.
+    `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such log
+    files come last. From version 8 on they belong to the new slice under their own names.
 
-    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
-    `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
+    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges anyway.
+    `delete_count`: how many deletes it holds; None if the plan does not say, which an earlier eventide made.
     """
 
     log: PlannedLog
@@ -83,8 +83,8 @@ class LeftOver:
 class PlannedOperation:
     """What happens to one file slice.
 
-    `compacted` and `left_overs` together are all its logs, in reader order. `new_base_name` is the new base file's name;
-    `carried_name` that of the log file which carries tombstones before the left-overs, None where none is needed.
+    `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
+    name; `carried_name` that of the log file which carries tombstones before the left-overs, None if none is needed.
     """
 
     partition: str
@@ -101,7 +101,7 @@ class PlannedOperation:
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
-        """The names that the new slice's logs of this plan bear, in reader order."""
+        """The names that the new slice's log files of this plan have, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
         return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
 
@@ -112,7 +112,7 @@ class PlannedOperation:
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
-        """The logs whose records go into the new base, all or some, in reader order."""
+        """The log files whose records go into the new base, all or some, in reader order."""
         return self.compacted + tuple(left.log for left in self.left_overs if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
@@ -124,12 +124,12 @@ class PlannedOperation:
 class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
-    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None where the plan
-    can promise no such time: its strategy knows none, or left slices out that hold earlier records (action/freshness.py).
-    `event_time_field` is None where the strategy knows no event time.
+    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the
+    plan can promise no such time: its strategy knows none, or left slices out that hold earlier records
+    (action/freshness.py). `event_time_field` is None if the strategy knows no event time.
     `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
-    `partitions_with_logs` still have logs when the plan has been run: Hudi 1.1 and later looks only into these, and into
-    partitions written since, when it plans its next compaction.
+    `partitions_with_logs` still have log files when the plan has been run: Hudi 1.1 and later looks only into these,
+    and into partitions written since, when it plans its next compaction.
     """
 
     instant: str
@@ -149,7 +149,7 @@ class CompactionPlan:
 
     @property
     def new_log_paths(self) -> tuple[str, ...]:
-        """The logs that it makes in the new slices: left-overs under new names, and carried deletes."""
+        """The log files that it makes in the new slices: left-overs under new names, and carried deletes."""
         return tuple(op.path_of(name) for op in self.operations for name in op.new_log_names)
 
     @property
@@ -158,14 +158,14 @@ class CompactionPlan:
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes that links cost: none where names are enough."""
+        """The bytes that copies take; 0 if names are enough."""
         if self.link_mode is not LinkMode.COPY:
             return 0
         return sum(left.log.size for op in self.operations for left in op.left_overs if left.new_name is not None)
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:
-        """How many slices fell back to full compaction, by reason."""
+        """The number of slices that fell back to full compaction, by reason."""
         counts: dict[FallbackReason, int] = {}
         for op in self.operations:
             if op.fallback is not None:
@@ -175,7 +175,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ForeignOperation:
-    """One file slice of a plan that another engine scheduled: the base it merges, and all logs on top of it."""
+    """One file slice of a plan that another engine scheduled: the base it merges, and all log files on top of it."""
 
     partition: str
     file_id: str
@@ -191,7 +191,7 @@ class ForeignOperation:
 
 @dataclass(frozen=True, slots=True)
 class ForeignPlan:
-    """A plan that another engine scheduled. Hudi's plans merge all logs of each slice, and name no file that they make."""
+    """A plan of another engine. Hudi's plans merge all log files of each slice, and don't name the files they make."""
 
     instant: str
     operations: tuple[ForeignOperation, ...]
@@ -208,7 +208,7 @@ class ForeignPlan:
 
 
 def require_ours(plan: "CompactionPlan | ForeignPlan") -> CompactionPlan:
-    """The plan, if eventide made it; PlanMismatchError else."""
+    """The plan, if eventide made it. Raises PlanMismatchError otherwise."""
     if isinstance(plan, ForeignPlan):
         raise PlanMismatchError(
             f"the plan at {plan.instant} was not scheduled by eventide; run it with the engine that scheduled it"

@@ -2,7 +2,7 @@
 
 A slice is read in two steps, as Hudi 1.1.1 does (BufferedRecordMergerFactory):
 
-1. fold: the versions of a key in the logs, in reader order, into one (`merge_into_buffer`).
+1. fold: the versions of a key in the log files, in reader order, into one (`merge_into_buffer`).
 2. final: that one against the base file's (`merge_into_base`).
 
 COMMIT_TIME_ORDERING: the later version wins, in both steps.
@@ -13,13 +13,14 @@ takes its place, and then it is forgotten.
 Hudi 0.x has other rules for the version 6 tables that it writes. Its OverwriteWithLatestAvroPayload is read by them; the
 other is here only because a compaction must not change what such a reader sees:
 
-HUDI_0X_OVERWRITE_WITH_LATEST: among logs the greater ordering value wins, but any insert beats an earlier delete; a log
-always beats the base.
-HUDI_0X_DEFAULT: the same among logs; an insert with a smaller ordering value loses to the base, a delete never does.
+HUDI_0X_OVERWRITE_WITH_LATEST: among log files the greater ordering value wins, but any insert beats an earlier delete;
+a log file always beats the base.
+HUDI_0X_DEFAULT: the same among log files; an insert with a smaller ordering value loses to the base, a delete never
+does.
 
 HUDI_1_1_CUSTOM_PAYLOAD, like HUDI_0X_DEFAULT never the rule of a compaction: Hudi 1.1 and later, where merge mode CUSTOM
-names EventTimeAvroPayload. Any insert beats an earlier delete among logs, and of two deletes the first stays; the rest is
-as by event time.
+names EventTimeAvroPayload. Any insert beats an earlier delete among log files, and of two deletes the first stays; the
+rest is as by event time.
 """
 
 from collections.abc import Iterable
@@ -78,7 +79,7 @@ def merge_into_buffer(rule: MergeRule, buffered: Version | None, newer: Version)
 
 
 def merge_into_base(rule: MergeRule, base: Version | None, buffered: Version | None) -> Version | None:
-    """The version that a reader sees; None where the key is absent. `base` is never a delete."""
+    """The version that a reader sees; None if the key is absent. `base` is never a delete."""
     if buffered is None:
         return base
     if base is not None and not buffered.is_natural_delete:

@@ -1,7 +1,8 @@
-"""What a rollback says of itself: before it begins which files it will take away, and afterwards what it took.
+"""The plan and the metadata of a rollback: which files it removes, and which it has removed.
 
 A request is about one file group of one partition, and does one of two things: it deletes files, or (table version 6, where
-a log may hold blocks of several writes) it takes the blocks of the target instant back by a command block in a new log.
+a log file may hold blocks of several writes) it takes the blocks of the target instant back by a command block in a new
+log file.
 """
 
 from collections.abc import Mapping
@@ -21,9 +22,9 @@ class RollbackTarget:
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """`deleted` are names of files in the partition; `log_blocks` the logs whose blocks are rolled back, with their sizes.
+    """`deleted` are file names in the partition; `log_blocks` the log files whose blocks are rolled back, with sizes.
 
-    `base_instant` is that of the slice that the logs belong to: the command block goes into its next log.
+    `base_instant` is that of the slice that the log files belong to: the command block goes into its next log file.
     """
 
     partition: str
@@ -51,7 +52,7 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolledBackPartition:
-    """`rollback_logs` are the logs that hold the command blocks, with their sizes; `failed_logs` those they are about."""
+    """`rollback_logs` are the log files with the command blocks, `failed_logs` those rolled back; both with sizes."""
 
     deleted: tuple[str, ...] = ()
     rollback_logs: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -69,7 +70,7 @@ class RollbackMetadata:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The restore requested at `instant`. `savepoint` is None where an early Hudi planned it."""
+    """The restore requested at `instant`. `savepoint` is None if an early Hudi planned it."""
 
     instant: str
     savepoint: str | None

@@ -1,4 +1,4 @@
-"""A query as the slices that it reads: their files, and which of their blocks and rows count."""
+"""A query plan: the slices to read, their files, and which of their blocks and rows count."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from eventide_core.table.record_shape import RecordShape
 
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
-    """Which blocks of a log count: those of completed instants, up to `until`.
+    """Which blocks of a log file count: those of completed instants, up to `until`.
 
     An instant before `timeline_start` has been archived, hence completed. One at or after it that is not among the
     `completed` is pending or was rolled back, and does not count.
@@ -25,10 +25,10 @@ class BlockFilter:
 
 @dataclass(frozen=True, slots=True)
 class SliceRead:
-    """One slice to read: base and logs in reader order, merged, and only commits of `commit_times` where given.
+    """One slice to read: base and log files in reader order, merged, and only commits of `commit_times` where given.
 
-    `is_plain`: its rows are those of its base file, in the columns and types that the query has; any reader of Parquet
-    finds them there.
+    `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can
+    read them.
     """
 
     partition: str

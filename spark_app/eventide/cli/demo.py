@@ -19,7 +19,7 @@ _CHECK_FAILED = 1
 @click.command()
 @click.option(
     "--dir",
-    "folder",
+    "directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Where to write.  [default: a new directory]",
@@ -29,7 +29,7 @@ _CHECK_FAILED = 1
 )
 @common_options
 @click.pass_context
-def demo(ctx: click.Context, settings: Settings, folder: Path | None, days: int) -> None:
+def demo(ctx: click.Context, settings: Settings, directory: Path | None, days: int) -> None:
     """Run the main job on real data, from scratch.
 
     Writes flights of New York as they were reported, including late reports, and compacts by event time. Shows what each
@@ -37,7 +37,7 @@ def demo(ctx: click.Context, settings: Settings, folder: Path | None, days: int)
     """
     console = settings.console
     version = Options(settings.options).get(TABLE_VERSION)
-    where = Path(tempfile.mkdtemp(prefix="eventide-demo-")) if folder is None else folder
+    where = Path(tempfile.mkdtemp(prefix="eventide-demo-")) if directory is None else directory
 
     def tell(step: Step) -> None:
         console.tell(f"{step.name:<10} {step.sentence}")

@@ -66,7 +66,7 @@ event_time_option = click.option("--event-time", metavar="FIELD", help=option_he
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run was given besides its verb's own words. `engine` is None where nothing was said."""
+    """What a run was given besides its verb's own words. `engine` is None if nothing was said."""
 
     options: Mapping[str, str]
     engine: str | None

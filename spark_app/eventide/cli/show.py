@@ -26,8 +26,8 @@ def show(settings: Settings, table: str, event_time: str | None, detail: Detail)
     """Show what a table is.
 
     Shows its versions, merge mode, timeline, file slices, and what is pending. Names open writes whose writers expect to
-    be the only one. With --verbose, --partition or --limit, it shows the whole timeline, and the event times of each log
-    file.
+    be the only one. With --verbose, --partition or --limit, it shows the whole timeline, and the event times of each
+    log file.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
         found = opened.describe()

@@ -63,7 +63,7 @@ class Demo:
 
 
 def run_demo(
-    folder: Path,
+    directory: Path,
     *,
     days: int,
     table_version: int,
@@ -72,12 +72,12 @@ def run_demo(
     tell: Callable[[Step], None],
 ) -> Demo:
     """Runs the demo in a directory. Calls `tell` after each step. Raises ConfigError if a table is there already."""
-    return _Story(folder, days, table_version, spark, progress, tell).run()
+    return _Story(directory, days, table_version, spark, progress, tell).run()
 
 
 @dataclass(slots=True)
 class _Story:
-    folder: Path
+    directory: Path
     days: int
     table_version: int
     spark: "SparkSession | None"
@@ -89,7 +89,7 @@ class _Story:
     def run(self) -> Demo:
         threshold = FIRST_DAY + timedelta(days=self.days)
         reports = Reports.load()
-        path = self.folder / "flights"
+        path = self.directory / "flights"
         table = Table.create(
             str(path),
             schema=SCHEMA,
@@ -243,7 +243,7 @@ class _Story:
         )
 
     def _picture(self, before: Coverage, after: Coverage, threshold: datetime) -> Path:
-        path = self.folder / "report.html"
+        path = self.directory / "report.html"
         path.write_text(draw(before, after, _ms(threshold), [step.sentence for step in self.steps]), encoding="utf-8")
         return path
 

@@ -25,8 +25,8 @@ class Role(StrEnum):
 class FileCoverage:
     """One file. `path` relative to the table's root, `size` in bytes.
 
-    `event_times` is None where they are not known, and `problem` says why. `uncompacted` are those of its records that are
-    in no base file yet: none of a base file's, not all of a log's that an exact cut has merged in part.
+    `event_times` is None if they are not known, and `problem` says why. `uncompacted` are those of its records that are
+    in no base file yet: none of a base file's, not all of a log file's that an exact cut has merged in part.
     """
 
     path: str
@@ -55,7 +55,7 @@ class FileCoverage:
 
 @dataclass(frozen=True, slots=True)
 class SliceCoverage:
-    """The files of one slice: base first, then logs in reader order."""
+    """The files of one slice: base first, then log files in reader order."""
 
     partition: str
     file_id: str
@@ -63,12 +63,12 @@ class SliceCoverage:
 
     @property
     def late(self) -> tuple[FileCoverage, ...]:
-        """The logs that hold records before the cut which are in no base file."""
+        """The log files that hold records before the cut which are in no base file."""
         return tuple(file for file in self.files if file.role is Role.LATE)
 
     @property
     def uncompacted_from_ms(self) -> int | None:
-        """The least event time that is in no base file yet; None where there is none, or none is known."""
+        """The least event time that is in no base file yet; None if there is none, or none is known."""
         known = (file.uncompacted.min_ms for file in self.files if file.uncompacted is not None)
         return min((ms for ms in known if ms is not None), default=None)
 
@@ -83,9 +83,9 @@ class SliceCoverage:
 
 @dataclass(frozen=True, slots=True)
 class CoverageReader:
-    """Tells the coverage of slices. `facts` and `problems` are those of their logs, by path.
+    """Tells the coverage of slices. `facts` and `problems` are those of their log files, by path.
 
-    `merged` are the paths of logs that a plan merges: these have that role.
+    `merged` are the paths of log files that a plan merges: these have that role.
     """
 
     bases: BaseContent
@@ -96,7 +96,7 @@ class CoverageReader:
     merged: frozenset[str] = frozenset()
 
     def of_logs(self, found: FileSlice) -> SliceCoverage:
-        """The slice's logs alone: no file is opened."""
+        """The slice's log files alone: no file is opened."""
         return SliceCoverage(found.partition, found.file_id, tuple(self._log(log) for log in found.log_files))
 
     def of(self, found: FileSlice) -> SliceCoverage:

@@ -1,8 +1,8 @@
 """What a report says of a table: gathered at one moment, cheaply, and frozen.
 
-No log is opened that write stats or block headers tell of, but to count late records; of base files the footers are read,
-and only of the slices that are shown one by one: those that hold the watermark back first, then those with the earliest
-event times waiting.
+No log file is opened that write stats or block headers describe, but to count late records; of base files the footers
+are read, and only of the slices that are shown one by one: those that hold the watermark back first, then those with
+the earliest event times waiting.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,9 +28,10 @@ SLICES_SHOWN = 60  # a page that a browser lays out at once, and a person still 
 class Report:
     """A table at the moment `now_ms`. Times in epoch milliseconds, sizes in bytes.
 
-    `freshness` is None, and `partitions` is empty, where a log's event times are not known: `table.problems` says why.
-    `slices` are those shown one by one, `slices_left_out` counts the others. `late` are the slices that hold the watermark
-    below the cut, all of them, by the earliest of their event times. `offending` are records that seem to be of the future.
+    `freshness` is None, and `partitions` is empty, where a log file's event times are not known: `table.problems` says
+    why. `slices` are those shown one by one, `slices_left_out` counts the others. `late` are the slices that hold the
+    watermark below the cut, all of them, by the earliest of their event times. `offending` are records that seem to be
+    of the future.
     """
 
     table: TableDescription
@@ -48,7 +49,7 @@ class Report:
 
     @property
     def lag_ms(self) -> int | None:
-        """How far the watermark lies behind the clock; None where there is none."""
+        """How far the watermark lies behind the clock; None if there is none."""
         if self.freshness is None or self.freshness.watermark_ms is None:
             return None
         return self.now_ms - self.freshness.watermark_ms
@@ -102,7 +103,7 @@ def gather(application: Application) -> Report:
 
 
 def coverage(application: Application, *, merged: frozenset[str]) -> tuple[SliceCoverage, ...]:
-    """The files of every slice; `merged` are the paths of logs that a plan merges."""
+    """The files of every slice; `merged` are the paths of log files that a plan merges."""
     table = describe(application)
     reader = replace(_reader(application, table), merged=merged)
     return tuple(reader.of(found) for found in table.file_slices)
@@ -122,7 +123,7 @@ def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Fres
 
 
 def _slice_facts(table: TableDescription) -> Iterator[SliceFacts]:
-    """The facts of the slices' logs, as far as they are known."""
+    """The facts of the slices' log files, as far as they are known."""
     for found in table.file_slices:
         yield SliceFacts(found, tuple(table.facts[log.path] for log in found.log_files if log.path in table.facts))
 

@@ -1,4 +1,4 @@
-"""Sections of the page that are there only where there is something to say."""
+"""Sections of the page that exist only where there is something to say."""
 
 from eventide.report.gather import Report
 from eventide.report.tables import html_table

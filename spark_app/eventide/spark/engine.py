@@ -237,8 +237,8 @@ def ship_packages(spark: SparkSession) -> None:
                 f"the session is one of Spark Connect {spark.version}: connect to Spark 4, or use a classic session"
             )
         if not hasattr(session, _SHIPPED):
-            with tempfile.TemporaryDirectory(prefix="eventide-") as folder:
-                session.addArtifacts(str(_packed_packages(Path(folder))), pyfile=True)
+            with tempfile.TemporaryDirectory(prefix="eventide-") as directory:
+                session.addArtifacts(str(_packed_packages(Path(directory))), pyfile=True)
             setattr(session, _SHIPPED, True)
         return
     context: Any = spark.sparkContext
@@ -254,8 +254,8 @@ def ship_packages(spark: SparkSession) -> None:
     setattr(context, _SHIPPED, True)
 
 
-def _packed_packages(folder: Path) -> Path:
-    path = folder / "eventide-packages.zip"
+def _packed_packages(directory: Path) -> Path:
+    path = directory / "eventide-packages.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             spec = find_spec(package)

@@ -146,9 +146,9 @@ class SparkRecords:
         def with_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 table = pa.Table.from_batches([batch])
-                folders: list[Any] = table.column(PARTITION_PATH).to_pylist()
+                directories: list[Any] = table.column(PARTITION_PATH).to_pylist()
                 places: list[Any] = table.column(PLACE).to_pylist()
-                pairs = zip(folders, places, strict=True)
+                pairs = zip(directories, places, strict=True)
                 numbers = np.array([place_of.get(pair, len(positions)) for pair in pairs], np.int64)
                 # A place without a group takes part as one more, whose rows are left out: deletes of keys that are nowhere.
                 found = assign_groups([*positions, ("", "")], numbers, table.column(RECORD_KEY), groups)

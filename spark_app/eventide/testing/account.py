@@ -1,6 +1,6 @@
 """What has become of a table, by the names on its timeline: the list of what completed, and the oracle that learns it.
 
-Nothing is asked of eventide but the content of a pending plan, which the oracle holds to the logs that it knows.
+Nothing is asked of eventide but the content of a pending plan, which the oracle holds to the log files that it knows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PENDING = ("requested", "inflight")
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A write with its changes; or a compaction with its cut, what it merged, and how many logs its plan knew.
+    """A write with its changes; or a compaction with its cut, what it merged, and how many log files its plan knew.
 
     `above` is how many of these completed after its instant.
     """

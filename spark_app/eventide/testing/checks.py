@@ -42,7 +42,7 @@ def check_read_optimized(seen: Seen, expected: Rows) -> None:
 
 
 def check_freshness(seen: Seen, oracle: Oracle) -> None:
-    """I2: cut and watermark say what is true of the logs that are not in a base file."""
+    """I2: cut and watermark say what is true of the log files that are not in a base file."""
     assert seen.freshness == oracle.freshness(), f"freshness {seen.freshness}, but the logs say {oracle.freshness()}"
 
 
@@ -56,8 +56,8 @@ def check_incremental(seen: Seen, oracle: Oracle) -> None:
     """I3: no current change of a span is lost, none made up.
 
     What shows at most is what the uncompacted table would, and what was current at the span's end: a compaction forgets
-    deletes, and by the rules of Hudi 0.x a late log beats a base. A late loser may vanish, and a row that was deleted at the
-    span's end and that a later delete, which loses to it, has brought back.
+    deletes, and by the rules of Hudi 0.x a late log file beats a base. A late loser may vanish, and a row that was
+    deleted at the span's end and that a later delete, which loses to it, has brought back.
     """
     for instants, rows in seen.incremental.items():
         at_its_end = oracle.as_of[max(instants & oracle.as_of.keys())] if oracle.as_of else frozenset()
@@ -101,7 +101,7 @@ def check_files_untouched(files: Files, before: Files) -> None:
 
 
 def check_each_version_once(state: TableState, files: Files, oracle: Oracle, block_instants: BlockInstants) -> None:
-    """I10: the visible logs hold the blocks of exactly those commits that are in no base file, each in one log."""
+    """I10: the visible log files hold the blocks of exactly those commits that are in no base file, each in one log file."""
     for found in state.view.latest_slices():
         name = group_name(found.partition, found.file_id, oracle.buckets)
         known = frozenset(oracle.instants)
@@ -115,9 +115,9 @@ def check_single_completion(files: Files, instant: str | None = None) -> None:
     """I12: a plan completes once, and so does every other action."""
     found: Counter[tuple[str, str]] = Counter()
     for path in files:
-        folder, _, name = path.rpartition("/")
+        directory, _, name = path.rpartition("/")
         match = _COMPLETED.fullmatch(name)
-        if match is not None and folder in (".hoodie", ".hoodie/timeline") and instant in (None, match[1]):
+        if match is not None and directory in (".hoodie", ".hoodie/timeline") and instant in (None, match[1]):
             found[match[1], match[2]] += 1
     twice = [what for what, times in found.items() if times > 1]
     assert not twice, f"{twice} completed more than once"
@@ -126,7 +126,8 @@ def check_single_completion(files: Files, instant: str | None = None) -> None:
 def check_plan_is_safe_for_others(files: Files, plan: CompactionPlan, plan_path: str) -> None:
     """I13: an engine that ignores left-overs finds in the plan what makes a correct compaction.
 
-    That is every log of the slice where left-overs have names in the new slice, the merged ones where they lie above it.
+    That is every log file of the slice where left-overs have names in the new slice, the merged ones where they lie
+    above it.
     """
     (document,) = avro_records(files[plan_path].data)
     for operation, op in zip(document["operations"] or (), plan.operations, strict=True):
@@ -137,8 +138,8 @@ def check_plan_is_safe_for_others(files: Files, plan: CompactionPlan, plan_path:
 def check_plan(plan: CompactionPlan, before: Oracle, after: Oracle, reader_orders: Collection[Order]) -> None:
     """The plan merges all that lies before T and nothing that it need not, and no reader sees a difference.
 
-    Where the rest of a slice's logs stays, that goes for each engine's reader: the merged part may not change what it sees
-    of a key that both parts hold.
+    Where the rest of a slice's log files stays, that goes for each engine's reader: the merged part may not change what
+    it sees of a key that both parts hold.
     """
     assert plan.cut_ms is not None, "a plan for T publishes it"
     merged = merged_counts(plan, before.buckets)
@@ -186,12 +187,12 @@ def check_readers_alike(
 
 
 def merged_counts(plan: CompactionPlan, buckets: int = 1) -> dict[str, int]:
-    """How many logs of each file group a plan merges."""
+    """How many log files of each file group a plan merges."""
     return {group_name(op.partition, op.file_id, buckets): len(op.compacted) for op in plan.operations}
 
 
 def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants) -> dict[str, int]:
-    """The same where a log may hold nothing but what was rolled back: the oracle knows of no such log."""
+    """The same where a log file may hold nothing but what was rolled back: the oracle knows of no such log file."""
     known = frozenset(oracle.instants)
     return {
         group_name(op.partition, op.file_id, oracle.buckets): sum(
@@ -204,7 +205,7 @@ def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: B
 def known_commits(
     plan: CompactionPlan, merged: Mapping[str, int], oracle: Oracle, files: Files, blocks: BlockInstants
 ) -> dict[str, int]:
-    """How many logs of each file group the plan had seen: those it merges (`merged_commits`), and those it leaves over."""
+    """How many log files of each file group the plan saw: those it merges (`merged_commits`) and those it leaves over."""
     seen, known = dict(merged), frozenset(oracle.instants)
     for op in plan.operations:
         left = sum(bool(blocks(files, left.log.path) & known) for left in op.left_overs)
@@ -215,7 +216,7 @@ def known_commits(
 def commits_above(
     plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants, since: Collection[str] = ()
 ) -> dict[str, int]:
-    """How many of the logs that the plan had seen of each file group completed after its instant.
+    """How many of the log files that the plan had seen of each file group completed after its instant.
 
     `since` are the writes that completed after it was first made, and that it has left over since.
     """
@@ -234,12 +235,12 @@ def commits_above(
 
 
 def exact_ms(plan: CompactionPlan) -> int | None:
-    """Up to where records are merged out of logs that stay; None where whole logs are."""
+    """Up to where records are merged out of log files that stay; None if whole log files are."""
     return plan.cut_ms if plan.cut is CutMode.EXACT else None
 
 
 def group_name(partition: str, file_id: str, buckets: int) -> str:
-    """What the oracle calls a file group: its bucket stands in the first digits of its id."""
+    """What the oracle calls a file group: its bucket is in the first digits of its id."""
     return partition if buckets == 1 else f"{partition}/{file_id[:8]}"
 
 
@@ -253,7 +254,7 @@ def avro_records(data: bytes) -> list[Any]:
 
 
 def _bears(path: str, instant: str) -> bool:
-    """Whether a file is of that instant; a log of the version 6 metadata table has the time of day in its write token."""
+    """Whether a file is of that instant; in a version 6 metadata table, a log file's write token has the time of day."""
     return instant in path or (path.startswith(".hoodie/metadata/") and path.endswith(f"-{instant[8:]}"))
 
 

@@ -134,7 +134,7 @@ class Case:
 
 
 def make_case(layout: Layout, history: History, link: LinkChoice, bench: Bench, tally: Tally) -> Case | None:
-    """The history's compaction, not begun; None where the link mode is refused."""
+    """The history's compaction, not begun; None if the link mode is refused."""
     table = write_history(layout, history, bench.name)
     start = start_of(table)
     try:

@@ -278,18 +278,18 @@ def delete(key: str, ms: int | None = None, *, partition: str = "a") -> Change:
 def records(changes: Commit) -> tuple[pa.Table | None, pa.Table | None]:
     """Upserts and deletes as the writer takes them."""
     upserts = [
-        {"key": c.key, "part": _folder_value(c), "ms": _epoch(c.ms), "word": c.word}
+        {"key": c.key, "part": _directory_value(c), "ms": _epoch(c.ms), "word": c.word}
         for c in changes
         if c.word is not None
     ]
-    deletes = [{"key": c.key, "part": _folder_value(c), "ms": _epoch(c.ms)} for c in changes if c.word is None]
+    deletes = [{"key": c.key, "part": _directory_value(c), "ms": _epoch(c.ms)} for c in changes if c.word is None]
     return (
         pa.Table.from_pylist(upserts, schema=SCHEMA) if upserts else None,
         pa.Table.from_pylist(deletes, schema=SCHEMA.remove(3)) if deletes else None,
     )
 
 
-def _folder_value(change: Change) -> str:
+def _directory_value(change: Change) -> str:
     return change.partition.partition("=")[2]
 
 

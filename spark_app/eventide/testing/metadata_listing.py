@@ -27,7 +27,7 @@ Listing = dict[str, dict[str, int]]
 
 METADATA_PREFIX: Final = ".hoodie/metadata/"
 _PROPERTIES: Final = ".hoodie/hoodie.properties"
-_BEGINNING: Final = "00000000000000010"  # the instant at which Hudi lists what is there already
+_BEGINNING: Final = "00000000000000010"  # the instant at which Hudi lists what exists already
 _FILE_INFO: Final[dict[str, Any]] = {
     "type": "record",
     "name": "HoodieMetadataFileInfo",
@@ -118,7 +118,7 @@ def _reader_order(path: str) -> tuple[str, int, str]:
 
 
 def _hfile_blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Instant and content of each block of a log."""
+    """Instant and content of each block of a log file."""
     at = 0
     while at < len(data):
         magic, size, _, kind = _BLOCK.unpack_from(data, at)

@@ -3,8 +3,9 @@
 It shares no code with eventide. A table is fed to it commit by commit, and compaction by compaction, and it says what each
 query must then answer. A partition has a file group a bucket; the only one of a partition is called as the partition.
 
-A file group is a base (key -> change), and the commits that lie above it as logs. The first commit into a group makes its
-base. A compaction merges the first n logs into the base; deletes among them are forgotten, but for those that it carries.
+A file group is a base (key -> change), and the commits that lie above it as log files. The first commit into a group
+makes its base. A compaction merges the first n log files into the base; deletes among them are forgotten, except for
+those that it carries.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class ExpectedFreshness:
 
 @dataclass(slots=True)
 class _Group:
-    """`early` are the changes in the logs that an exact cut has merged into the base already."""
+    """`early` are the changes in the log files that an exact cut has merged into the base already."""
 
     base: dict[str, Change]
     logs: list[tuple[Change, ...]] = field(default_factory=list)
@@ -75,7 +76,7 @@ class Oracle:
         return Oracle(self.order, self.buckets, dict(self.as_of), groups, list(self._history), self._cut_ms)
 
     def as_planned(self, known: Mapping[str, int]) -> Oracle:
-        """The named groups as a plan knew them: with so many logs, and without what was written on top since."""
+        """The named groups as a plan knew them: with so many log files, and without what was written on top since."""
         other = self.copy()
         other._groups = {name: group for name, group in other._groups.items() if name in known}
         for name, group in other._groups.items():
@@ -105,12 +106,13 @@ class Oracle:
         by: Order | None = None,
         above: Mapping[str, int] | None = None,
     ) -> None:
-        """Merges the first logs of each named group, that many of them. Without a cut, the last one stays.
+        """Merges the first log files of each named group, that many of them. Without a cut, the last one stays.
 
-        `exact_ms`: what lies before it in the logs above them is merged, too, and stays there as well. `known` is how many
-        logs of the group the plan had seen: of what was written later nothing is merged, and no delete carried for it.
-        `above` is how many of these completed after the compaction's instant: nothing of them is merged, and deletes are
-        carried for them. `by` is the order of the engine that does it, the table's own where none is given.
+        `exact_ms`: what lies before it in the log files above them is merged, too, and stays there as well. `known` is
+        how many log files of the group the plan had seen: of what was written later nothing is merged, and no delete
+        carried for it. `above` is how many of these completed after the compaction's instant: nothing of them is
+        merged, and deletes are carried for them. `by` is the order of the engine that does it, the table's own where
+        none is given.
         """
         for name, count in merged.items():
             group = self._groups[name]
@@ -134,15 +136,15 @@ class Oracle:
         return _rows(change for group in self._groups.values() for change in group.base.values())
 
     def log_counts(self) -> dict[str, int]:
-        """How many logs each group has, a log of carried tombstones among them."""
+        """How many log files each group has, a log file of carried tombstones among them."""
         return {partition: len(group.logs) for partition, group in self._groups.items()}
 
     def log_instants(self, group: str) -> list[frozenset[str]]:
-        """The instants of the changes in each log of a group, in order."""
+        """The instants of the changes in each log file of a group, in order."""
         return [frozenset(change.instant for change in log) for log in self._groups[group].logs]
 
     def fewest_merged(self, group: str, cut_ms: int) -> int:
-        """How many of a group's logs a compaction at T must take: all up to the last that may hold something before T."""
+        """How many log files of a group a compaction at T must take: up to the last with a possible record before T."""
         return max(
             (
                 number
@@ -153,7 +155,7 @@ class Oracle:
         )
 
     def longest_prefix(self, partition: str, cut_ms: int) -> int:
-        """How many of a group's first logs hold nothing at or after T."""
+        """How many of a group's first log files hold nothing at or after T."""
         count = 0
         for log in self._groups[partition].logs:
             if any(change.ms is not None and change.ms >= cut_ms for change in log):
@@ -162,7 +164,7 @@ class Oracle:
         return count
 
     def is_waiting(self, partition: str, cut_ms: int, but: Collection[str] = ()) -> bool:
-        """Whether a group's logs hold something before T that is in no base file, `but` for these commits."""
+        """Whether a group's log files hold something before T that is in no base file, `but` for these commits."""
         group = self._groups[partition]
         waiting = (change for log in group.logs for change in log if change not in group.early)
         return any(_is_early(change, cut_ms) and change.instant not in but for change in waiting)
@@ -180,7 +182,7 @@ class Oracle:
         return any(change.ms is None for changes in self._history for change in changes)
 
     def shared_keys(self, group: str, count: int) -> frozenset[str]:
-        """The keys that the first logs of a group share with the rest."""
+        """The keys that the first log files of a group share with the rest."""
         logs = self._groups[group].logs
         first, rest = ({c.key for log in part for c in log} for part in (logs[:count], logs[count:]))
         return frozenset(first & rest)
@@ -240,7 +242,7 @@ class Oracle:
     def _carried(
         self, base: Mapping[str, Change], taken: Sequence[tuple[Change, ...]], left: Sequence[tuple[Change, ...]]
     ) -> tuple[Change, ...]:
-        """The deletes of the merged logs that a live record above would lose to."""
+        """The deletes of the merged log files that a live record above would lose to."""
         if self.order is not Order.EVENT_TIME:
             return ()
         carried: list[Change] = []
@@ -256,7 +258,7 @@ class Oracle:
 
 
 def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Change]]) -> dict[str, Change]:
-    """The live version of each key, of a base and the logs above it."""
+    """The live version of each key, of a base and the log files above it."""
     seen = dict(base)
     for key, change in _folded(order, logs).items():
         old = base.get(key)
@@ -276,7 +278,7 @@ def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Ch
 
 
 def _folded(order: Order, logs: Iterable[Sequence[Change]]) -> dict[str, Change]:
-    """The version of each key that is left after the logs met each other, without the base."""
+    """The version of each key that is left after the log files met each other, without the base."""
     winners: dict[str, Change] = {}
     for log in logs:
         for change in log:

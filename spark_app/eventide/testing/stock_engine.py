@@ -29,7 +29,7 @@ from eventide.testing.histories import NoLock
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import AddedFile, FileChanges, MergeTask, RowChange, Storage
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.file_group_write import marker_folder
+from eventide_core.table.file_group_write import marker_directory
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State, instant_time, next_instant_time
@@ -47,7 +47,7 @@ class EngineFailedError(Exception):
 
 
 def schedule_as_stock(application: Application) -> str:
-    """Plans every slice that has logs; the instant of the plan."""
+    """Plans every slice that has log files; the instant of the plan."""
     state = application.state()
     instant = _unused_instant(application, state)
     record = {
@@ -82,7 +82,7 @@ def run_plan_as_stock(application: Application, instant: str, *, takes_lock: boo
     """Executes and completes the plan at `instant`.
 
     `takes_lock`: as Hudi 1.1 does it, its rollback is planned under the table lock, and the commit made under it.
-    Raises EngineFailedError where it finds no plan to run, or may not complete it.
+    Raises EngineFailedError if it finds no plan to run, or may not complete it.
     """
     storage, state = application.storage, application.state()
     timeline = state.config.timeline_path
@@ -121,8 +121,8 @@ def _roll_back(application: Application, state: Any, instant: str, *, takes_lock
     with application.runner.lock.acquire() if takes_lock else nullcontext():
         rollback = _unused_instant(application, application.state())
         requests = tuple(
-            RollbackRequest(folder, name.split("_")[0], instant, (name,))
-            for folder, _, name in (path.rpartition("/") for path in sorted(marked_paths(storage, instant)))
+            RollbackRequest(directory, name.split("_")[0], instant, (name,))
+            for directory, _, name in (path.rpartition("/") for path in sorted(marked_paths(storage, instant)))
         )
         plan = RollbackPlan(rollback, RollbackTarget(instant, Action.COMPACTION), requests)
         requested = Instant(rollback, Action.ROLLBACK, State.REQUESTED).file_name
@@ -172,7 +172,7 @@ def _merge(application: Application, state: Any, instant: str) -> dict[str, tupl
                 link_mode=LinkMode.COPY,
                 carried_path=None,
                 new_base_path=base,
-                marker_path=f"{marker_folder(instant)}/{base}.marker.CREATE",
+                marker_path=f"{marker_directory(instant)}/{base}.marker.CREATE",
                 shape=state.shape(None),
                 blocks=state.blocks(),
                 codec=ParquetCodec.AS_BEFORE,
@@ -193,22 +193,27 @@ def _merge(application: Application, state: Any, instant: str) -> dict[str, tupl
 
 def marked_paths(storage: Storage, instant: str) -> set[str]:
     """The files that markers of an attempt name."""
-    folder = marker_folder(instant)
-    found = {entry.path for part in _folders(storage, folder) for entry in storage.list(part) if not entry.is_directory}
-    return {path.removeprefix(f"{folder}/").rpartition(".marker.")[0] for path in found}
+    directory = marker_directory(instant)
+    found = {
+        entry.path
+        for part in _directories(storage, directory)
+        for entry in storage.list(part)
+        if not entry.is_directory
+    }
+    return {path.removeprefix(f"{directory}/").rpartition(".marker.")[0] for path in found}
 
 
 def remove_markers(storage: Storage, instant: str) -> None:
-    for folder in reversed(_folders(storage, marker_folder(instant))):
-        for entry in storage.list(folder):
+    for directory in reversed(_directories(storage, marker_directory(instant))):
+        for entry in storage.list(directory):
             storage.delete(entry.path)
-        storage.delete(folder)
+        storage.delete(directory)
 
 
-def _folders(storage: Storage, folder: str) -> list[str]:
+def _directories(storage: Storage, directory: str) -> list[str]:
     """A directory and all below it."""
-    below = [entry.path for entry in storage.list(folder) if entry.is_directory]
-    return [folder, *(path for part in below for path in _folders(storage, part))]
+    below = [entry.path for entry in storage.list(directory) if entry.is_directory]
+    return [directory, *(path for part in below for path in _directories(storage, part))]
 
 
 def _reader_order(path: str) -> tuple[str, int, str, str]:

@@ -180,7 +180,7 @@ class TestExpiry:
 
 @dataclass
 class _Interrupted:
-    """A storage that lets somebody else act just before the n-th operation."""
+    """A storage that lets someone else act just before the n-th operation."""
 
     inner: Storage
     before: int
@@ -304,7 +304,7 @@ class TestWhereItLies:
             ("{root}", "lock"),
         ],
     )
-    def test_the_folder_is_configured_as_in_hudi(
+    def test_the_directory_is_configured_as_in_hudi(
         self, tmp_path: Path, clock: ManualClock, configured: str, path: str
     ) -> None:
         options: dict[str, str] = {LOCK_PATH: configured.format(root=tmp_path)}
@@ -315,7 +315,9 @@ class TestWhereItLies:
         "configured",
         ["/elsewhere", "{root}2/locks", "s3://bucket/locks", "s3:{root}/locks", "{root}/../locks", "../locks"],
     )
-    def test_a_folder_outside_the_table_is_refused(self, tmp_path: Path, clock: ManualClock, configured: str) -> None:
+    def test_a_directory_outside_the_table_is_refused(
+        self, tmp_path: Path, clock: ManualClock, configured: str
+    ) -> None:
         options: dict[str, str] = {LOCK_PATH: configured.format(root=tmp_path)}
         with pytest.raises(ConfigError, match=f"{LOCK_PATH}=.*outside the table"):
             _lock(LocalStorage(tmp_path), clock, **options)

@@ -62,11 +62,11 @@ class TestFsspec(StorageContract, BehindContract):
     @pytest.fixture
     def case(self) -> StorageCase:
         storage = storage_on("bucket")
-        folder, behind = storage.root.removeprefix("bucket://"), Bucket()
+        directory, behind = storage.root.removeprefix("bucket://"), Bucket()
         return StorageCase(
             storage,
-            lambda path: bytes(behind.cat_file(f"{folder}/{path}")),
-            lambda path, data: behind.pipe_file(f"{folder}/{path}", data),
+            lambda path: bytes(behind.cat_file(f"{directory}/{path}")),
+            lambda path, data: behind.pipe_file(f"{directory}/{path}", data),
         )
 
 

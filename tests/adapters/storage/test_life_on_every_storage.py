@@ -1,4 +1,4 @@
-"""The whole life of a table on each storage: the same rows, plans and files everywhere, but for links."""
+"""The whole life of a table on each storage: the same rows, plans and files everywhere, except for links."""
 
 import re
 from collections.abc import Iterator
@@ -74,13 +74,13 @@ def test_left_overs_are_links_there_that_keep_their_targets_and_go_with_their_sl
 
 def check_on_the_name_node(server: HdfsServer, there: Backend, chapter: Chapter) -> None:
     """The NameNode lists those links and no others, and resolves each to the real path of its target."""
-    web, folder = server.client(), there.uri.removeprefix(server.uri)
+    web, directory = server.client(), there.uri.removeprefix(server.uri)
     found: dict[str, str] = {}
     for partition in ("part=north", "part=south"):
-        for entry in web.call("GET", "LISTSTATUS", f"{folder}/{partition}")["FileStatuses"]["FileStatus"]:
+        for entry in web.call("GET", "LISTSTATUS", f"{directory}/{partition}")["FileStatuses"]["FileStatus"]:
             if entry["type"] == "SYMLINK":
                 found[f"{partition}/{entry['pathSuffix']}"] = entry["symlink"]
-    assert found == {path: f"{folder}/{target}" for path, target in chapter.links.items()}
+    assert found == {path: f"{directory}/{target}" for path, target in chapter.links.items()}
     for path, target in found.items():
         with pytest.raises(RemoteError, match=f"UnresolvedPathException: {re.escape(target)}"):
-            web.call("GET", "GETFILESTATUS", f"{folder}/{path}")
+            web.call("GET", "GETFILESTATUS", f"{directory}/{path}")

@@ -126,7 +126,7 @@ class TestLinksThatLeadOutside:
         (info,) = (info for info in storage.list("") if info.path == "link")
         assert (info.size, info.link_target) == (0, text)
 
-    def test_a_folder_behind_one_is_neither_read_nor_written(
+    def test_a_directory_behind_one_is_neither_read_nor_written(
         self, storage: LocalStorage, root: Path, secret: Path
     ) -> None:
         (root / "part=a").symlink_to(secret)
@@ -203,28 +203,28 @@ class TestWritingWhole:
         fsync, link, replace = os.fsync, os.link, os.replace
 
         def recording_fsync(handle: int) -> None:
-            steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "content")
+            steps.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else "content")
             fsync(handle)
 
-        def recording_link(source: str, target: str, **folders: Any) -> None:
+        def recording_link(source: str, target: str, **directories: Any) -> None:
             steps.append("name")
-            link(source, target, **folders)
+            link(source, target, **directories)
 
-        def recording_replace(source: str, target: str, **folders: Any) -> None:
+        def recording_replace(source: str, target: str, **directories: Any) -> None:
             steps.append("name")
-            replace(source, target, **folders)
+            replace(source, target, **directories)
 
         monkeypatch.setattr(os, "fsync", recording_fsync)
         monkeypatch.setattr(os, "link", recording_link)
         monkeypatch.setattr(os, "replace", recording_replace)
         assert storage.put_if_absent("part=a/file", b"data")
-        assert steps == ["content", "name", "folder"]
+        assert steps == ["content", "name", "directory"]
         steps.clear()
         storage.put("part=a/file", b"data")
-        assert steps == ["content", "name", "folder"]
+        assert steps == ["content", "name", "directory"]
         steps.clear()
         assert storage.put_if_absent("part=a/empty", b"")
-        assert steps == ["content", "folder"]
+        assert steps == ["content", "directory"]
 
     def test_nothing_is_left_beside_what_was_written(self, storage: LocalStorage, root: Path) -> None:
         storage.put("put", b"data")
@@ -277,7 +277,7 @@ class TestWritingWhole:
         modes = {name: stat.S_IMODE((root / name).stat().st_mode) for name in ("put", "new", "copy")}
         assert set(modes.values()) == {stat.S_IMODE((root / "other").stat().st_mode)}
 
-    def test_writers_of_one_new_folder_do_not_disturb_each_other(self, storage: LocalStorage) -> None:
+    def test_writers_of_one_new_directory_do_not_disturb_each_other(self, storage: LocalStorage) -> None:
         with ThreadPoolExecutor(8) as pool:
             for number in range(20):
                 paths = [f"year={number}/day={number}/{writer}" for writer in range(8)]

@@ -15,7 +15,7 @@ NONE = Options({})
 
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://", "file://localhost"])
-def test_a_path_or_file_uri_is_a_folder(tmp_path: Path, prefix: str) -> None:
+def test_a_path_or_file_uri_is_a_directory(tmp_path: Path, prefix: str) -> None:
     (tmp_path / "a table 100%20").mkdir()
     (tmp_path / "a table 100%20" / "file").write_bytes(b"data")
     storage = open_storage(f"{prefix}{tmp_path}/a table 100%20/", NONE)

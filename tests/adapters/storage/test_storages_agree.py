@@ -38,8 +38,8 @@ _operations = st.one_of(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_operations, max_size=12))
 def test_a_local_and_a_memory_storage_answer_alike(operations: list[Callable[[Storage], object]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        local, memory = LocalStorage(folder), MemoryStorage.from_dump("agree", {})
+    with tempfile.TemporaryDirectory() as directory:
+        local, memory = LocalStorage(directory), MemoryStorage.from_dump("agree", {})
         for operation in operations:
             assert _answer(local, operation) == _answer(memory, operation)
         assert _files(local, "") == _files(memory, "")

@@ -68,13 +68,13 @@ def operations(storage: LocalStorage) -> dict[str, Callable[[], object]]:
             storage.link_if_absent("part=a/file", "other", is_symbolic=False) and storage.read("other")
         ),
         "delete": lambda: storage.delete("part=a/file"),
-        "delete of a folder": lambda: storage.delete("part=a/empty"),
+        "delete of a directory": lambda: storage.delete("part=a/empty"),
     }
 
 
-def fresh(folder: Path) -> tuple[LocalStorage, Path]:
+def fresh(directory: Path) -> tuple[LocalStorage, Path]:
     """A table, and a directory beside it with the same names."""
-    root, outside = folder / "table", folder / "outside"
+    root, outside = directory / "table", directory / "outside"
     for place, content in ((root / "part=a", OURS), (outside, THEIRS)):
         (place / "empty").mkdir(parents=True)
         (place / "file").write_bytes(content)
@@ -91,15 +91,15 @@ def put_in_the_way(root: Path, outside: Path, name: str) -> None:
     path.symlink_to(outside if name == "part=a" else outside / path.name)
 
 
-def tree(folder: Path) -> dict[str, bytes | None]:
-    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+def tree(directory: Path) -> dict[str, bytes | None]:
+    return {str(p.relative_to(directory)): p.read_bytes() if p.is_file() else None for p in directory.rglob("*")}
 
 
-def states(folder: Path, operation: str, name: str, patch: pytest.MonkeyPatch) -> Iterator[tuple[object, Path]]:
+def states(directory: Path, operation: str, name: str, patch: pytest.MonkeyPatch) -> Iterator[tuple[object, Path]]:
     """What the operation answers, and what it leaves outside, for each moment at which the link is put in the way."""
     number, count = -1, 0
     while number < count:
-        place = folder / str(number)
+        place = directory / str(number)
         storage, outside = fresh(place)
         root = place / "table"
         swap = Swap(lambda root=root, outside=outside: put_in_the_way(root, outside, name), number)  # type: ignore[misc]

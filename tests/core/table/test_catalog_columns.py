@@ -100,7 +100,7 @@ def test_a_type_that_no_catalog_has_is_refused(kind: object) -> None:
         ("file:/t/a=1:2", "/t/a=1:2", True),
     ],
 )
-def test_a_folder_is_the_same_however_it_is_spelled(one: str, other: str, same: bool) -> None:
+def test_a_directory_is_the_same_however_it_is_spelled(one: str, other: str, same: bool) -> None:
     assert is_same_place(one, other) is same
     assert is_same_place(other, one) is same
 

@@ -64,7 +64,7 @@ def test_a_timeline_file_names_an_instant_and_its_state(name: str, instant: Inst
         "metadata",
     ],
 )
-def test_any_other_file_of_the_timeline_folder_is_passed_over(name: str) -> None:
+def test_any_other_file_of_the_timeline_directory_is_passed_over(name: str) -> None:
     assert Instant.parse(name) is None
 
 
@@ -77,7 +77,7 @@ def test_an_instant_reads_back_from_its_file_name(
 
 
 @given(st.text())
-def test_no_text_is_too_odd_for_a_timeline_folder(name: str) -> None:
+def test_no_text_is_too_odd_for_a_timeline_directory(name: str) -> None:
     instant = Instant.parse(name)
     assert instant is None or instant.file_name == name
 

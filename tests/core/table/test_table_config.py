@@ -130,7 +130,7 @@ def test_another_table_version_is_refused_with_the_way_to_one_that_is_not(versio
         _config(V6, hoodie__table__version=version)
 
 
-def test_a_folder_without_a_version_is_no_table() -> None:
+def test_a_directory_without_a_version_is_no_table() -> None:
     with pytest.raises(NotAHudiTableError, match="/lake/trips"):
         TableConfig.parse("", "/lake/trips")
 
@@ -259,17 +259,17 @@ def test_a_payload_of_ones_own_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "folder"),
+    ("properties", "directory"),
     [
         (V6, ".hoodie/archived"),
-        (V6 | {"hoodie.archivelog.folder": "history"}, ".hoodie/history"),
-        (V6 | {"hoodie.archivelog.folder": ""}, ".hoodie"),
+        (V6 | {"hoodie.archivelog.directory": "history"}, ".hoodie/history"),
+        (V6 | {"hoodie.archivelog.directory": ""}, ".hoodie"),
         (V9, ".hoodie/timeline/history"),
         (V9 | {"hoodie.timeline.path": "line", "hoodie.timeline.history.path": "old"}, ".hoodie/line/old"),
     ],
 )
-def test_the_archived_timeline_lies_where_the_table_says(properties: dict[str, str], folder: str) -> None:
-    assert _config(properties).archive_path == folder
+def test_the_archived_timeline_lies_where_the_table_says(properties: dict[str, str], directory: str) -> None:
+    assert _config(properties).archive_path == directory
 
 
 WITHOUT_META_FIELDS = {"hoodie.populate.meta.fields": "false"}

@@ -156,7 +156,7 @@ def _cell(name: str, value: str) -> Any:
         (["--limit", "-1"], "--limit"),
         (["--query", "newest"], "newest"),
         (["--to", "rows.txt"], ".parquet"),
-        (["--to", "no/such/folder/rows.csv"], "no/such/folder"),
+        (["--to", "no/such/directory/rows.csv"], "no/such/directory"),
         (["--option", "hoodie.datasource.query.type=newest"], "newest"),
     ],
 )
@@ -171,12 +171,12 @@ def test_a_query_that_makes_no_sense_is_refused_in_one_sentence(words: list[str]
 
 def test_a_file_appears_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     table = golden.unpack("v9_no_deletes", tmp_path)
-    (folder := tmp_path / "out").mkdir()
-    (folder / "rows.csv").write_text("of yesterday")
-    before = content_of(folder)
+    (directory := tmp_path / "out").mkdir()
+    (directory / "rows.csv").write_text("of yesterday")
+    before = content_of(directory)
     bases = sorted(table.glob("part=*/*.parquet"))
     bases[-1].write_bytes(bases[-1].read_bytes()[:-4])  # the last one is read after rows have been written
-    answer = run("read", table, "--to", folder / "rows.csv")
+    answer = run("read", table, "--to", directory / "rows.csv")
     assert answer.exit_code == 2
     assert bases[-1].name in answer.stderr
-    assert content_of(folder) == before
+    assert content_of(directory) == before

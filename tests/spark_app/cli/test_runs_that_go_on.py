@@ -1,4 +1,4 @@
-"""A run that goes on by itself: what a dead one left is ended first, a live one is left alone, repeating writes nothing."""
+"""A run first completes what a dead run left. It leaves a live run alone, and repeating it writes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def scheduled(table: Table) -> str:
 
 
 def beating(table: Table, instant: str) -> Application:
-    """A process of its own, as far as anybody sees, that lives and has begun the compaction."""
+    """A process of its own, as far as anyone sees, that lives and has begun the compaction."""
     owner = assemble(table.uri, table.options)
     owner.append.heartbeats.start(instant)
     return owner
@@ -123,7 +123,7 @@ def test_repeating_a_compaction_writes_nothing(table: Table) -> None:
         by_strategy.compact(by_strategy.plan_compaction())
 
 
-def test_a_partition_value_too_long_for_a_folder_is_refused_before_anything_is_written(table: Table) -> None:
+def test_a_partition_value_too_long_for_a_directory_is_refused_before_anything_is_written(table: Table) -> None:
     before = content_of(Path(table.uri))
     batch = rows(("k0", -1, "new")).set_column(1, "part", pa.array(["é" * 128]))
     with pytest.raises(InvalidRecordError, match="longer than the 255 bytes"):
@@ -164,14 +164,14 @@ def test_the_clean_of_another_engine_is_left_to_it_until_it_has_stood_for_long(t
     table.compact(before=LATER_MS)
     table.upsert(rows(("k0", 1, "later")))
     table.compact(data_latency_seconds=0, link_mode="copy")
-    folder = table.state().config.timeline_path
+    directory = table.state().config.timeline_path
     assert table.clean(1).instant is not None
-    for path in (Path(table.uri) / folder).glob("*.clean"):
+    for path in (Path(table.uri) / directory).glob("*.clean"):
         path.unlink()  # as it stands before it completes, by an engine that keeps no heartbeat
     answer = run("clean", table.uri, *OPTIONS)
     assert (answer.exit_code, "of another engine" in answer.stderr) == (4, True)
     assert run("verify", table.uri).exit_code == 0
-    for path in (Path(table.uri) / folder).glob("*.clean.*"):
+    for path in (Path(table.uri) / directory).glob("*.clean.*"):
         os.utime(path, (0, 0))
     assert run("clean", table.uri, *OPTIONS).exit_code == 0
     assert table.state().timeline.pending == ()

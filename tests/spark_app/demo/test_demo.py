@@ -19,9 +19,9 @@ T = datetime(2013, 1, 11, tzinfo=UTC)
 @pytest.fixture(scope="module", params=[6, 9])
 def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of a demo in this process, on each table version."""
-    folder = tmp_path_factory.mktemp("demo")
+    directory = tmp_path_factory.mktemp("demo")
     words = ("--days", DAYS, "--engine", "local", "--option", f"hoodie.write.table.version={request.param}")
-    document: dict[str, Any] = run_json("demo", "--dir", folder, *words)
+    document: dict[str, Any] = run_json("demo", "--dir", directory, *words)
     return document
 
 
@@ -92,12 +92,12 @@ def test_the_picture_is_one_page_that_needs_nothing_else(demo: dict[str, Any]) -
     assert bars["base"] == 2 * len(plan["plan"]["operations"])
 
 
-def test_a_second_demo_in_the_same_folder_is_refused_and_writes_nothing(demo: dict[str, Any]) -> None:
-    folder = Path(demo["table"]).parent
-    before = content_of(folder)
-    answer = run("demo", "--dir", folder, "--engine", "local")
+def test_a_second_demo_in_the_same_directory_is_refused_and_writes_nothing(demo: dict[str, Any]) -> None:
+    directory = Path(demo["table"]).parent
+    before = content_of(directory)
+    answer = run("demo", "--dir", directory, "--engine", "local")
     assert answer.exit_code == 2
-    assert content_of(folder) == before
+    assert content_of(directory) == before
 
 
 def test_what_the_demo_prints_fits_a_screen(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ SCHEMA = pa.schema(COLUMNS)
 
 
 class Page(HTMLParser):
-    """The elements, attributes and text of a page. Raises AssertionError where elements don't nest."""
+    """The elements, attributes and text of a page. Raises AssertionError if elements don't nest."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -71,9 +71,9 @@ def rows(*values: tuple[str, str, int]) -> pa.Table:
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Compacted up to T; a log is left over, with an exact cut merged in part; then a late record and a later one."""
     options: dict[str, object] = {BUCKETS: 1, CLOCK_SKEW_MS: "1"}
-    folder = tmp_path_factory.mktemp("report")
+    directory = tmp_path_factory.mktemp("report")
     made = Table.create(
-        str(folder / "a<b>'&"), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options
+        str(directory / "a<b>'&"), schema=SCHEMA, record_key="id", partition="part", event_time="ms", options=options
     )
     made.upsert(rows(("1", HOSTILE, -9), ("2", "b", -8)))
     made.upsert(rows(("3", HOSTILE, -2), ("4", "b", 3)))

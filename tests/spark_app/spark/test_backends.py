@@ -33,15 +33,15 @@ def in_order(found: pa.Table) -> list[dict[str, object]]:
     return found.select(names).sort_by("id").to_pylist()
 
 
-def place(name: str, table: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
+def place(name: str, table: str, request: pytest.FixtureRequest, directory: Path) -> Backend:
     """A copy of a golden table on that storage."""
-    found = backend(name, request, folder)
-    upload(golden.unpack(table, folder), found.storage)
+    found = backend(name, request, directory)
+    upload(golden.unpack(table, directory), found.storage)
     return found
 
 
-def on_this_disk(table: str, folder: Path) -> Table:
-    return Table.open(str(golden.unpack(table, folder / "here")))
+def on_this_disk(table: str, directory: Path) -> Table:
+    return Table.open(str(golden.unpack(table, directory / "here")))
 
 
 @pytest.mark.parametrize("name", ["moto", pytest.param("hdfs", marks=pytest.mark.broad)])

@@ -47,14 +47,14 @@ def rows(found: pa.Table) -> list[dict[str, Any]]:
 def test_a_compaction_goes_on_when_a_worker_dies_in_the_middle(tmp_path: Path) -> None:
     table = written(tmp_path / "table")
     twin = Table.open(str(shutil.copytree(tmp_path / "table", tmp_path / "twin")))
-    servers, folder, temporary = (tmp_path / name for name in ("servers", "folder", "temporary"))
-    for made in (servers, folder, temporary):
+    servers, directory, temporary = (tmp_path / name for name in ("servers", "directory", "temporary"))
+    for made in (servers, directory, temporary):
         made.mkdir()
     try:
         with spark_cluster(servers) as cluster:
             own = {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(temporary)}
             driver = subprocess.Popen(
-                [sys.executable, cluster_driver.__file__, cluster.master, table.uri, T, str(folder)],
+                [sys.executable, cluster_driver.__file__, cluster.master, table.uri, T, str(directory)],
                 env=os.environ | cluster.environment | own,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -62,11 +62,11 @@ def test_a_compaction_goes_on_when_a_worker_dies_in_the_middle(tmp_path: Path) -
             )
             deadline = time.monotonic() + BEGIN_SECONDS
             # Each worker has one core: two tasks that wait are one on each.
-            while len(list(folder.iterdir())) < 2 and driver.poll() is None and time.monotonic() < deadline:
+            while len(list(directory.iterdir())) < 2 and driver.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.05)
             is_pending = not table.freshness().watermark_ms
             cluster.kill_a_worker()
-            (folder / "release").touch()
+            (directory / "release").touch()
             stdout, stderr = driver.communicate(timeout=BEGIN_SECONDS)
     except ServerUnavailableError as missing:
         require_or_skip(f"a Spark cluster does not start here: {missing}")
@@ -74,7 +74,7 @@ def test_a_compaction_goes_on_when_a_worker_dies_in_the_middle(tmp_path: Path) -
     answer = json.loads(stdout.rpartition("ANSWER")[2])
     done = twin.compact(twin.plan_compaction(before=T))
     assert is_pending
-    assert len(list(folder.glob("done-*"))) > 8  # what the dead worker had done was done again
+    assert len(list(directory.glob("done-*"))) > 8  # what the dead worker had done was done again
     assert answer["compacted"] == done.metrics["log_files_compacted"] == 8
     assert answer["sound"]
     assert rows(table.snapshot().to_arrow()) == rows(twin.snapshot().to_arrow())

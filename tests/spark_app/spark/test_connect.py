@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.real, pytest.mark.broad]
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the client saw."""
-    folder, clients = tmp_path_factory.mktemp("connect"), tmp_path_factory.mktemp("clients")
+    directory, clients = tmp_path_factory.mktemp("connect"), tmp_path_factory.mktemp("clients")
     temporary = clients / "temporary"
     temporary.mkdir()
     try:
-        with connect_server(folder) as url:
+        with connect_server(directory) as url:
             done = subprocess.run(
                 [sys.executable, connect_client.__file__, url, str(clients)],
                 env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(temporary)},

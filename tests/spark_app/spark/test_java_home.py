@@ -137,7 +137,7 @@ def test_a_cache_that_cannot_be_written_is_named_with_its_cure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bare_machine: dict[str, str]
 ) -> None:
     _install_package(monkeypatch, tmp_path / "site", "exit 0")
-    (tmp_path / "a cache").write_text("a file where the folder should be")
+    (tmp_path / "a cache").write_text("a file where the directory should be")
     with pytest.raises(JavaNotFoundError, match="XDG_CACHE_HOME"):
         _find(bare_machine)
 

@@ -96,17 +96,17 @@ def seen(found: pa.Table) -> dict[str, str]:
     return {row["id"]: row["word"] for row in found.to_pylist()}
 
 
-def arrive(folder: Path, number: int) -> None:
+def arrive(directory: Path, number: int) -> None:
     """A batch arrives as a file, whole; Spark takes them by their times."""
-    folder.mkdir(exist_ok=True)
-    pq.write_table(BATCHES[number], folder / f".{number}")
-    os.utime(folder / f".{number}", (1_700_000_000 + number, 1_700_000_000 + number))
-    (folder / f".{number}").rename(folder / f"{number}.parquet")
+    directory.mkdir(exist_ok=True)
+    pq.write_table(BATCHES[number], directory / f".{number}")
+    os.utime(directory / f".{number}", (1_700_000_000 + number, 1_700_000_000 + number))
+    (directory / f".{number}").rename(directory / f"{number}.parquet")
 
 
-def stream(spark: SparkSession, folder: Path) -> DataFrame:
+def stream(spark: SparkSession, directory: Path) -> DataFrame:
     ddl = "id string, part string, at timestamp, word string"
-    return spark.readStream.schema(ddl).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    return spark.readStream.schema(ddl).option("maxFilesPerTrigger", 1).parquet(str(directory))
 
 
 def run(frame: DataFrame, sink: Any, checkpoint: Path) -> StreamingQuery:

@@ -71,32 +71,32 @@ class HudiServer:
     """A running Hudi: any number of judges may connect to it."""
 
     version: str
-    folder: Path
+    directory: Path
 
     @property
     def socket(self) -> Path:
-        return self.folder / "socket"
+        return self.directory / "socket"
 
     @property
     def log(self) -> Path:
-        return self.folder / "log"
+        return self.directory / "log"
 
     def end_of_log(self) -> str:
         return self.log.read_text(errors="replace")[-4000:]
 
 
 @contextmanager
-def hudi_server(folder: Path, version: str, metastore: str | None = None) -> Iterator[HudiServer]:
+def hudi_server(directory: Path, version: str, metastore: str | None = None) -> Iterator[HudiServer]:
     """Hudi `version` for the length of the block; `metastore` is the address of a Hive Metastore that has its tables.
 
     Raises `JudgeUnavailableError` or `JarUnavailableError` when a real part is missing.
     """
-    found = HudiServer(version, folder)
+    found = HudiServer(version, directory)
     python, environment = judge_python(), judge_environment()
     jar = maven_jar(BUNDLES[version], python=python, environment=environment)
     with found.log.open("wb") as log:
         process = subprocess.Popen(
-            [str(python), str(SERVER), str(jar), str(folder), *([metastore] if metastore else [])],
+            [str(python), str(SERVER), str(jar), str(directory), *([metastore] if metastore else [])],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -124,8 +124,8 @@ def hudi_server(folder: Path, version: str, metastore: str | None = None) -> Ite
 def hudi_judge(version: str) -> Iterator[HudiJudge]:
     """A judge with a Hudi of its own, for the length of the block."""
     with (
-        tempfile.TemporaryDirectory(prefix=f"hudi-judge-{version}-", ignore_cleanup_errors=True) as folder,
-        hudi_server(Path(folder), version) as server,
+        tempfile.TemporaryDirectory(prefix=f"hudi-judge-{version}-", ignore_cleanup_errors=True) as directory,
+        hudi_server(Path(directory), version) as server,
         HudiJudge(server) as judge,
     ):
         yield judge
@@ -137,7 +137,7 @@ class HudiJudge:
     def __init__(self, server: HudiServer) -> None:
         self.version = server.version
         self._server = server
-        self._scratch = Path(tempfile.mkdtemp(prefix="judge-", dir=server.folder))
+        self._scratch = Path(tempfile.mkdtemp(prefix="judge-", dir=server.directory))
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(REQUEST_TIMEOUT_SECONDS)
         self._socket.connect(str(server.socket))
@@ -179,7 +179,7 @@ class HudiJudge:
         )
 
     def together(self, turns: Sequence[Sequence[Deed]]) -> list[str | None]:
-        """Several tables at once, the deeds to each in turn: Hudi's message where one failed, None where none did."""
+        """Several tables at once, the deeds to each in turn: Hudi's message where one failed, None if none did."""
         requests = [[deed.request(self._scratch) for deed in turn] for turn in turns]
         answer = self._ask("together", turns=requests)
         assert isinstance(answer, list)
@@ -288,10 +288,10 @@ class HudiJudge:
         assert isinstance(answer, str)
         return answer.encode()
 
-    def _rows(self, folder: object) -> pa.Table:
-        assert isinstance(folder, str)
-        table = pq.read_table(folder, partitioning=None)
-        shutil.rmtree(folder)
+    def _rows(self, directory: object) -> pa.Table:
+        assert isinstance(directory, str)
+        table = pq.read_table(directory, partitioning=None)
+        shutil.rmtree(directory)
         return table
 
     def _ask(self, method: str, **arguments: object) -> object:

@@ -9,7 +9,7 @@ from support.reference_pages.command_line import command_line_page
 from support.reference_pages.configuration import configuration_page
 from support.reference_pages.errors import errors_page
 
-FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+DIRECTORY = Path(__file__).parents[3] / "docs" / "reference"
 
 
 def pages() -> dict[str, str]:

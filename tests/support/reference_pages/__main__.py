@@ -1,7 +1,7 @@
 """Writes the pages."""
 
-from support.reference_pages import FOLDER, pages
+from support.reference_pages import DIRECTORY, pages
 
-FOLDER.mkdir(exist_ok=True)
+DIRECTORY.mkdir(exist_ok=True)
 for name, text in pages().items():
-    (FOLDER / name).write_text(text, encoding="utf-8")
+    (DIRECTORY / name).write_text(text, encoding="utf-8")

@@ -101,7 +101,7 @@ class HdfsServer:
 
 
 @contextmanager
-def hdfs(folder: Path) -> Iterator[HdfsServer]:
+def hdfs(directory: Path) -> Iterator[HdfsServer]:
     """A NameNode for the length of the block. Raises ServerUnavailableError."""
     spark_jars = Path(pyspark.__file__).parent / "jars"
     try:
@@ -111,7 +111,7 @@ def hdfs(folder: Path) -> Iterator[HdfsServer]:
         jars = [maven_jar(jar, python=Path(sys.executable), environment=environment) for jar in JARS]
     except (JavaNotFoundError, JarUnavailableError) as missing:
         raise ServerUnavailableError(str(missing)) from missing
-    log = folder / "log"
+    log = directory / "log"
     with log.open("wb") as output:
         port, process = cast(Any, launch_gateway)(
             jarpath=str(next(spark_jars.glob("py4j-*.jar"))),
@@ -125,8 +125,8 @@ def hdfs(folder: Path) -> Iterator[HdfsServer]:
         )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     try:
-        uri, web_address = _started(gateway.jvm, folder / "data")
-        yield HdfsServer(uri, web_address, True, folder / "lock", port)
+        uri, web_address = _started(gateway.jvm, directory / "data")
+        yield HdfsServer(uri, web_address, True, directory / "lock", port)
     except Py4JError as failure:
         last = (log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
         raise ServerUnavailableError(f"the NameNode did not start: {last}") from failure
@@ -136,10 +136,10 @@ def hdfs(folder: Path) -> Iterator[HdfsServer]:
         process.wait()
 
 
-def _started(java: Any, folder: Path) -> tuple[str, str]:
+def _started(java: Any, directory: Path) -> tuple[str, str]:
     hadoop = java.org.apache.hadoop
     settings = hadoop.conf.Configuration()
-    settings.set("hdfs.minidfs.basedir", str(folder))
+    settings.set("hdfs.minidfs.basedir", str(directory))
     for key, value in _SETTINGS.items():
         settings.set(key, value)
     cluster = getattr(hadoop.hdfs, "MiniDFSCluster$Builder")(settings).numDataNodes(1).build()

@@ -41,12 +41,12 @@ def no_bytes_by_webhdfs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def case() -> StorageCase:
     there, web = new_place(**BY_LIBHDFS), SERVER.client()
-    folder = there.uri.removeprefix(SERVER.uri)
+    directory = there.uri.removeprefix(SERVER.uri)
 
     def write_behind(path: str, data: bytes) -> None:
-        web.write(f"{folder}/{path}", io.BytesIO(data), len(data))
+        web.write(f"{directory}/{path}", io.BytesIO(data), len(data))
 
-    return StorageCase(there.storage, lambda path: web.read(f"{folder}/{path}"), write_behind)
+    return StorageCase(there.storage, lambda path: web.read(f"{directory}/{path}"), write_behind)
 
 
 class TestHdfsByLibhdfs(ContentContract, BehindContract):
@@ -98,7 +98,7 @@ def test_a_file_has_as_many_replicas_as_the_settings_say() -> None:
 
 @pytest.mark.skipif(not SERVER.has_symlinks, reason="this NameNode keeps no links")
 @pytest.mark.usefixtures("no_bytes_by_webhdfs")
-def test_nothing_is_written_through_a_link_to_a_folder() -> None:
+def test_nothing_is_written_through_a_link_to_a_directory() -> None:
     there, real, web = new_place(**BY_LIBHDFS), new_place(**BY_LIBHDFS), SERVER.client()
     assert real.storage.put_if_absent("file", b"data")
     link, target = (place.uri.removeprefix(SERVER.uri) for place in (there, real))

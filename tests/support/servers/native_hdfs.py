@@ -20,7 +20,7 @@ from pathlib import Path
 import pyspark
 
 from eventide.spark.java_home import JavaNotFoundError, find_java_home
-from support.maven import cache_folder
+from support.maven import cache_directory
 
 CRATE = "hdfs-sys"
 VERSION = "0.3.1"
@@ -58,7 +58,7 @@ class NativeHdfsUnavailableError(RuntimeError):
 class NativeHdfs:
     """Where libhdfs lies, and the Java it was built for."""
 
-    folder: Path
+    directory: Path
     java_home: Path
 
     @property
@@ -67,7 +67,7 @@ class NativeHdfs:
         spark_jars = Path(pyspark.__file__).parent / "jars"
         jars = [next(spark_jars.glob(f"{name}-[0-9]*.jar")) for name in _JARS]
         return {
-            "ARROW_LIBHDFS_DIR": str(self.folder),
+            "ARROW_LIBHDFS_DIR": str(self.directory),
             "JAVA_HOME": str(self.java_home),
             "CLASSPATH": os.pathsep.join(map(str, jars)),
             "LIBHDFS_OPTS": "-Xmx256m",
@@ -80,11 +80,11 @@ def native_hdfs() -> NativeHdfs:
         java_home = Path(find_java_home())
     except JavaNotFoundError as missing:
         raise NativeHdfsUnavailableError(str(missing)) from missing
-    found = NativeHdfs(cache_folder() / "libhdfs" / f"{VERSION}-{zlib.crc32(os.fsencode(java_home)):08x}", java_home)
-    library = found.folder / "libhdfs.so"
+    found = NativeHdfs(cache_directory() / "libhdfs" / f"{VERSION}-{zlib.crc32(os.fsencode(java_home)):08x}", java_home)
+    library = found.directory / "libhdfs.so"
     if not library.exists():
-        found.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=found.folder) as staging:
+        found.directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=found.directory) as staging:
             # Two runs may build at once: the last rename wins, and both names hold the same library.
             _built(Path(staging), java_home).replace(library)
     return found
@@ -102,11 +102,11 @@ def _built(staging: Path, java_home: Path) -> Path:
     source = root / Path(_SOURCE).name
     jvm = java_home / "lib" / "server"
     headers = (java_home / "include", java_home / "include" / "linux", root, source, source / "include")
-    folders = (*headers, source / "os", source / "os" / "posix")
+    directories = (*headers, source / "os", source / "os" / "posix")
     _run(
         [
             *("cc", "-shared", "-fPIC", "-O2", "-w", "-fcommon"),
-            *(f"-I{folder}" for folder in folders),
+            *(f"-I{directory}" for directory in directories),
             *map(str, sorted((*source.glob("*.c"), *source.glob("os/posix/*.c")))),
             *("-o", "libhdfs.so", f"-L{jvm}", "-ljvm", f"-Wl,-rpath,{jvm}", "-lpthread", "-ldl"),
         ],
@@ -128,13 +128,13 @@ def _downloaded(staging: Path) -> Path:
     raise NativeHdfsUnavailableError(f"cargo brought no {CRATE} {VERSION} with SHA-256 {SHA256} to {home}")
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
+def _run(command: Sequence[str], directory: Path) -> None:
     if shutil.which(command[0]) is None:
         raise NativeHdfsUnavailableError(f"libhdfs is built with `{command[0]}`, which is not on PATH: install it")
     try:
         subprocess.run(
             command,
-            cwd=folder,
+            cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -60,47 +60,47 @@ def _client(endpoint: str) -> Any:
 
 
 @contextmanager
-def moto(folder: Path) -> Iterator[S3Server]:
+def moto(directory: Path) -> Iterator[S3Server]:
     """Moto, in Python; keeps objects in memory."""
     (port,) = free_ports(1)
-    with _serve("moto", [sys.executable, str(MOTO), str(port)], port, folder) as found:
+    with _serve("moto", [sys.executable, str(MOTO), str(port)], port, directory) as found:
         yield found
 
 
 @contextmanager
-def seaweedfs(folder: Path) -> Iterator[S3Server]:
+def seaweedfs(directory: Path) -> Iterator[S3Server]:
     """SeaweedFS, in Go: master, volume, filer and S3 in one process."""
     # Each also listens for gRPC on its port + 10,000, so they are taken from below that.
     master, volume, filer, s3 = (10_000 + port % 20_000 for port in free_ports(4))
     user = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
     actions = ["Admin", "Read", "Write", "List", "Tagging"]
-    config = folder / "s3.json"
+    config = directory / "s3.json"
     config.write_text(json.dumps({"identities": [{"name": "tests", "credentials": [user], "actions": actions}]}))
-    (folder / "data").mkdir()
-    command = [_program("weed"), "-logtostderr=true", "server", f"-dir={folder / 'data'}"]
+    (directory / "data").mkdir()
+    command = [_program("weed"), "-logtostderr=true", "server", f"-dir={directory / 'data'}"]
     command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false"]
     command += ["-master.volumeSizeLimitMB=64", "-volume.max=20", f"-master.port={master}", f"-volume.port={volume}"]
     command += [f"-filer.port={filer}", "-s3", f"-s3.port={s3}", f"-s3.config={config}"]
     command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.iam=false"]
-    with _serve("seaweedfs", command, s3, folder) as found:
+    with _serve("seaweedfs", command, s3, directory) as found:
         yield found
 
 
 @contextmanager
-def rclone(folder: Path) -> Iterator[S3Server]:
+def rclone(directory: Path) -> Iterator[S3Server]:
     """rclone's S3 server, which answers every conditional create with success."""
     (port,) = free_ports(1)
-    (folder / "data").mkdir()
-    command = [_program("rclone"), "serve", "s3", "--addr", f"127.0.0.1:{port}", "--config", str(folder / "none")]
-    command += ["--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", str(folder / "data")]
-    with _serve("rclone", command, port, folder) as found:
+    (directory / "data").mkdir()
+    command = [_program("rclone"), "serve", "s3", "--addr", f"127.0.0.1:{port}", "--config", str(directory / "none")]
+    command += ["--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", str(directory / "data")]
+    with _serve("rclone", command, port, directory) as found:
         yield found
 
 
 @contextmanager
-def _serve(name: str, command: Sequence[str], port: int, folder: Path) -> Iterator[S3Server]:
+def _serve(name: str, command: Sequence[str], port: int, directory: Path) -> Iterator[S3Server]:
     found = S3Server(name, f"http://127.0.0.1:{port}")
-    with server(command, folder / "log", _takes_a_bucket(found)):
+    with server(command, directory / "log", _takes_a_bucket(found)):
         yield found
 
 

@@ -38,7 +38,7 @@ class SparkCluster:
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
+def connect_server(directory: Path) -> Iterator[str]:
     """The URL of a Spark Connect server with two cores."""
     (port,) = free_ports(1)
     settings = {
@@ -51,18 +51,18 @@ def connect_server(folder: Path) -> Iterator[str]:
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     entry = "org.apache.spark.sql.connect.service.SparkConnectServer"
     command = [_program("spark-submit"), "--master", "local[2]", *words, "--class", entry, "spark-internal"]
-    with server(command, folder / "connect.log", lambda: answers(port), _environment(folder)):
+    with server(command, directory / "connect.log", lambda: answers(port), _environment(directory)):
         yield f"sc://{HOST}:{port}"
 
 
 @contextmanager
-def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
+def spark_cluster(directory: Path) -> Iterator[SparkCluster]:
     """A standalone cluster whose two workers have a core each."""
     port, page = free_ports(2)
-    environment, program, url = _environment(folder), _program("spark-class"), f"spark://{HOST}:{port}"
+    environment, program, url = _environment(directory), _program("spark-class"), f"spark://{HOST}:{port}"
     master = [program, "org.apache.spark.deploy.master.Master", "--host", HOST, "--port", str(port)]
     with (
-        server([*master, "--webui-port", str(page)], folder / "master.log", lambda: answers(port), environment),
+        server([*master, "--webui-port", str(page)], directory / "master.log", lambda: answers(port), environment),
         ExitStack() as stack,
     ):
         workers = []
@@ -70,9 +70,9 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
             words = ["--cores", "1", "--memory", "1g", "--host", HOST, "--webui-port", "0"]
             command = [program, "org.apache.spark.deploy.worker.Worker", *words]
             worker = subprocess.Popen(
-                [sys.executable, str(LEASH), *command, "--work-dir", str(folder / f"worker-{number}"), url],
+                [sys.executable, str(LEASH), *command, "--work-dir", str(directory / f"worker-{number}"), url],
                 stdin=subprocess.PIPE,
-                stdout=stack.enter_context((folder / f"worker-{number}.log").open("wb")),
+                stdout=stack.enter_context((directory / f"worker-{number}.log").open("wb")),
                 stderr=subprocess.STDOUT,
                 env=environment,
                 start_new_session=True,
@@ -95,9 +95,9 @@ def _program(name: str) -> str:
     return str(Path(spec.origin).parent / "bin" / name)
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """What lies in `folder` is all that Spark leaves; `python` there is this one less what lies in the checkout."""
-    local, python = folder / "local", folder / "python"
+def _environment(directory: Path) -> dict[str, str]:
+    """What lies in `directory` is all that Spark leaves; `python` there is this one less what lies in the checkout."""
+    local, python = directory / "local", directory / "python"
     local.mkdir()
     packages = sysconfig.get_path("purelib")
     # -S leaves out the links by which the checkout is installed.

@@ -20,19 +20,19 @@ QUERIES: tuple[Query, Query] = ("snapshot", "read_optimized")
 
 
 class Campaign:
-    """Lives that are told apart by their seeds. `failures`: the story of each that came out wrong, and how."""
+    """Lives that are distinguished by their seeds. `failures`: the story of each that came out wrong, and how."""
 
-    def __init__(self, judges: Mapping[str, HudiJudge], folder: Path) -> None:
+    def __init__(self, judges: Mapping[str, HudiJudge], directory: Path) -> None:
         self.failures: list[str] = []
         self.reached: Counter[str] = Counter()
         self._judges = judges
-        self._folder = folder
+        self._directory = directory
         kinds = (replace(kind, writers=tuple(v for v in kind.writers if v in judges)) for kind in KINDS)
         self._kinds = [kind for kind in kinds if kind.writers or kind.may_be_made_by_eventide]
 
     def live(self, seeds: Iterable[int], turns: int) -> None:
         """A life of so many turns for each seed, all of them at once."""
-        lives = [Life(seed, self._kinds[seed % len(self._kinds)], self._folder / f"life_{seed}") for seed in seeds]
+        lives = [Life(seed, self._kinds[seed % len(self._kinds)], self._directory / f"life_{seed}") for seed in seeds]
         for turn in range(1, turns + 1):
             lives = self._checked(self._turn(lives), is_last=turn == turns)
         self.reached["lives to their end"] += len(lives)
@@ -135,7 +135,8 @@ class Campaign:
 def _queries(life: Life, version: str, *, is_last: bool) -> tuple[Query, ...]:
     """What a version of Hudi is asked after a turn: all of them everything at the end.
 
-    Until then Hudi 1.1 and 1.2 take turns, too, and the read-optimized view is asked for where base files may be others.
+    Until then Hudi 1.1 and 1.2 take turns, too, and the read-optimized view is requested where base files may be
+    others.
     """
     if version not in life.kind.orders or (version == OLD and life.is_hidden_from_hudi_0x()):
         return ()

@@ -97,8 +97,8 @@ class Life:
 
     def instants(self, *actions: str, is_completed: bool = True) -> list[str]:
         """The requested times of these actions on the active timeline, by the names of its files."""
-        folder = self.path / ".hoodie" / ("timeline" if self.kind.version >= 8 else "")
-        names = (_NAME.fullmatch(file.name) for file in folder.iterdir()) if folder.exists() else ()
+        directory = self.path / ".hoodie" / ("timeline" if self.kind.version >= 8 else "")
+        names = (_NAME.fullmatch(file.name) for file in directory.iterdir()) if directory.exists() else ()
         files = [name.groups() for name in names if name is not None]
         completed = {(time, action) for time, action, state in files if state is None}
         if is_completed:
@@ -151,7 +151,7 @@ def rows_of(changes: tuple[Change, ...]) -> pa.Table:
 
 
 def seen(found: pa.Table) -> Rows:
-    """The rows of a reader. A key that is there twice is no set."""
+    """The rows of a reader. A key that exists twice is no set."""
     rows: list[Row] = list(zip(*(found.column(name).to_pylist() for name in SEEN_COLUMNS), strict=True))
     assert len({row[:2] for row in rows}) == len(rows), f"a key is there twice: {sorted(map(repr, rows))}"
     return frozenset(rows)

@@ -71,10 +71,10 @@ def table_of(batch: Batch) -> pa.Table:
     return pa.Table.from_pylist([row._asdict() for row in batch.rows], schema=SCHEMA)
 
 
-def put_parquet(folder: Path, count: int, writer: int | None = None) -> list[Path]:
+def put_parquet(directory: Path, count: int, writer: int | None = None) -> list[Path]:
     """The first `count` batches as files, the later ones younger, all of them old."""
-    folder.mkdir(parents=True)
-    files = [folder / f"{number:04}.parquet" for number in range(count)]
+    directory.mkdir(parents=True)
+    files = [directory / f"{number:04}.parquet" for number in range(count)]
     for number, file in enumerate(files):
         pq.write_table(table_of(Batch(number, writer)), file)
         os.utime(file, (START_MS // 1000 + number, START_MS // 1000 + number))

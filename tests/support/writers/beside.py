@@ -119,7 +119,7 @@ def check_all_readers(
 
 def stock_rollbacks(path: Path) -> int:
     """The rollbacks on the timeline: of writes that failed, and were perhaps tried again."""
-    return sum(1 for folder in (".hoodie", ".hoodie/timeline") for _ in path.glob(f"{folder}/*.rollback"))
+    return sum(1 for directory in (".hoodie", ".hoodie/timeline") for _ in path.glob(f"{directory}/*.rollback"))
 
 
 def wait_for(writer: StockWriter, count: int) -> set[Batch]:

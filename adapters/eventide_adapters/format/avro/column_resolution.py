@@ -30,7 +30,7 @@ def resolve_columns(
 ) -> pa.RecordBatch:
     """The rows in the target's columns and types; `place` names the file in errors.
 
-    Raises UnsupportedTableError where a column's type does not fit, RecordDecodeError where a value doesn't.
+    Raises UnsupportedTableError if a column's type does not fit, RecordDecodeError if a value doesn't.
     """
     arrays = [_field(columns.get(field.name), count, field, f"{place}: field {field.name}") for field in target]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.arrow for field in target]))

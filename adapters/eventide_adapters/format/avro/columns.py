@@ -1,7 +1,7 @@
 """The values of Avro columns while they are read, and the Arrow arrays that they become.
 
 A column has room for every row of its parent: of the block, of a struct, or of the items of some collections. Rows are
-valid, and zero or empty, until said otherwise; what stands in a null row or below one is never looked at.
+valid, and zero or empty, until said otherwise; what is in a null row or below one is never looked at.
 
 Texts are not copied on the way: their bounds become the offsets of one array over the whole block, of which every second
 element is a value. The items of collections come in the order in which they were read, each pass over some rows a segment
@@ -65,7 +65,7 @@ class Column:
         self._valid[rows] = valid
 
     def array(self) -> Any:
-        """The column's values. Raises ArrowInvalid where its type cannot hold one of them."""
+        """The column's values. Raises ArrowInvalid if its type cannot hold one of them."""
         return pa.nulls(self.count, self.type.arrow)
 
     @property
@@ -74,7 +74,7 @@ class Column:
 
     @property
     def mask(self) -> Flags | None:
-        """True where null."""
+        """True if null."""
         return None if self._valid is None else ~self._valid
 
 

@@ -2,7 +2,7 @@
 
     content := i32 version  i32 n  n x (i32 length  record)
 
-Numbers are big-endian; a record is Avro without a schema, which stands in the block's header. The versions 1, 2 and 3 are
+Numbers are big-endian; a record is Avro without a schema, which is in the block's header. The versions 1, 2 and 3 are
 written alike; version 0 has no count and is older than any table that eventide reads.
 
 A segment is as many whole records as fit into one read; a record that is longer is read alone. The records are decoded by

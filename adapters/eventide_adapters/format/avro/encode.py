@@ -45,7 +45,7 @@ def can_encode(fields: Sequence[AvroField]) -> bool:
 
 
 def encode_records(records: pa.Table, fields: Sequence[AvroField]) -> bytes:
-    """The records, each behind its length in four bytes; the table has the fields' columns, in their types.
+    """The records, each after its length in four bytes; the table has the fields' columns, in their types.
 
     Raises UnsupportedTableError for a text that is no symbol of its enum.
     """
@@ -120,7 +120,7 @@ def _varints(numbers: npt.NDArray[Any]) -> Piece:
     if len(folded) == 0 or int(folded.max()) < 0x80:
         return np.ones(len(folded), np.int64), folded.astype(np.uint8)
     groups = (folded[:, None] >> _SHIFTS).astype(np.uint8) & np.uint8(0x7F)
-    # The last group that is not empty ends the number; the number 0 has one group all the same.
+    # The last group that is not empty ends the number; the number 0 has one group anyway.
     lengths = np.maximum(_VARINT_BYTES_MAX - np.argmax((groups != 0)[:, ::-1], axis=1), 1)
     lengths[folded == 0] = 1
     places = np.arange(_VARINT_BYTES_MAX)

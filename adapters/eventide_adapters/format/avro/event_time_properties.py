@@ -1,7 +1,7 @@
 """The range of a data block's event times as properties of the schema in its header.
 
-Hudi's readers refuse a header key that they do not know, but pass over properties of a schema that Avro does not know.
-So a range can be read without the block's content, and every stock reader still reads the block. A block that bears a
+Hudi's readers refuse a header key that they do not know, but skip properties of a schema that Avro does not know.
+So a range can be read without the block's content, and every stock reader still reads the block. A block that has a
 range holds no record marked as deleted: its writer put those into DELETE blocks.
 """
 
@@ -46,14 +46,14 @@ def without_event_times(schema: str) -> str:
 
 
 def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange | None:
-    """The range of `field` that the header of a data block tells; None where it tells none, and for other blocks."""
+    """The range of `field` that the header of a data block tells; None if it tells none, and for other blocks."""
     if block.block_type is BlockType.DELETE:
         return None
     return event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), field)
 
 
 def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:
-    """The range of `field` that the schema of a block bears; None where it bears none, or that of another field.
+    """The range of `field` that the schema of a block has; None if it has none, or that of another field.
 
     Raises RecordDecodeError for half a range, and for what is no schema.
     """

@@ -1,6 +1,6 @@
 """What a few bytes may make a reader hold, and the answer to what would be more.
 
-    inflated    16 MiB, or 100 times what is there: Hudi's own gzip reaches 20 on names of files, and 1,000 on bloom
+    inflated    16 MiB, or 100 times what exists: Hudi's own gzip reaches 20 on names of files, and 1,000 on bloom
                 filters that are nearly empty, which are smaller
     rows        100 a byte of a Parquet file: the record keys alone, no two alike, take more than a hundredth of a byte each;
                 1 a byte of an archived timeline, whose rows are instants with all that is known of them
@@ -56,7 +56,7 @@ def check_parquet(
 
 @contextmanager
 def within_memory(place: str) -> Iterator[None]:
-    """Raises ResourceLimitError where there is not enough memory to read something."""
+    """Raises ResourceLimitError if there is not enough memory to read something."""
     try:
         yield
     except ResourceLimitError:

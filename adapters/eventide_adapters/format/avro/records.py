@@ -34,7 +34,7 @@ def decode_records(
 ) -> dict[str, pa.Array[Any]]:
     """The wanted columns of the records that lie at `starts` to `ends`, in the schema's own types.
 
-    Raises RecordDecodeError where the bytes do not fit the schema.
+    Raises RecordDecodeError if the bytes do not fit the schema.
     """
     schema = fastavro.parse_schema(_record_schema(fields, count()))
     stream = io.BytesIO(content)

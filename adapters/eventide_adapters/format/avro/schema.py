@@ -111,9 +111,9 @@ class AvroType:
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
-    """A field; `null_branch` is the place of null in its union of two or more, None where it has no such union.
+    """A field; `null_branch` is the place of null in its union of two or more, None if it has no such union.
 
-    `default` is the value, as JSON has it, in a record without the field; None where that is null or nothing.
+    `default` is the value, as JSON has it, in a record without the field; None if that is null or nothing.
     """
 
     name: str
@@ -123,7 +123,7 @@ class AvroField:
     arrow: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Made once: it is asked for with every batch of every file.
+        # Made once: it is requested with every batch of every file.
         object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, nullable=self.is_nullable))
 
     @property
@@ -133,7 +133,7 @@ class AvroField:
 
 @lru_cache(maxsize=64)
 def with_meta_fields(schema: str) -> str:
-    """The schema with Hudi's meta fields in front, as it stands in log blocks and base files."""
+    """The schema with Hudi's meta fields in front, as it is in log blocks and base files."""
     parsed = _load(schema)
     fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
     fields += [f for f in parsed["fields"] if f["name"] not in META_FIELDS]
@@ -164,7 +164,7 @@ def record_fields(schema: str) -> tuple[AvroField, ...]:
     return _record_fields(without_event_times(schema))
 
 
-@lru_cache(maxsize=64)  # every block of a log bears the same schema, of some hundred kilobytes in wide tables
+@lru_cache(maxsize=64)  # every block of a log file has the same schema, of some hundred kilobytes in wide tables
 def _record_fields(schema: str) -> tuple[AvroField, ...]:
     try:
         return _Resolver().resolve(_load(schema), "").fields
@@ -225,7 +225,7 @@ class _Resolver:
 
     def _union(self, branches: list[Any], namespace: str) -> AvroType:
         members = tuple(AvroField(f"member{i}", self.resolve(b, namespace)) for i, b in enumerate(branches))
-        if len(members) == 1:  # a union all the same: its values are written with the number of their branch
+        if len(members) == 1:  # still a union: its values are written with the number of their branch
             return AvroType.of_fields("union", members, lambda: members[0].type.arrow)
         widened = _WIDENED_UNIONS.get(frozenset(member.type.kind for member in members))
         if widened is not None and all(str(m.type.arrow) == str(_PRIMITIVES[m.type.kind]) for m in members):

@@ -4,9 +4,9 @@
     long -> float, double, string           double -> string            date, decimal -> string
     decimal -> a wider one                  timestamp: millis -> micros null -> anything
 
-As Hudi has it, in logs and base files alike: a float becomes the double that is written with the same digits (0.1 stays
-0.1), and numbers become the texts that Java makes of them. An integer without annotation is a time below a logical type
-that the file's writer did not know, and zoned and local timestamps are the same number.
+As Hudi has it, in log files and base files alike: a float becomes the double that is written with the same digits (0.1
+stays 0.1), and numbers become the texts that Java makes of them. An integer without annotation is a time below a
+logical type that the file's writer did not know, and zoned and local timestamps are the same number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNITS = {"ms": 1_000, "us": 1}
 
 
 def promote(array: Column, wanted: Any) -> Column | None:
-    """The values in the wanted type; None where no writer of Hudi would have widened the one to the other.
+    """The values in the wanted type; None if no writer of Hudi would have widened the one to the other.
 
     Raises ArrowInvalid for a value that the wanted type cannot hold.
     """

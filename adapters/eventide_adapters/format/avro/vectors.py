@@ -6,7 +6,7 @@
 3. A varint is read as eight bytes at once: its length is that of the run of continuation bits, and its groups of seven
    bits are pushed together by three masks. The rare longer ones take a second step.
 4. A collection reads its counts, then the first item of all records that have one, then the second, and so on.
-5. After the last field every cursor must stand at its record's end; else the bytes do not fit the schema.
+5. After the last field every cursor must stand at its record's end; otherwise, the bytes do not fit the schema.
 
 Rows go in chunks that keep the cursors in the processor's cache. No cursor ever leaves its record by more than one fixed
 step before it is checked, and the buffer is padded by that much.
@@ -74,7 +74,7 @@ def decode_vectors(
 ) -> dict[str, pa.Array[Any]]:
     """The wanted columns of the records that lie at `starts` to `ends`, in the schema's own types.
 
-    Raises RecordDecodeError where the bytes do not fit the schema, UnevenCollectionsError where steps over all records
+    Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if steps over all records
     are no way to read them.
     """
     widest = _VARINT_BYTES_MAX + 8 + max((_widest_step(field.type) for field in fields), default=0)
@@ -105,7 +105,7 @@ def _widest_step(avro_type: AvroType) -> int:
 class _Reader:
     """Reads values at many cursors of one buffer at once. Each `pass_` answers where the cursors stand after it.
 
-    A column that is None is passed over.
+    A column that is None is skipped.
     """
 
     def __init__(self, buffer: Bytes) -> None:

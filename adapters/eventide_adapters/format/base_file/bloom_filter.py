@@ -83,11 +83,11 @@ DEFAULT_PARAMETERS = BloomParameters.for_entries(60_000, 1e-9)
 
 
 class BloomFilter:
-    """A filter as it stands in a footer. Says of a key that it is not there, or that it may be."""
+    """A filter as it is in a footer. Says of a key that it is not there, or that it may be."""
 
     def __init__(self, type_code: str, text: str | bytes, path: str) -> None:
         """Raises CorruptBaseFileError naming `path`. Half a megabyte, whatever the file holds: no more than its head is
-        decoded before a key is asked for."""
+        decoded before a key is requested."""
         self.text = text.encode() if isinstance(text, str) else text
         size = _decoded_size(self.text, path)
         head = _decoded(self.text[:_HEAD_LETTERS], path)
@@ -148,14 +148,14 @@ class BloomFilterBuilder:
                 self._add_chunk(chunk)
 
     def text(self) -> bytes:
-        """The filter as it stands in a footer."""
+        """The filter as it is in a footer."""
         if self._earlier is not None:
             return self._earlier.text
         shape = self._parameters
         head = _HEAD.pack(_VERSION, shape.hash_count, _MURMUR, shape.bit_count)
         rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows or [self._empty_row()]]
         if shape.type_code == DYNAMIC:
-            # Rows before the last are full, and the count goes on growing once there is no new row to begin.
+            # Rows before the last are full, and the count continues growing once there is no new row to begin.
             current = self._added - (len(rows) - 1) * shape.row_entries
             rows.insert(0, head + _DYNAMIC_HEAD.pack(shape.row_entries, current, len(rows)))
         return base64.b64encode(b"".join(rows))

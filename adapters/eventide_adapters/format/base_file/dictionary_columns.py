@@ -4,8 +4,8 @@ To build such texts, copy them, and look each one up in a new dictionary is much
 columns that a merge looks into: keys and ordering values are texts from the beginning.
 
 1. A column is read so where each row group has a small dictionary for all of it (`small_dictionary_columns`).
-2. The logs' rows are given the same type, as far as they have few values, too (`with_dictionaries`); else the base's rows
-   become texts.
+2. The log files' rows are given the same type, as far as they have few values, too (`with_dictionaries`); otherwise,
+   the base's rows become texts.
 3. What is written has one dictionary a row group (parquet_output); who reads rows gets texts (`in_columns`).
 """
 
@@ -26,7 +26,7 @@ from eventide_core.table.record_shape import RecordShape
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
 _ROWS_MIN: Final = 4096  # below it there is nothing to be won
 _VALUE_BYTES_MAX: Final = 2  # of a number and its share of the dictionary; texts in no dictionary have four and more
-_VALUES_MAX: Final = 1 << 14  # of the logs' dictionary, which is looked into for each batch of the base
+_VALUES_MAX: Final = 1 << 14  # of the log files' dictionary, which is looked into for each batch of the base
 
 
 def dictionary_fields(fields: Iterable[AvroField], shape: RecordShape) -> frozenset[str]:
@@ -63,7 +63,7 @@ def as_dictionaries(target: Sequence[AvroField], names: Collection[str]) -> Sequ
 
 
 def check_numbers(batch: pa.RecordBatch, names: Iterable[str], place: str) -> None:
-    """Raises CorruptBaseFileError where one of these columns counts beyond its dictionary: Arrow doesn't look."""
+    """Raises CorruptBaseFileError if one of these columns counts beyond its dictionary: Arrow doesn't look."""
     for name in names:
         column: Any = batch.column(name)
         ends: Any = pc.min_max(column.indices).as_py()
@@ -75,7 +75,7 @@ def check_numbers(batch: pa.RecordBatch, names: Iterable[str], place: str) -> No
 
 
 def with_dictionaries(rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The rows with dictionaries where `columns` has them, but for columns of many values."""
+    """The rows with dictionaries where `columns` has them, except for columns of many values."""
     for place, field in enumerate(columns):
         if field.type != rows.schema.field(place).type:
             encoded: Any = rows.column(place).dictionary_encode()

@@ -20,7 +20,7 @@ _INT64_DIGITS = 18  # the greatest power of ten in 64 bits
 
 
 def event_times_ms(column: Column) -> pa.Int64Array:
-    """The column's event times, null where a record has none: a null, or a text that is no time.
+    """The column's event times, null if a record has none: a null, or a text that is no time.
 
     A text of more digits than 64 bits hold counts as none, too, and so do a number that is too great and a NaN. Raises
     UnsupportedTableError for a column that is neither a time, a date, a number nor a text.

@@ -46,7 +46,7 @@ class ParquetBaseContent:
 
 
 def _statistics(group: pq.RowGroupMetaData, field: str) -> Any:
-    """The column's statistics; None where they don't say how many nulls there are, or an end of what has values."""
+    """The column's statistics; None if they don't say how many nulls there are, or an end of what has values."""
     column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == field)
     found: Any = column.statistics
     if found is None or not found.has_null_count or not (found.has_min_max or found.null_count == group.num_rows):

@@ -9,7 +9,7 @@ levels, and the footer that an index of Hudi looks for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE
-    hoodie_min_record_key, hoodie_max_record_key     in Java's order of strings; absent where there are no records
+    hoodie_min_record_key, hoodie_max_record_key     in Java's order of strings; absent if there are no records
     parquet.avro.schema, writer.model.name           the Avro schema, as Hudi's Avro writer leaves it
 """
 
@@ -68,7 +68,7 @@ def read_base(
 
     Texts of the columns `dictionary_candidates` come as dictionaries where they are of few values (dictionary_columns.py).
 
-    Raises MissingFileError; CorruptBaseFileError where the file is no Parquet or a value doesn't fit its column;
+    Raises MissingFileError; CorruptBaseFileError if the file is no Parquet or a value doesn't fit its column;
     UnsupportedTableError where a column's type doesn't fit the target's.
     """
     with open_base(storage, path, dictionary_candidates) as file:
@@ -132,7 +132,7 @@ def read_footer(storage: Storage, path: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class BaseFooter:
-    """What a base file's footer tells a writer of the next one.
+    """What a base file's footer tells the writer of the next one.
 
     `pairs` are its keys and values, bytes as they stand there: a text of half a megabyte may be among them. `codec` is the
     compression of its columns; gzip, Hudi's default, where it is one that eventide does not write.
@@ -158,7 +158,7 @@ class BaseFooter:
 
 
 def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
-    """The bloom filter in a footer, None where there is none. Raises CorruptBaseFileError."""
+    """The bloom filter in a footer, None if there is none. Raises CorruptBaseFileError."""
     text = footer.pairs.get(FOOTER_KEY.encode())
     if text is None:
         return None
@@ -173,7 +173,7 @@ class BaseFileWriter:
     """
 
     def __init__(self, output: OutputFile, schema: str, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
-        """`schema` is the table's Avro schema; `bloom` is None where the files hold no record keys to be found by.
+        """`schema` is the table's Avro schema; `bloom` is None if the files hold no record keys to be found by.
 
         Raises ConfigError for an unknown codec.
         """
@@ -299,7 +299,7 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
 def least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
     """The ends of some keys in Java's order of strings."""
     data: Any = keys.buffers()[2]
-    # Bytes order strings as Java does, but for characters beyond 16 bits, whose UTF-8 begins with 0xF0 or more.
+    # Bytes order strings as Java does, except for characters beyond 16 bits, whose UTF-8 begins with 0xF0 or more.
     if data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any()):
         texts: list[Any] = keys.to_pylist()
         return min(texts, key=java_order), max(texts, key=java_order)

@@ -44,7 +44,7 @@ class ParquetOutput:
 
     def write(self, records: pa.Table) -> None:
         """Adds records, which have all columns of the table; a column may always come as a dictionary of its values."""
-        # Where two tables bring dictionaries of their own, Arrow's writer would go on without one.
+        # Where two tables bring dictionaries of their own, Arrow's writer would continue without one.
         self._opened(records).write_table(records.unify_dictionaries(), row_group_size=ROW_GROUP_ROWS_MAX)
 
     def close(self, footer: Mapping[str, str | bytes]) -> None:
@@ -55,7 +55,7 @@ class ParquetOutput:
         writer.close()
 
     def abandon(self) -> None:
-        """Lets go of a file that is not to be finished; Arrow may write to the sink all the same."""
+        """Lets go of a file that is not to be finished; Arrow may write to the sink anyway."""
         if self._writer is not None:
             self._writer.close()
 

@@ -1,14 +1,14 @@
-"""Which blocks of a slice's logs count, found by their headers alone.
+"""Which blocks of a slice's log files count, found by their headers alone.
 
-1. The headers of all logs are read in reader order.
+1. The headers of all log files are read in reader order.
 2. A data or delete block counts if its instant is accepted.
-3. A rollback block rolls back the blocks of its target instant that come before it, in this log and in earlier ones; a
-   later write of the same instant stays.
+3. A rollback block rolls back the blocks of its target instant that come before it, in this log file and in earlier
+   ones; a later write of the same instant stays.
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
 5. What eventide does not know raises, if it would count: HFile and change data blocks, records with operations
    (table/changelog.py).
-6. A torn block is what a write left that broke off, and readers pass over it. A strict caller passes over it only where it
-   would not count if it were whole, by the instant in its header; else records are lost that a commit promised.
+6. A torn block is what a write left that broke off, and readers skip it. A strict caller skips it only where it
+   would not count if it were whole, by the instant in its header; otherwise, records are lost that a commit promised.
 """
 
 import io
@@ -31,7 +31,7 @@ _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PlacedBlock:
-    """A block and the log it lies in; `log_number` counts the logs of the call.
+    """A block and the log file it lies in; `log_number` counts the log files of the call.
 
     `content` is there where it came along with the header.
     """
@@ -65,7 +65,7 @@ class PlacedBlock:
         return tuple(time.strip() for time in times.split(",") if time.strip())
 
     def read_content(self, storage: Storage) -> bytes:
-        """All of the content. Raises ResourceLimitError where it is larger than any that is read at once."""
+        """All of the content. Raises ResourceLimitError if it is larger than any that is read at once."""
         if self.block.content_length > WHOLE_FILE_BYTES_MAX:
             raise ResourceLimitError(
                 f"{self.place}: its content of {self.block.content_length} bytes is more than "
@@ -75,7 +75,7 @@ class PlacedBlock:
         return self.read_range(storage, 0, self.block.content_length)
 
     def read_range(self, storage: Storage, offset: int, length: int) -> bytes:
-        """A range of the content. Raises CorruptLogBlockError where the file ends before."""
+        """A range of the content. Raises CorruptLogBlockError if the file ends before."""
         if self.content is not None:
             return self.content[offset : offset + length]
         content = storage.read_range(self.path, self.block.content_offset + offset, length)
@@ -126,9 +126,9 @@ class _Window(io.RawIOBase):
 def read_headers(
     storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
 ) -> Iterator[PlacedBlock]:
-    """The blocks of one log up to `size`, large contents left unread; torn ones raise when strict, else come as CORRUPT.
+    """The blocks of one log file up to `size`, large contents unread. Torn blocks raise if strict, else are CORRUPT.
 
-    What lies behind `size` was appended after the listing and is not read. Raises MissingFileError, and
+    What lies after `size` was appended after the listing and is not read. Raises MissingFileError, and
     CorruptLogBlockError where the file is shorter.
     """
     ranges = ReadAhead(partial(storage.read_range, path), size)
@@ -137,7 +137,7 @@ def read_headers(
 
 
 def read_headers_of(ranges: ReadRange, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The same of a log whose bytes come from elsewhere, all contents left unread."""
+    """The same of a log file whose bytes come from elsewhere, all contents left unread."""
 
     def read(offset: int, length: int) -> bytes:
         data = ranges(offset, length)
@@ -184,7 +184,7 @@ def counting_blocks(
 
 
 def instant_of_torn_block(placed: PlacedBlock) -> str:
-    """Raises CorruptLogBlockError where its header doesn't tell: then it may have held what a commit promised."""
+    """Raises CorruptLogBlockError if its header doesn't state it: then it may have held what a commit promised."""
     instant = placed.block.instant_time
     if instant is None:
         raise CorruptLogBlockError(

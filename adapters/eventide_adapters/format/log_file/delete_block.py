@@ -144,7 +144,7 @@ def _is_given(element: Any, column: ArrowType) -> bool:
 
 
 def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
-    """The wrappers that may bear a value of that column; the first one is what Hudi writes."""
+    """The wrappers that may have a value of that column; the first one is what Hudi writes."""
     types = pa.types
     if types.is_int32(ordering):
         return ("IntWrapper",)

@@ -35,7 +35,7 @@ Wrapped = tuple[str, Any]
 
 
 def read_kryo_deletes(data: bytes, version: int, place: str) -> list[tuple[str, Wrapped | None]]:
-    """Keys with their ordering values, None where there is none, as in version 1 always.
+    """Keys with their ordering values, None if there is none, as in version 1 always.
 
     Raises RecordDecodeError for bytes that are no such objects, UnsupportedLogFormatError for objects of other classes.
     """

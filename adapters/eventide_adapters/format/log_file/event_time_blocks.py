@@ -1,6 +1,6 @@
 """Which rows of a write share a log block, where blocks are to hold one span of event times each.
 
-A compaction by event time then needs the headers of the blocks alone to pass over what lies at or after T. Spans of few
+A compaction by event time then needs the headers of the blocks alone to skip what lies at or after T. Spans of few
 rows, neighbours in time, share a block: late records come in many of them, and each block costs a header.
 """
 

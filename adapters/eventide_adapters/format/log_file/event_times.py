@@ -1,7 +1,7 @@
 """The event times of records and deletes that a log block gave, and the part of them that lies before a threshold.
 
-Of a delete the ordering value tells, where that is the event time; else, and where it is null, it has none. Without an
-event time a record lies before every threshold.
+Of a delete the ordering value tells, where that is the event time; otherwise, and where it is null, it has none.
+Without an event time a record lies before every threshold.
 """
 
 from __future__ import annotations

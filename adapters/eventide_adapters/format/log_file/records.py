@@ -1,9 +1,9 @@
-"""Reads the records of a slice's logs, block by block, as Arrow columns: what the merge is built on.
+"""Reads the records of a slice's log files, block by block, as Arrow columns: what the merge is built on.
 
-A block comes in batches, read as ranges of its log: of an Avro block a segment, of a Parquet block a batch of its row
-groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker, are
-deletes with their row's ordering value; they come as a DeleteBlock of their own. Where a block holds a key both as a delete
-and as a record, it comes in pieces that keep the order of its rows.
+A block comes in batches, read as ranges of its log file: of an Avro block a segment, of a Parquet block a batch of its
+row groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker,
+are deletes with their row's ordering value; they come as a DeleteBlock of their own. Where a block holds a key both as
+a delete and as a record, it comes in pieces that keep the order of its rows.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class BlockReader:
         return tuple(field for field in self._read_fields if field.name in written)
 
     def _whole(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """The records with all columns that are read, null where a partial update lacks them."""
+        """The records with all columns that are read, null if a partial update lacks them."""
         columns = {name: records.column(name) for name in records.schema.names}
         arrays = [
             columns[field.name] if field.name in columns else pa.nulls(records.num_rows, field.arrow.type)

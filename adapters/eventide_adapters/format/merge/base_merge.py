@@ -1,13 +1,13 @@
-"""How a slice's folded logs meet its base, in whole columns: the second step of core's record_order.
+"""How a slice's folded log files meet its base, in whole columns: the second step of core's record_order.
 
-The base comes in batches, so that memory holds the logs and a batch, and the one that is read ahead of it.
+The base comes in batches, so that memory holds the log files and a batch, and the one that is read ahead of it.
 
-1. A base row of a key without winner passes; else the winner takes its place, unless under EVENT_TIME_ORDERING the base
-   row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert operations
-   may write them) only the first meets the winner, as in Hudi 1.1.1.
+1. A base row of a key without winner passes; otherwise, the winner takes its place, unless under EVENT_TIME_ORDERING
+   the base row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert
+   operations may write them) only the first meets the winner, as in Hudi 1.1.1.
 2. A record that wins takes the columns that it lacks from the other one (partial_fold), also the base's from a winner of the
-   logs that comes too late.
-3. Winners that met no base row come last, as inserts, in order of their first appearance in the logs.
+   log files that comes too late.
+3. Winners that met no base row come last, as inserts, in order of their first appearance in the log files.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Tombstones:
 
 @dataclass(slots=True)
 class SliceMerge:
-    """One pass over a base. The counts are complete, and `tombstones` may be asked, when `batches` has ended."""
+    """One pass over a base. The counts and `tombstones` are complete when `batches` has ended."""
 
     logs: FoldedLogs
     shape: RecordShape
@@ -72,7 +72,7 @@ class SliceMerge:
         self._index = KeyIndex(self.logs.keys)
 
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the logs.
+        """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the log files.
 
         Where texts of the base come as dictionaries, those of the merged slice may, all of a column or none.
         """
@@ -119,7 +119,7 @@ class SliceMerge:
         return Tombstones(logs.keys.take(chosen), logs.orderings.take(chosen), instants)
 
     def _meet(self, batch: pa.RecordBatch, found: npt.NDArray[np.int32]) -> pa.Table:
-        """`found`: each row's place among the logs' keys, -1 where its key is none of them."""
+        """`found`: each row's place among the log files' keys, -1 where its key is none of them."""
         table = pa.Table.from_batches([batch])
         rows = np.flatnonzero(found >= 0)
         keys = found[rows]
@@ -136,7 +136,8 @@ class SliceMerge:
         is_update = source >= 0
         self.updates += int(is_update.sum())
         self.deletes += int((~is_update).sum())
-        # What this batch needs of the logs first: to take from texts in several chunks, Arrow makes one of all of them.
+        # What this batch needs of the log files first: to take from texts in several chunks, Arrow makes one of all of
+        # them.
         updates = self.logs.rows.take(source[is_update])
         index = np.arange(len(batch))
         index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
@@ -159,7 +160,7 @@ class SliceMerge:
         return of_column
 
     def _fillers(self, batch: pa.RecordBatch, keys: npt.NDArray[np.int32], rows: Numbers) -> Fillers:
-        """By column: rows of the base that win and lack it, and the rows of the logs that have it."""
+        """By column: rows of the base that win and lack it, and the rows of the log files that have it."""
         if self.shape.partial_update is None or not len(rows):
             return {}
         source = self.logs.row_of[keys]

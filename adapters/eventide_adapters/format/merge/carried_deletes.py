@@ -1,4 +1,4 @@
-"""Which deletes a compaction carries into the new slice below its left-overs, and the log that holds them."""
+"""Which deletes a compaction carries into the new slice below its left-overs, and the log file that holds them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     """Those tombstones that a live record of a left-over would lose to, if it only met them.
 
     Where the event time orders the versions, an exact cut has met all such records of the old slice: like the tombstones
-    they lie before T. It has met none of a log without a new name, which belongs to the new slice.
+    they lie before T. It has met none of a log file without a new name, which belongs to the new slice.
     """
     if task.carried_path is None or len(tombstones.keys) == 0:
         return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
@@ -43,7 +43,7 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
 
 
 def encode_carried(task: MergeTask, tombstones: Tombstones) -> bytes:
-    """The content of the carried log: a DELETE block an instant in rising order; empty where there are no tombstones."""
+    """The content of the carried log file: one DELETE block per instant, ascending; empty without tombstones."""
     data = b""
     for instant in sorted(set(tombstones.instants)):
         of_instant = tombstones.filter(pa.array([i == instant for i in tombstones.instants], pa.bool_()))
@@ -53,7 +53,7 @@ def encode_carried(task: MergeTask, tombstones: Tombstones) -> bytes:
 
 
 def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
-    """In milliseconds: no later record loses to any of them. None where their order is not that of event times."""
+    """In milliseconds: no later record loses to any of them. None if their order is not that of event times."""
     kind: Any = tombstones.orderings.type
     is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     if task.shape.ordering_fields != (task.shape.event_time_field,) or not is_time:

@@ -1,7 +1,7 @@
 """Looks into data files to verify them: every column of every record is decoded, in whole columns.
 
-A slice is read twice: its base and each of its logs as files, to see that they can be read and what they hold; then merged,
-in the few columns that tell a version of a record, to see what a snapshot shows.
+A slice is read twice: its base and each of its log files as files, to see that they can be read and what they hold;
+then merged, in the few columns that tell a version of a record, to see what a snapshot shows.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ArrowContentAudit:
     def _least_event_times(
         self, slice_read: SliceRead, shape: RecordShape, unreadable: dict[str, str]
     ) -> dict[str, int | None]:
-        """The least event time in each log, of which every column is decoded."""
+        """The least event time in each log file, of which every column is decoded."""
         reader = BlockReader(self.storage, shape, None)
         least: dict[str, int | None] = {}
         try:

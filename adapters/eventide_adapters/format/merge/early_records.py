@@ -1,4 +1,4 @@
-"""The records of left-overs that an exact cut merges although their logs stay."""
+"""The records of left-overs that an exact cut merges although their log files stay."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from eventide_core.ports import MergeTask, Storage
 class EarlyRecords:
     """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
 
-    `uncompacted_from_ms` is then known: what each of these logs holds besides, see MergeResult. So is `live`, where
-    deletes may have to be carried: keys and ordering values of the early records that are no deletes.
+    `uncompacted_from_ms` is then known: what each of these log files holds besides, see MergeResult. So is `live`,
+    where deletes may have to be carried: keys and ordering values of the early records that are no deletes.
     """
 
     def __init__(self, storage: Storage, task: MergeTask, columns: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """The versions that a slice holds of some keys, found by columns.
 
-1. Of each log only the keys are read together with their ordering values, as columns.
+1. Of each log file only the keys are read together with their ordering values, as columns.
 2. The keys that both sides hold are found among the columns, and those without a delete dropped where only deletes count.
 3. Only what is left becomes Python objects.
 """
@@ -25,7 +25,7 @@ from eventide_core.table.record_order import Version
 @dataclass(frozen=True, slots=True)
 class VersionColumns:
     """Versions in reader order: keys, ordering values (null: none given), whether each is a delete, whether it may take
-    columns of others, and whether it is merged although its log remains.
+    columns of others, and whether it is merged although its log file remains.
     """
 
     keys: Any

@@ -37,14 +37,14 @@ from eventide_core.table.slice_read import BlockFilter
 
 @dataclass(frozen=True, slots=True)
 class ArrowLogContent:
-    """ports.LogContent by columns. A torn block that may count raises: no plan is made on less than a log should hold."""
+    """ports.LogContent by columns. A torn block that may count raises: a plan needs the whole log file."""
 
     storage: Storage
 
     def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
-        """The summary of one log, all its blocks counted, whatever has become of their instants.
+        """The summary of one log file, all its blocks counted, whatever has become of their instants.
 
-        By their headers; a data block whose schema bears its event times is not read further.
+        By their headers; a data block whose schema has its event times is not read further.
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
@@ -173,7 +173,7 @@ def _event_time_columns(storage: Storage, shape: RecordShape) -> list[str]:
 
 
 class _Tally:
-    """Gathers event times of a log."""
+    """Gathers event times of a log file."""
 
     def __init__(self) -> None:
         self.event_times = EventTimeRange(None, None)

@@ -1,4 +1,4 @@
-"""Folds a slice's logs into one winner a key, in whole columns: the first step of core's record_order.
+"""Folds a slice's log files into one winner a key, in whole columns: the first step of core's record_order.
 
 Keys become numbers in order of first appearance, records positions in reader order.
 
@@ -38,11 +38,11 @@ _WINNERS_SHARE_MIN: Final = 0.5  # where fewer of the records have won, the othe
 
 @dataclass(frozen=True, slots=True)
 class FoldedLogs:
-    """The winner of each key in the logs; all arrays count keys.
+    """The winner of each key in the log files; all arrays count keys.
 
     `rows` holds the winning records that are no deletes, and may hold others, so that they need not be copied; `row_of`
-    says which of them is a key's: -1 where the winner is a delete. `orderings` has a null where there is no ordering value.
-    `lacking` says which of `rows` lack a column, by its name: the base's record may have it.
+    says which of them is a key's: -1 where the winner is a delete. `orderings` has a null if there is no ordering
+    value. `lacking` says which of `rows` lack a column, by its name: the base's record may have it.
     """
 
     keys: pa.Array[Any]
@@ -110,7 +110,7 @@ class FoldedLogs:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """Records of the logs, deletes among them, in reader order as far as one key goes; arrays count records.
+    """Records of the log files, deletes among them, in reader order as far as one key goes; arrays count records.
 
     `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, counts the rows of `data`.
     """

@@ -1,7 +1,7 @@
-"""Reads one slice as a query does: base and logs merged, or the base alone, in record batches.
+"""Reads one slice as a query does: base and log files merged, or the base alone, in record batches.
 
-A read-optimized slice (one without logs) streams. Else the logs are folded in memory and the base streams past them.
-Torn log blocks are passed over, as Hudi's readers do: a query shows what can be read.
+A read-optimized slice (one without log files) streams. Otherwise, the log files are folded in memory and the base
+streams past them. Torn log blocks are skipped, as Hudi's readers do: a query shows what can be read.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class ArrowSliceReader:
     ) -> Iterator[pa.RecordBatch]:
         """The slice's records with the chosen columns, all of them for None, in the order of the table's schema.
 
-        Meta columns come first, where the table has them. `_hoodie_file_name` of a record from a log is the file id, as
-        Hudi shows it. Raises InvalidFilterError for a column that the table doesn't have.
+        Meta columns come first, where the table has them. `_hoodie_file_name` of a record from a log file is the file
+        id, as Hudi shows it. Raises InvalidFilterError for a column that the table doesn't have.
         """
         table_names = [field.name for field in table_fields(shape.schema)]
         visible = query_schema(shape).names

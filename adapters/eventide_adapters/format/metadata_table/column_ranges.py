@@ -33,7 +33,7 @@ _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """`least` and `greatest` are None where all values are null or have no order; times are numbers in `arrow`'s unit."""
+    """`least` and `greatest` are None if all values are null or have no order; times are numbers in `arrow`'s unit."""
 
     arrow: ArrowType
     least: Any
@@ -65,7 +65,7 @@ def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict
 def log_ranges(
     storage: Storage, log: tuple[str, int], shape: RecordShape, blocks: BlockFilter, columns: Collection[str]
 ) -> dict[str, ColumnRange]:
-    """The ranges of those columns that the table has, over the records of a log, (path, size); deletes have no values."""
+    """The ranges of the table's columns over the records of a log file, (path, size); deletes have no values."""
     ranges = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
     tops = list(dict.fromkeys(name.split(".")[0] for name in ranges))
     for block in iter_log_records(storage, [log], shape, blocks, tops, is_strict=True):
@@ -133,7 +133,7 @@ def _ends(column: Any, arrow: ArrowType) -> list[Any]:
     ends: Any = pc.min_max(column).as_py()
     found = [ends["min"], ends["max"]]
     if pa.types.is_floating(arrow) and pc.any(pc.is_nan(column)).as_py():
-        found.append(math.nan)  # which Arrow passes over
+        found.append(math.nan)  # which Arrow skips
     return found
 
 

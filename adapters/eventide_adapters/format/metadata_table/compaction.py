@@ -1,9 +1,10 @@
-"""Compacts the metadata table: its logs and bases become new bases, HFiles, in every partition at once.
+"""Compacts the metadata table: its log files and bases become new bases, HFiles, in every partition at once.
 
 It is due when `hoodie.metadata.compact.max.delta.commits` delta commits have completed since the last one. Its instant M:
 
     version 6      `<L>001`, L being the requested time of the latest delta commit. Not while an action of the table at L or
-                   before is pending, nor while a delta commit of the metadata table is, whose log may be in an old slice
+                   before is pending, nor while a delta commit of the metadata table is, whose log file may be in an old
+                   slice
     8 and later    the completion time of the table's commit that has just been made, after which the delta commits of
                    the metadata table complete: what completes later belongs to the new slices. Before the first action
                    that is in the metadata table and still pending, since its delta commit may be rolled back
@@ -15,11 +16,11 @@ Order of the writes, all below `.hoodie/metadata` and under the table lock:
 1. `M.compaction.requested`, with the plan; lost where another engine has taken M.
 2. `M.compaction.inflight`.
 3. A base file for each slice of the plan. A slice whose records have all gone keeps its files as they are.
-4. The completed `commit`, unless a log has come into an old slice meanwhile. From version 8 on it completes at M plus one
-   millisecond, so that a second run makes the same name.
+4. The completed `commit`, unless a log file has come into an old slice meanwhile. From version 8 on it completes at M
+   plus one millisecond, so that a second run makes the same name.
 
-A crash leaves a plan that the next run ends, eventide's or Hudi's: its logs hold the same records then, and it fixes every
-name. eventide ends none but its own: Hudi may be at work on another's.
+A crash leaves a plan that the next run ends, eventide's or Hudi's: its log files hold the same records then, and it
+fixes every name. eventide ends none but its own: Hudi may be at work on another's.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time, next_instant_time
 from eventide_core.table.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _SUFFIX: Final = "001"  # of Hudi, for a compaction of the metadata table of version 6
 _INSTANT_LENGTH: Final = 17
@@ -76,7 +77,7 @@ class HudiMetadataCompaction:
 
     @classmethod
     def due(cls, reader: MetadataTableReader, delta_commits_max: int, moment: str) -> HudiMetadataCompaction | None:
-        """A compaction of all slices that have logs; None where it is not due, or may not be now.
+        """A compaction of all slices that have log files; None if it is not due, or may not be now.
 
         `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.
         """
@@ -149,8 +150,8 @@ class HudiMetadataCompaction:
         return bool(others) or self._has_late_logs(reader)
 
     def _has_late_logs(self, reader: MetadataTableReader) -> bool:
-        """Whether an old slice has logs that the plan does not know: with a base at its instant nobody would read them."""
-        known = {METADATA_FOLDER + "/" + log.path: log.size for op in self.plan.operations for log in op.compacted}
+        """Whether an old slice has log files that the plan lacks: under a base at its instant no reader would read them."""
+        known = {METADATA_DIRECTORY + "/" + log.path: log.size for op in self.plan.operations for log in op.compacted}
         slices = _slices_with_logs(reader, reader.partitions, self.plan.instant)
         found = {log.path: log.size for part in slices for log in part.log_files if not self._is_above(log)}
         return found != known
@@ -159,12 +160,12 @@ class HudiMetadataCompaction:
         return not _by_completion_time(self.version) and log.name.instant == self.plan.instant
 
     def _withdraw(self, lease: Lease) -> bool:
-        """Removes what was begun. False where a writer has built upon the plan already, which version 6 knows alone."""
+        """Removes what was begun. False if a writer has built upon the plan already, which version 6 knows alone."""
         reader = MetadataTableReader.load(self.storage)
         slices = [found for name in reader.partitions for found in reader.slices(name)]
         if any(self._is_above(log) for found in slices for log in found.log_files):
             return False
-        bases = [f"{METADATA_FOLDER}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
+        bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
         for path in (*bases, self._path(State.INFLIGHT), self._path(State.REQUESTED)):
             lease.check()
             self.storage.delete(path)
@@ -186,7 +187,7 @@ def delta_commits_since_compaction(reader: MetadataTableReader) -> int:
 
 
 def last_compaction(reader: MetadataTableReader) -> str:
-    """The instant of the last completed compaction; empty where there was none."""
+    """The instant of the last completed compaction; empty if there was none."""
     return max((i.requested_time for i in reader.timeline.completed if i.action is Action.COMMIT), default="")
 
 
@@ -254,17 +255,17 @@ def _slice_of(operation: PlannedOperation) -> FileSlice:
     if operation.base_path is not None:
         name = BaseFileName.parse(operation.base_path.rpartition("/")[2])
         assert name is not None  # a plan is decoded with names alone
-        base = BaseFile(name, f"{METADATA_FOLDER}/{operation.base_path}", operation.base_size)
+        base = BaseFile(name, f"{METADATA_DIRECTORY}/{operation.base_path}", operation.base_size)
     logs: list[LogFile] = []
     for log in operation.compacted:
         parsed = LogFileName.parse(log.name)
         assert parsed is not None
-        logs.append(LogFile(parsed, f"{METADATA_FOLDER}/{log.path}", log.size))
+        logs.append(LogFile(parsed, f"{METADATA_DIRECTORY}/{log.path}", log.size))
     return FileSlice(operation.partition, operation.file_id, operation.base_instant, base, tuple(logs))
 
 
 def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: str) -> WriteStat | None:
-    """Writes a base file, block by block; None where nothing is left to write."""
+    """Writes a base file, block by block; None if nothing is left to write."""
     sources, deleted = reader.sources(_slice_of(operation))
     entries = merged_entries(operation.partition, sources, deleted, schema)
     first = next(entries, None)
@@ -272,14 +273,14 @@ def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: s
         return None
     path = operation.path_of(operation.new_base_name)
     style = HFileStyle.NATIVE if reader.slices_by_completion_time else HFileStyle.HBASE
-    output = reader.storage.open_output(f"{METADATA_FOLDER}/{path}")
+    output = reader.storage.open_output(f"{METADATA_DIRECTORY}/{path}")
     try:
         count = write_hfile(output.write, chain((first,), entries), schema, style, has_key_range=True)
     except BaseException:
         output.abort()
         raise
     output.commit()  # where an earlier run has made it, its bytes are the same
-    written = reader.storage.stat(f"{METADATA_FOLDER}/{path}")
+    written = reader.storage.stat(f"{METADATA_DIRECTORY}/{path}")
     size = 0 if written is None else written.size
     return WriteStat(
         file_id=operation.file_id,

@@ -1,11 +1,11 @@
 """What Hudi's metadata table of one table holds now.
 
-It is a table of its own below `.hoodie/metadata`: HFile bases, and logs of HFILE blocks, in the slices of any merge-on-read
-table of that version. What differs:
+It is a table of its own below `.hoodie/metadata`: HFile bases, and log files of HFILE blocks, in the slices of any
+merge-on-read table of that version. What differs:
 
 1. Its delta commit at C is made before the commit at C of the table, and counts from that commit on: an instant that is
    pending on the table's timeline does not count.
-2. A log whose delta commit has been archived belongs below a base of a later instant.
+2. A log file whose delta commit has been archived belongs below a base of a later instant.
 3. The versions of a record's key are merged, not replaced: the callers say how.
 """
 
@@ -39,7 +39,7 @@ from eventide_core.table.properties import PROPERTIES_PATH, names, parse_propert
 from eventide_core.table.read_ahead import ReadRange
 from eventide_core.table.slice_read import BlockFilter
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 from eventide_core.table.timeline import Timeline
 
 COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a directory, and slices go by completion time
@@ -67,13 +67,13 @@ class MetadataTableReader:
 
     @classmethod
     def load(cls, storage: Storage) -> MetadataTableReader:
-        """Raises NotAHudiTableError where the table's own properties say no version."""
+        """Raises NotAHudiTableError if the table's own properties say no version."""
         properties = parse_properties(settings_text(storage.read, storage.root))
         version = int(properties.get("hoodie.table.version", "0"))
         if not version:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
         own = _own_properties(storage)
-        timeline_path = f"{METADATA_FOLDER}/{_timeline_path(own, version)}"
+        timeline_path = f"{METADATA_DIRECTORY}/{_timeline_path(own, version)}"
         timeline = _timeline(storage, timeline_path)
         data_timeline = _timeline(storage, _timeline_path(properties, version))
         pending = {i.requested_time for i in data_timeline.pending}
@@ -97,14 +97,14 @@ class MetadataTableReader:
     def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
         """The latest slice of each file group of a partition of the metadata table, in the order of their numbers.
 
-        With `completed_before`, without the logs that were completed at that moment or later (8 and later).
+        With `completed_before`, without the log files that were completed at that moment or later (8 and later).
         """
         return self.view(partition, completed_before).latest_slices()
 
     def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
         """The same, all slices."""
-        folder = f"{METADATA_FOLDER}/{partition}"
-        listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(folder) if not e.is_directory]
+        directory = f"{METADATA_DIRECTORY}/{partition}"
+        listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(directory) if not e.is_directory]
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
         return FileSystemView.build(
@@ -135,8 +135,8 @@ class MetadataTableReader:
     ) -> tuple[list[Source], Mapping[bytes, int]]:
         """What the slice's records are merged from, oldest first, and the deleted keys; see `merged.merged_entries`.
 
-        Of the keys that are `wanted` alone where given. The entries are read as they are asked for. Raises what `records`
-        does.
+        Of the keys that are `wanted` alone where given. The entries are read as they are requested. Raises what
+        `records` does.
         """
         sources: list[Source] = []
         deleted: dict[bytes, int] = {}
@@ -155,7 +155,7 @@ class MetadataTableReader:
         return sources, deleted
 
     def schema(self, found: FileSlice) -> str | None:
-        """The Avro schema of the latest values in a slice; None where it never had one."""
+        """The Avro schema of the latest values in a slice; None if it never had one."""
         for placed in reversed(self._log_blocks(found)):
             if HeaderKey.SCHEMA in placed.block.header:
                 return placed.block.header[HeaderKey.SCHEMA]
@@ -165,7 +165,7 @@ class MetadataTableReader:
         return None if schema is None else _text(schema, found.base_file.path)
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
-        """The instants of the blocks of a log, torn ones apart."""
+        """The instants of the blocks of a log file, torn ones apart."""
         return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
 
     def _is_completed_since(self, moment: str, file: DataFile) -> bool:
@@ -270,6 +270,6 @@ def _timeline_path(properties: Mapping[str, str], version: int) -> str:
 
 def _own_properties(storage: Storage) -> Mapping[str, str]:
     try:
-        return parse_properties(storage.read(f"{METADATA_FOLDER}/{PROPERTIES_PATH}").decode(errors="replace"))
+        return parse_properties(storage.read(f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}").decode(errors="replace"))
     except MissingFileError:
         return {}

@@ -26,7 +26,7 @@ from eventide_adapters.format.metadata_table.records import RECORD_INDEX, Value,
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.slice_read import SliceRead
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 
@@ -36,7 +36,7 @@ def check_record_index(reader: MetadataTableReader) -> None:
     for found in reader.slices(RECORD_INDEX):
         if not _GLOBAL_FILE_ID.fullmatch(found.file_id):
             raise UnsupportedTableError(
-                f"{METADATA_FOLDER}/{RECORD_INDEX} has the file group {found.file_id}: a record index by "
+                f"{METADATA_DIRECTORY}/{RECORD_INDEX} has the file group {found.file_id}: a record index by "
                 "partition is not supported; drop that index with Hudi, or let eventide drop the metadata table "
                 "(eventide.metadata.table=drop): the next write of Hudi builds it again"
             )

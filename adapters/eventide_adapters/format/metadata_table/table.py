@@ -5,15 +5,15 @@ What each of its partitions needs of an action of the table at the instant C:
     files                        the names and sizes of the files; nothing else makes them visible to a listing by it
     bloom_filters                the filter in the footer of each new base file; an index that finds none fails
     column_stats                 `metadata_table_stats`; nothing of a file that goes
-    partition_stats              nothing where rows stay or go: its ranges hold every row that is left
-    record_index                 nothing where all rows stay: no key moves to another file group
+    partition_stats              nothing if rows stay or go: its ranges hold every row that is left
+    record_index                 nothing if all rows stay: no key moves to another file group
     secondary_*                  the same
 
 Where rows are written, `metadata_written_stats` says what their statistics are, and `metadata_record_index` where keys live
 now. A secondary index would have to follow the values of every row, and records with new columns need statistics whose form
-nothing tells yet: such writes are refused, and so is rolling rows back where there is an index of keys. An expression index
-prunes by what it computes from each file, which eventide can't: such a table is refused, and so is any partition that isn't
-in this list.
+nothing shows yet: such writes are refused, and so is rolling rows back where there is an index of keys. An expression
+index prunes by what it computes from each file, which eventide can't: such a table is refused, and so is any partition
+that isn't in this list.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from eventide_core.ports import (
 )
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
 _BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
@@ -151,9 +151,9 @@ class HudiMetadataTable:
         return reader
 
     def _logs_of(self, reader: MetadataTableReader, partition: str, instant: str) -> list[str]:
-        """The logs that hold records of that instant. Raises UnsupportedTableError where one holds others' too."""
+        """The log files that hold records of that instant. Raises UnsupportedTableError if one holds others' too."""
         found: list[str] = []
-        for entry in self.storage.list(f"{METADATA_FOLDER}/{partition}"):
+        for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])
             if name is None or (reader.slices_by_completion_time and name.instant != instant):
                 continue

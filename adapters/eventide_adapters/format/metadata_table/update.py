@@ -1,12 +1,12 @@
-"""What an action of the table adds to its metadata table: the logs with their records, and the delta commit.
+"""What an action of the table adds to its metadata table: the log files with their records, and the delta commit.
 
-Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log for each file group with
-records (an HFILE block, and a DELETE block where keys go), the completed delta commit. The whole goes before the commit at C
-of the table: readers ignore it until then. Each name is fixed by C and what the table was, so that a second run makes the
-same ones; a log that isn't committed is replaced.
+Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log file for each file
+group with records (an HFILE block, and a DELETE block where keys go), the completed delta commit. The whole goes before
+the commit at C of the table: readers ignore it until then. Each name is fixed by C and what the table was, so that a
+second run makes the same ones; a log file that isn't committed is replaced.
 
-    version 6      log `.<file id>_<base instant>.log.<last + 1>_<token>`
-    8 and later    log `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
+    version 6      log file `.<file id>_<base instant>.log.<last + 1>_<token>`
+    8 and later    log file `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
 
 The token is that of C alone, so that a writer who shares no lock and counts to the same number has another name.
 """
@@ -51,7 +51,7 @@ from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms, instant_time
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
 
@@ -61,7 +61,7 @@ Records = list[tuple[str, Value | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """A log to write: its place, its number of records, and its bytes."""
+    """A log file to write: its place, its number of records, and its bytes."""
 
     file_slice: FileSlice
     name: LogFileName
@@ -75,7 +75,7 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataUpdate:
-    """Implements `ports.MetadataUpdate`. `logs` are None where its delta commit is there already.
+    """Implements `ports.MetadataUpdate`. `logs` are None if its delta commit is there already.
 
     `extra_metadata` of the delta commit: the schema of the last write, which each write repeats.
     """
@@ -121,14 +121,15 @@ class HudiMetadataUpdate:
         storage.put_if_absent(requested, b"")
         storage.put_if_absent(inflight, self._commit([self._stat(log, 0) for log in self.logs], {}))
         for log in self.logs:
-            storage.put(f"{METADATA_FOLDER}/{log.path}", log.data)
+            storage.put(f"{METADATA_DIRECTORY}/{log.path}", log.data)
         stats = [self._stat(log, len(log.data)) for log in self.logs]
         storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
 
     def _end(self, completion_time: str) -> str:
         """Just before the table's own commit: a compaction of the metadata table may take that time as its instant.
 
-        After the instant of every compaction that is there: a log that had completed before would belong below its base.
+        After the instant of every compaction that exists: a log file that had completed before would belong below its
+        base.
         """
         before = instant_time(instant_epoch_ms(completion_time) - 1)
         plans = (Action.COMPACTION, Action.COMMIT)
@@ -165,7 +166,7 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
     slices = reader.slices(partition)
     if not slices:
         raise UnsupportedTableError(
-            f"{METADATA_FOLDER}/{partition} has no files, although the table names it; drop the metadata "
+            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; drop the metadata "
             "table, and Hudi builds it again"
         )
     of_group: dict[int, Records] = {}

@@ -3,8 +3,9 @@
     commitTime   actionType   actionState (absent in old ones: completed)
     hoodieCommitMetadata   hoodieReplaceCommitMetadata   and one such field for the metadata or plan of every other action
 
-Each state of an instant is a record. Nothing tells which instants a file holds, so a question reads every file once, all of
-it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when asked for.
+Each state of an instant is a record. Nothing shows which instants a file holds, so a question reads every file once,
+all of it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when
+requested.
 """
 
 import io
@@ -63,7 +64,7 @@ class LogArchivedTimeline:
     """Implements `ports.ArchivedTimeline`. Version 6 does not order its instants by completion, nor record it."""
 
     storage: Storage
-    folder: str
+    directory: str
     _entries: dict[str, _Entry] | None = None
     _by_file: dict[tuple[str, int], tuple[_Entry, ...]] = field(
         default_factory=dict[tuple[str, int], tuple[_Entry, ...]]
@@ -94,27 +95,29 @@ class LogArchivedTimeline:
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
         self.refresh()
-        numbered = ((archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.folder))
+        numbered = (
+            (archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.directory)
+        )
         logs = sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
-        # An archival that died before the instants left the active timeline has put all of them in the last log.
+        # An archival that died before the instants left the active timeline has put all of them in the last log file.
         there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
         if not new:
             return
-        path = f"{self.folder}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
+        path = f"{self.directory}/{archive_log_name(logs[-1][0] + 1 if logs else 1)}"
         if not self.storage.put_if_absent(path, encode_archive_log(new)):
             raise BusyError(f"another writer changed {path} meanwhile; try again")
         self.refresh()
 
     def _instants(self, info: FileInfo) -> set[tuple[str, str]]:
-        """The completed instants in one log, each with its action."""
+        """The completed instants in one log file, each with its action."""
         records = _records(_in_pieces(self.storage, info.path), info.path, info.size)
         return {(found.time, found.action) for found in records if found.is_completed}
 
     def _loaded(self) -> dict[str, _Entry]:
         if self._entries is None:
             found: dict[str, _Entry] = {}
-            for info in self.storage.list(self.folder):
+            for info in self.storage.list(self.directory):
                 if archive_log_number(info.path.rpartition("/")[2]) is not None:
                     key = (info.path, info.size)
                     if key not in self._by_file:
@@ -129,11 +132,11 @@ class LogArchivedTimeline:
             return tuple(_entries(_in_pieces(self.storage, path), path, size))
         except CorruptTimelineError:
             if self._is_half_merged(path):
-                return ()  # the logs being merged are there till it is whole
+                return ()  # the log files being merged are there till it is whole
             raise
 
     def _is_half_merged(self, path: str) -> bool:
-        plan_path = f"{self.folder}/{_MERGE_PLAN}"
+        plan_path = f"{self.directory}/{_MERGE_PLAN}"
         try:
             plan = read_container(self.storage.read(plan_path), plan_path)
         except MissingFileError:
@@ -143,7 +146,7 @@ class LogArchivedTimeline:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """One record of a log: whose it is, and where it lies."""
+    """One record of a log file: whose it is, and where it lies."""
 
     time: str
     action: str
@@ -165,7 +168,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         for block in read_blocks(read, size, path, is_strict=True):
             if block.block_type is not BlockType.AVRO_DATA:
                 continue
-            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block bears it anew
+            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block has it again
             content = read(block.content_offset, block.content_length)
             starts, ends = avro_record_bounds(content, path)
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):

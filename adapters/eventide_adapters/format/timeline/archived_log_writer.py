@@ -1,7 +1,7 @@
 """Adds to the archived timeline of version 6: one log file a call, with one Avro block of HoodieArchivedMetaEntry an action.
 
 Each state of an action is an entry, as in Hudi's archives. What the schema of an entry has no field for is left out: of a
-log's write stat its version and its slice's files, of a plan what eventide adds.
+log file's write stat its version and its slice's files, of a plan what eventide adds.
 """
 
 import io

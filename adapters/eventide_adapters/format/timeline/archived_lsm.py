@@ -53,7 +53,7 @@ class LsmArchivedTimeline:
     """Implements `ports.ArchivedTimeline`."""
 
     storage: Storage
-    folder: str
+    directory: str
     _files: tuple[HistoryFileName, ...] | None = None
     _writes: dict[str, _Writes] = field(default_factory=dict[str, _Writes])
     _last_group: tuple[str, int] | None = None
@@ -80,7 +80,7 @@ class LsmArchivedTimeline:
             if file.may_hold(requested_time, requested_time):
                 group = self._of(file).row_groups.get(requested_time)
                 if group is not None:
-                    path = f"{self.folder}/{file.name}"
+                    path = f"{self.directory}/{file.name}"
                     return _CODEC.decode_archived_commit(
                         self._metadata(path, group)[requested_time].as_py() or b"", path
                     )
@@ -94,12 +94,12 @@ class LsmArchivedTimeline:
             (row["instantTime"], row["action"])
             for file in files
             if times and file.may_hold(min(times), max(times))
-            for row in self._instants(f"{self.folder}/{file.name}")
+            for row in self._instants(f"{self.directory}/{file.name}")
         }
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
         if new:
             # In the order of a manifest of Hudi: the oldest first.
-            append_actions(self.storage, self.folder, new, [file.name for file in reversed(files)], self._version())
+            append_actions(self.storage, self.directory, new, [file.name for file in reversed(files)], self._version())
             self.refresh()
 
     def _instants(self, path: str) -> list[dict[str, Any]]:
@@ -110,20 +110,20 @@ class LsmArchivedTimeline:
         """The files that count, by their last instants, the newest first."""
         if self._files is None:
             version = self._version()
-            names = () if version is None else self._file_names(f"{self.folder}/{manifest_name(version)}")
+            names = () if version is None else self._file_names(f"{self.directory}/{manifest_name(version)}")
             self._files = tuple(sorted(names, reverse=True))
         return self._files
 
     def _version(self) -> int | None:
-        """The number of the last manifest; None where nothing has been archived."""
-        path = f"{self.folder}/{VERSION_NAME}"
+        """The number of the last manifest; None if nothing has been archived."""
+        path = f"{self.directory}/{VERSION_NAME}"
         try:
             text = self.storage.read(path).decode(errors="replace").strip()
         except MissingFileError:
             text = ""
         if not text:
-            # It is being written anew: the last manifest there is counts, as for Hudi.
-            names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.folder))
+            # It is being written again: the last manifest there is counts, as for Hudi.
+            names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.directory))
             return max((number for name in names if (number := manifest_version(name)) is not None), default=None)
         if not (text.isascii() and text.isdecimal()):
             raise corrupt(path, f"contains {text[:80]!r}, which is not the number of a manifest")
@@ -143,7 +143,7 @@ class LsmArchivedTimeline:
     def _of(self, file: HistoryFileName) -> _Writes:
         known = self._writes.get(file.name)
         if known is None:
-            known = self._writes[file.name] = self._read_writes(f"{self.folder}/{file.name}")
+            known = self._writes[file.name] = self._read_writes(f"{self.directory}/{file.name}")
         return known
 
     def _read_writes(self, path: str) -> _Writes:

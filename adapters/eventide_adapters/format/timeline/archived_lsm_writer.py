@@ -48,17 +48,17 @@ _SCHEMA: Final = pa.schema(
 
 
 def append_actions(
-    storage: Storage, folder: str, actions: Sequence[ArchivedAction], known: Sequence[str], version: int | None
+    storage: Storage, directory: str, actions: Sequence[ArchivedAction], known: Sequence[str], version: int | None
 ) -> None:
-    """Adds the actions to the files `known` of manifest `version`, None where there is none yet."""
+    """Adds the actions to the files `known` of manifest `version`, None if there is none yet."""
     times = [action.completed.requested_time for action in actions]
     name = f"{min(times)}_{max(times)}_{_LEVEL}.parquet"
-    storage.put(f"{folder}/{name}", _file(actions))
+    storage.put(f"{directory}/{name}", _file(actions))
     files = [*(known_name for known_name in known if known_name != name), name]
-    manifest = {"files": [{"fileName": found, "fileLen": _size(storage, f"{folder}/{found}")} for found in files]}
+    manifest = {"files": [{"fileName": found, "fileLen": _size(storage, f"{directory}/{found}")} for found in files]}
     number = (version or 0) + 1
-    storage.put(f"{folder}/{manifest_name(number)}", json.dumps(manifest, indent=2).encode())
-    storage.put(f"{folder}/{VERSION_NAME}", str(number).encode())
+    storage.put(f"{directory}/{manifest_name(number)}", json.dumps(manifest, indent=2).encode())
+    storage.put(f"{directory}/{VERSION_NAME}", str(number).encode())
 
 
 def _file(actions: Sequence[ArchivedAction]) -> bytes:

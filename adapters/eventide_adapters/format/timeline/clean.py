@@ -20,7 +20,7 @@ _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))
 _METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "clean_metadata.avsc").read_bytes()))
 _SAVEPOINTS_KEY = "savepointed_timestamps"
-_VERSION = 2  # of Hudi's plans and metadata: paths of plans stand in `filePathsToBeDeletedPerPartition`
+_VERSION = 2  # of Hudi's plans and metadata: paths of plans are in `filePathsToBeDeletedPerPartition`
 
 
 def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:

@@ -3,7 +3,7 @@
     version 6     a completed commit is JSON
     8 and later   it is an Avro object container of HoodieCommitMetadata or HoodieReplaceCommitMetadata
 
-A reader tells them apart by the bytes, never by the version, as an upgraded table has both. Their write stats are in
+A reader distinguishes them by the bytes, never by the version, as an upgraded table has both. Their write stats are in
 `write_stats`.
 """
 

@@ -2,7 +2,7 @@
 
 What Hudi's own fields say is what an engine that knows nothing of left-overs may safely execute:
 
-    deltaFilePaths      copy, hardlink, symlink: all logs of the slice; prefix: the merged ones. In no mode those that
+    deltaFilePaths      copy, hardlink, symlink: all log files of the slice; prefix: the merged ones. In no mode those that
                         completed after the plan's instant: they belong to the new slice
     symlinkOperations   the left-overs {symlink: new name, target: old name}; absent with prefix. Hudi's schema
                         has no such field (it is RFC-74's): a reader of Hudi drops it
@@ -158,7 +158,7 @@ def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
 
 
 def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
-    """Whether left-overs have names as the link mode wants it; else only those above go without one, and come last."""
+    """Whether left-overs have names as the link mode wants it; otherwise, only those above go without one, and come last."""
     linked = _linked(operation)
     if link_mode is LinkMode.PREFIX:
         return not linked

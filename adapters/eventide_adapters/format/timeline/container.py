@@ -36,7 +36,7 @@ _COMPLEX = ("array", "map", "record", "fixed", "enum")
 
 
 def check_size(size: int, path: str) -> None:
-    """Raises ResourceLimitError where a timeline file is larger than eventide reads."""
+    """Raises ResourceLimitError if a timeline file is larger than eventide reads."""
     if size > TIMELINE_FILE_BYTES_MAX:
         raise ResourceLimitError(
             f"timeline file {path} has more than {TIMELINE_FILE_BYTES_MAX} bytes, "

@@ -120,7 +120,7 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
     blocks = request.document("logBlocksToBeDeleted")
     file_id, base_instant = request.text("fileId") or "", request.text("latestBaseInstant") or ""
     if blocks.values:
-        # The log that takes the blocks back gets a name of these two.
+        # The log file that takes the blocks back gets a name of these two.
         own_name(str(LogFileName(file_id, base_instant, 1)), LogFileName.parse, file_id, path, base_instant)
     return RollbackRequest(
         partition=checked_partition(request.text("partitionPath") or "", path),
@@ -132,12 +132,12 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
 
 
 def _partition_record(partition: str, found: RolledBackPartition, root: str) -> dict[str, Any]:
-    folder = f"{partition}/" if partition else ""
+    directory = f"{partition}/" if partition else ""
     return {
         "partitionPath": partition,
-        "successDeleteFiles": [absolute_path(root, folder + name) for name in found.deleted],
+        "successDeleteFiles": [absolute_path(root, directory + name) for name in found.deleted],
         "failedDeleteFiles": [],
-        "rollbackLogFiles": {absolute_path(root, folder + name): size for name, size in found.rollback_logs.items()},
+        "rollbackLogFiles": {absolute_path(root, directory + name): size for name, size in found.rollback_logs.items()},
         "logFilesFromFailedCommit": dict(found.failed_logs),
     }
 

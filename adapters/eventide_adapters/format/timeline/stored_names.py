@@ -2,7 +2,7 @@
 
 Of a path its last part is the name, and all that is believed; the partition is said beside it. A name is that of a base or
 log file, in a compaction plan of its operation's own file group; a partition lies below the table's root, not in `.hoodie`;
-what is to be undone bears the time of an instant.
+what is to be undone has the time of an instant.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,7 +48,7 @@ def file_group(operation: Document) -> tuple[str, str]:
 
 
 def merged_paths(operation: Document) -> tuple[str | None, tuple[str, ...]]:
-    """The paths of the base, if there is one, and of the logs that an operation merges. Raises UnsafePathError."""
+    """The paths of the base, if there is one, and of the log files that an operation merges. Raises UnsafePathError."""
     partition, file_id = file_group(operation)
 
     def path(text: str, parse: Callable[[str], BaseFileName | LogFileName | None]) -> str:

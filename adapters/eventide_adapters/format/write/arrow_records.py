@@ -144,11 +144,11 @@ class ArrowRecords:
     def _place(self, numbers: Numbers, name: Callable[[int], str]) -> tuple[Placement, ...]:
         """Each row's place is its partition together with `numbers`; the placements by partition and number."""
         partitions = self._keyed.column(PARTITION_PATH).combine_chunks().dictionary_encode()
-        folders: list[Any] = partitions.dictionary.to_pylist()
+        directories: list[Any] = partitions.dictionary.to_pylist()
         span = int(numbers.max()) + 1 if len(numbers) else 1
         codes = partitions.indices.to_numpy(zero_copy_only=False).astype(np.int64) * span + numbers
         found, self._place_of_row = np.unique(codes, return_inverse=True)
-        self._places = [(folders[int(code) // span], name(int(code) % span)) for code in found]
+        self._places = [(directories[int(code) // span], name(int(code) % span)) for code in found]
         is_delete = self._keyed.column(IS_DELETE).to_numpy()
         deletes = np.bincount(self._place_of_row[is_delete], minlength=len(found))
         counts = np.bincount(self._place_of_row, minlength=len(found))

@@ -1,10 +1,10 @@
 """Where the records of a write go in a table in which a key is one, whatever its partition: Hudi's global indexes.
 
-A key lives in a slice that shows a row for it; what logs have deleted doesn't count, for a key that has moved leaves its old
-row behind in a base file. A record whose key lives
+A key lives in a slice that shows a row for it; what log files have deleted doesn't count, for a key that has moved
+leaves its old row behind in a base file. A record whose key lives
 
     in its own partition              goes there
-    in another one, it is a delete,   goes there, and bears that partition
+    in another one, it is a delete,   goes there, and has that partition
     or keys don't move
     in another one, keys move         stays in its partition, as a new record, and its key is deleted there; where the row
                                       there is later by its ordering value, the record goes there, where it loses

@@ -1,7 +1,8 @@
 """Which keys a file slice holds: how writes find the file group of a key without a bucket index.
 
 1. The base file's keys alone are read; with a bloom filter first its footer, and nothing more where that excludes all.
-2. The keys of records in logs count as well: a table may have keys that no base file holds. A delete's key doesn't.
+2. The keys of records in log files count as well: a table may have keys that no base file holds. A delete's key
+   doesn't.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The records of one write with their keys and partition paths, checked; and one version of each key where it should be.
 
 A keyed table has the columns `_hoodie_record_key`, `_hoodie_partition_path`, KEY_PART_n (the texts of the key fields, where
-there are several), IS_DELETE, and those of the table, which are null in a delete but for its ordering value (null: a
+there are several), IS_DELETE, and those of the table, which are null in a delete except for its ordering value (null: a
 delete in natural order).
 """
 
@@ -44,8 +44,8 @@ def key_parts(shape: WriteShape) -> tuple[str, ...]:
 def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
     """Records to be written; those marked by `_hoodie_is_deleted` are deletes.
 
-    Raises InvalidRecordError for a missing column of key or partition, and for a null where none may be: a key, an ordering
-    value where that decides, a column that is never null.
+    Raises InvalidRecordError for a missing column of key or partition, and for a null if none may be: a key, an
+    ordering value where that decides, a column that is never null.
     """
     _check_placed(records, shape, "records")
     schema = arrow_schema(shape.records.schema)
@@ -102,7 +102,7 @@ def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
 
 
 def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
-    """Raises InvalidRecordError where a key is twice in a partition."""
+    """Raises InvalidRecordError if a key is twice in a partition."""
     place = _place_codes(keyed, shape)
     _, first, counts = np.unique(place, return_index=True, return_counts=True)
     if len(counts) and int(counts.max()) > 1:

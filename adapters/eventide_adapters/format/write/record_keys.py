@@ -52,31 +52,31 @@ def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
         if keys.partition_time is not None and name in keys.time_fields:
             column = _times(column, keys.partition_time, name)
         texts = _texts(column, name).dictionary_encode()
-        folders = [_folder(text, name, keys) for text in texts.dictionary.to_pylist()]
+        directories = [_directory(text, name, keys) for text in texts.dictionary.to_pylist()]
         # A null's place in the dictionary is one beyond its end.
-        lookup = pa.array([*folders, _folder(None, name, keys)], pa.string())
-        parts.append(lookup.take(pc.fill_null(texts.indices, len(folders))))
+        lookup = pa.array([*directories, _directory(None, name, keys)], pa.string())
+        parts.append(lookup.take(pc.fill_null(texts.indices, len(directories))))
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "/")
 
 
-def _folder(value: str | None, name: str, keys: KeyFormat) -> str:
+def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
     text = value or NULL_PARTITION
     if keys.is_url_encoded:
         text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
-    folder = f"{name}={text}" if keys.is_hive_style else text
+    directory = f"{name}={text}" if keys.is_hive_style else text
     # What looks like a scheme does so only at the beginning of a path. A value that steps up is none behind `name=` either.
-    path = folder if name == keys.partition_fields[0] else f"_/{folder}"
+    path = directory if name == keys.partition_fields[0] else f"_/{directory}"
     if _CONTROL.search(text) or why_no_partition(path) is not None or why_no_partition(f"_/{text}") is not None:
         raise InvalidRecordError(
             f"partition field {name!r} has the value {value!r}, which cannot be a directory of the table"
         )
-    if max(len(part.encode()) for part in folder.split("/")) > _NAME_BYTES_MAX:
+    if max(len(part.encode()) for part in directory.split("/")) > _NAME_BYTES_MAX:
         raise InvalidRecordError(
             f"partition field {name!r} has a value of {len(text)} characters, {text[:40]!r}...: the name of "
             f"its directory would be longer than the {_NAME_BYTES_MAX} bytes that file systems allow; "
             "shorten the value"
         )
-    return folder
+    return directory
 
 
 def _key_texts(column: Column, name: str) -> Column:

@@ -1,9 +1,9 @@
 """Writes what one file group gets of a write: a base file, or log files.
 
 1. The marker by which Hudi finds the file when it rolls the write back; then the file, under its planned name.
-2. A base file holds the records, behind those of the one that it fills up, if any. Log files hold data blocks of bounded
-   size, and the deletes behind the last of them; a file that has reached its size ends, and the next version begins.
-3. A name that is taken was written by an attempt before: what is there counts. Nobody else makes such a name, for it
+2. A base file holds the records, after those of the one that it fills up, if any. Log files hold data blocks of bounded
+   size, and the deletes after the last of them; a file that has reached its size ends, and the next version begins.
+3. A name that is taken was written by an attempt before: what exists counts. Nobody else makes such a name, for it
    holds the instant of the write, in its token at least.
 """
 
@@ -150,7 +150,7 @@ class RowWriter:
                 max_event_time_ms=times.max_ms,
                 log_version=group.first_log_version + len(names) - 1,
                 base_file=(group.base_file or "") if is_v6 else "",
-                # Version 6 names every log of the slice up to this one.
+                # Version 6 names every log file of the slice up to this one.
                 log_files=(*group.earlier_logs, *names) if is_v6 else (name,),
             )
 

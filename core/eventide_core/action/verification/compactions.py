@@ -12,8 +12,11 @@ _FULL = "restore the file from a copy, then compact the table in full"
 
 
 def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
-    """1. Each log of a slice was merged or left over, never both, never neither. 2. The commit names what the plan makes.
-    3. It publishes the plan's cut.
+    """Three checks of each compaction.
+
+    1. Each log file of a slice was merged or left over: never both, never neither.
+    2. The commit names what the plan makes.
+    3. The commit publishes the plan's cut.
     """
     if facts.view is None:
         yield Unchecked("the file slices are not known")
@@ -68,8 +71,12 @@ def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, pl
 
 
 def look_at_freshness(facts: TableFacts) -> Iterator[Said]:
-    """1. Cuts don't fall. 2. A watermark is no later than its cut. 3. A log committed before the plan of the last cut has
-    nothing before the cut; nor has a left-over, but for what an exact cut has merged.
+    """Three checks of the published freshness.
+
+    1. Cuts don't fall.
+    2. A watermark is no later than its cut.
+    3. A log file committed before the plan of the last cut has nothing before the cut. Nor has a left-over, except for
+       what an exact cut has merged.
     """
     if facts.freshness_problem is not None:
         yield Unchecked(facts.freshness_problem)
@@ -132,7 +139,7 @@ def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) 
 
 
 def _is_before(facts: TableFacts, log: LogFile, cut_at: str) -> bool:
-    """Whether all that the log holds was committed before a compaction was planned."""
+    """Whether all that the log file holds was committed before a compaction was planned."""
     if facts.slices_by_completion_time:
         completion = facts.timeline.completion_time(log.name.instant)
         return completion is not None and completion < cut_at and log.path not in facts.left_overs

@@ -9,7 +9,7 @@ _RESTORE = "restore the file from a copy, or the table to a savepoint before tha
 
 
 def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
-    """Each log of a slice can be read to its end, but for what a write left that broke off."""
+    """Each log file of a slice can be read to its end, except for what a write left that broke off."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -38,7 +38,7 @@ def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
-    """Hudi's metadata table lists the committed files that are there, with their sizes, and no others."""
+    """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
     if not facts.has_metadata_table:
         yield Unchecked("the table has no metadata table")
         return
@@ -55,7 +55,7 @@ def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
         )
     for path in sorted(facts.indexed_files.keys() - there.keys() - facts.going):
         yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", _REBUILD)
-    # Hudi 0.x lists the log of a write that it rolled back with another size, and reads nothing of it.
+    # Hudi 0.x lists the log file of a write that it rolled back with another size, and reads nothing of it.
     for path, size in sorted(item for item in facts.indexed_files.items() if item[0] in facts.committed):
         if there.get(path, size) != size:
             problem = f"has {there[path]} bytes, but {size} in the listing of Hudi's metadata table"

@@ -19,7 +19,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """One block of a log, by its header. A torn one has an instant where its header is whole.
+    """One block of a log file, by its header. A torn one has an instant where its header is whole.
 
     `rollback_target`: the instant whose blocks a command block rolls back.
     """
@@ -33,7 +33,7 @@ class BlockFacts:
 
 @dataclass(frozen=True, slots=True)
 class LogScan:
-    """The blocks of a log up to what cannot be read, and why it cannot."""
+    """The blocks of a log file up to what cannot be read, and why it cannot."""
 
     blocks: tuple[BlockFacts, ...]
     problem: str | None = None
@@ -50,7 +50,7 @@ class RecordFacts:
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
-    and the slice's new base file; None where it didn't.
+    and the slice's new base file; None if it didn't.
     """
 
     audits: tuple[SliceAudit, ...] = ()
@@ -62,19 +62,19 @@ class RecordFacts:
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True)  # without slots: what follows from the facts is kept once it was asked for
+@dataclass(frozen=True)  # without slots: what follows from the facts is cached
 class TableFacts:
     """A table as it was found.
 
     `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
-    of a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
-    where they are still there. `left_overs` says of which log each is the copy or link. `going` are files that something
-    pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they wrote;
-    `untold` are writes that are older than the archived timeline.
-    `row_counts` are by base file, as its footer has them. `event_times` are those of the logs of the latest slices, as
-    the planner gets them, `uncompacted` those of their records that are said to be in no base file. `indexed_files` are
-    those that Hudi's metadata table lists, with their sizes.
+    of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
+    where they are still there. `left_overs` says of which log file each is the copy or link. `going` are files that
+    something pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they
+    wrote; `untold` are writes that are older than the archived timeline.
+    `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
+    slices, as the planner gets them, `uncompacted` those of their records that are said to be in no base file.
+    `indexed_files` are those that Hudi's metadata table lists, with their sizes.
     """
 
     slices_by_completion_time: bool
@@ -155,7 +155,7 @@ class TableFacts:
         return {time: said for time, said in found if said is not None}
 
     def is_named_by_its_slice(self, log: DataFile) -> bool:
-        """Whether the instant in the log's name is that of its slice: so version 6 has it, and an upgrade leaves it.
+        """Whether the instant in the log file's name is that of its slice: so version 6 has it, and an upgrade leaves it.
 
         From version 8 on it is the instant of the write, which is that of the blocks; or of a compaction's left-over.
         """
@@ -168,7 +168,7 @@ class TableFacts:
 
     @cached_property
     def _bases(self) -> frozenset[tuple[str, str, str]]:
-        """Partition, file id and instant of the base files that are there."""
+        """Partition, file id and instant of the base files that exist."""
         names = ((file.partition, file.parsed) for file in self.data_files)
         return frozenset((part, name.file_id, name.instant) for part, name in names if isinstance(name, BaseFileName))
 
@@ -187,8 +187,8 @@ class TableFacts:
         """The files that completed writes put into slices which are still there, and that aren't; and who says so.
 
         1. Of a slice that is as new as the file group's latest base file, nothing may be gone.
-        2. Cleaning takes older slices as a whole: a log that is gone where its base file stayed was lost. Not so where a
-           savepoint keeps that base file, which keeps the logs of its time alone.
+        2. Cleaning takes older slices as a whole: a log file that is gone where its base file stayed was lost. Not so
+           where a savepoint keeps that base file, which keeps the log files of its time alone.
         """
         if self.view is None:
             return {}
@@ -226,7 +226,7 @@ class TableFacts:
         return found
 
     def _slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
-        """The base instant of the slice that a file belongs to; None for a log of a write that has not completed."""
+        """The base instant of the slice that a file belongs to; None for a log file of a write that has not completed."""
         name = path.rpartition("/")[2]
         if (base := BaseFileName.parse(name)) is not None:
             return base.instant
@@ -249,7 +249,7 @@ class TableFacts:
         return tuple(found for found in self.latest_slices if self.is_whole(found))
 
     def is_whole(self, found: FileSlice) -> bool:
-        """Whether all that a reader of the slice needs is there and, as far as headers and footers tell, can be read."""
+        """Whether all that a reader of the slice needs exists and, as far as headers and footers show, can be read."""
         if found.file_group in self.damaged_groups:
             return False
         if found.base_file is not None and found.base_file.path in self.base_problems:
@@ -294,6 +294,6 @@ class TableFacts:
 
 
 def _file_group(path: str) -> FileGroup:
-    folder, _, name = path.rpartition("/")
+    directory, _, name = path.rpartition("/")
     parsed = LogFileName.parse(name) or BaseFileName.parse(name)
-    return (folder, "" if parsed is None else parsed.file_id)
+    return (directory, "" if parsed is None else parsed.file_id)

@@ -56,9 +56,9 @@ def look_at_committed_files(facts: TableFacts) -> Iterator[Said]:
         if not stats or file.path in facts.unmarked or file.link_target is not None:
             continue
         if facts.left_overs.get(file.path) in facts.sizes:
-            continue  # held to the log that it is a copy of
+            continue  # held to the log file that it is a copy of
         wanted = max(stat.file_size_bytes for _, stat in stats)
-        # On version 6 a log may have grown since: others append, and write command blocks.
+        # On version 6 a log file may have grown since: others append, and write command blocks.
         is_shared = LogFileName.parse(file.name) is not None and not facts.slices_by_completion_time
         if file.size < wanted or (file.size > wanted and not is_shared):
             yield Finding(file.path, f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}", _RESTORE)
@@ -75,8 +75,9 @@ def look_at_savepoints(facts: TableFacts) -> Iterator[Said]:
 def look_at_orphans(facts: TableFacts) -> Iterator[Said]:
     """Each base and log file is named by a write that completed, or belongs to one that is under way.
 
-    Version 6 writes its logs under the name of their slice, and rolls back by command blocks: of these logs, also of an
-    upgraded table, it is the instants in the blocks that tell, and one that has none that counts is nobody's harm.
+    Version 6 writes its log files under the name of their slice, and rolls back by command blocks: of these log files,
+    also of an upgraded table, it is the instants in the blocks that tell, and one that has none that counts is nobody's
+    harm.
     """
     if facts.view is None or facts.unreadable:
         yield Unchecked("a part of the timeline could not be read")

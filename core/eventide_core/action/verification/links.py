@@ -15,7 +15,7 @@ def look_at_links(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_copies(facts: TableFacts) -> Iterator[Said]:
-    """Each copy is as large as the log it is of, as long as that is there."""
+    """Each copy is as large as the log file it is of, as long as that exists."""
     for path, source in sorted(facts.left_overs.items()):
         size, original = facts.sizes.get(path), facts.sizes.get(source)
         if size is None or original is None or size == original:
@@ -26,7 +26,7 @@ def look_at_copies(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
-    """Each copy holds what the log holds that it is of, byte by byte, as long as that is there."""
+    """Each copy holds what the log file holds that it is of, byte by byte, as long as that exists."""
     assert facts.records is not None
     for path, source in sorted(facts.records.copies.items()):
         yield Finding(path, f"has other bytes than the log file {source} that it copies", f"copy {source} over it")
@@ -61,7 +61,7 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
 
 
 def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: LeftOver) -> str | None:
-    """Where a left-over is seen in the new slice; None where no reader looks for it.
+    """Where a left-over is seen in the new slice; None if no reader looks for it.
 
     Version 6 knows none that keeps its name: such a plan is from before a downgrade, which compacts all slices in full.
     """

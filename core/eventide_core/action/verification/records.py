@@ -31,7 +31,7 @@ def look_at_readability(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_versions(facts: TableFacts) -> Iterator[Said]:
-    """1. No version of a record is there twice, and of no write that never completed. 2. No key is there twice, unless
+    """1. No version of a record is there twice, and of no write that never completed. 2. No key exists twice, unless
     Hudi's insert operations may have written it so: they don't look for keys.
     """
     found = _records(facts)
@@ -85,7 +85,7 @@ def look_at_read_optimized(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
-    """No log holds a record earlier than its write stat, or its headers, tell the planner."""
+    """No log file holds a record earlier than its write stat, or its headers, tell the planner."""
     for audit in _records(facts).audits:
         for path, least in sorted(audit.least_event_time_ms.items()):
             claimed = facts.event_times.get(path)

@@ -84,8 +84,8 @@ def look_at_pending_plans(facts: TableFacts) -> Iterator[Said]:
 
 
 def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Iterator[Said]:
-    """Logs of version 6 on top of a plan that was pending when the table was upgraded: from version 8 on a log counts when
-    the instant in its name has completed.
+    """Logs of version 6 on top of a plan that was pending when the table was upgraded: from version 8 on a log file
+    counts when the instant in its name has completed.
     """
     if not facts.slices_by_completion_time or facts.timeline.shares_its_time(plan.instant):
         return

@@ -18,7 +18,7 @@ def commit_metadata(
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
     Readers build the incremental view from write stats alone, so a link that is not among them would be lost to it. The
-    `internal_schema` goes on from commit to commit: Hudi takes the last one's, or else none.
+    `internal_schema` continues from commit to commit: Hudi takes the last one's, or else none.
     """
     by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
@@ -101,7 +101,7 @@ def _uncompacted(op: PlannedOperation, results: Mapping[str, MergeResult]) -> di
 
 
 def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
-    """The cut and what belongs to it; None where the plan promises none."""
+    """The cut and what belongs to it; None if the plan promises none."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
@@ -143,7 +143,7 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
 
 
 def _known_event_times(left: LeftOver) -> EventTimeRange:
-    """The range that the left-over's stat tells, so that the next process need not ask its file; see EVENT_TIMES_KEY."""
+    """The range that the left-over's stat states, so that the next process need not ask its file; see EVENT_TIMES_KEY."""
     known = left.log.event_times
     return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
 

@@ -1,14 +1,14 @@
 """Compact one slice: the order of writes of an executor, and what a crash between two of them leaves.
 
-1. Check that the logs named in the plan have the sizes that the plan saw: nothing was appended since.
+1. Check that the log files named in the plan have the sizes that the plan saw: nothing was appended since.
 2. Make the left-overs visible in the new slice, the last one first, each whole or not at all. A reader that meets them
-   halfway sees a suffix of the slice's logs twice, which changes nothing. A prefix would change what it sees.
+   halfway sees a suffix of the slice's log files twice, which changes nothing. A prefix would change what it sees.
 3. Merge into a file that nobody sees yet (`ports.SliceMerger`).
-4. Put the log of carried deletes. Readers meet it before all left-overs, so it is made after all of them.
+4. Put the log file of carried deletes. Readers meet it before all left-overs, so it is made after all of them.
 5. Put the marker by which Hudi finds an unfinished base file, then give the base file its name.
 
-An earlier attempt may have done any of these steps. What is there must be what this attempt would write. The result of a
-base file that is there stands in its footer. A crash between two steps leaves files that the plan names, and no others.
+An earlier attempt may have done any of these steps. What exists must be what this attempt would write. The result of a
+base file that exists is in its footer. A crash between two steps leaves files that the plan names, and no others.
 """
 
 import json
@@ -38,9 +38,9 @@ class SliceCompactor:
         return done if done is not None else self._merge(task)
 
     def finished(self, task: MergeTask) -> MergeResult | None:
-        """What the attempt that wrote the base file found; None where there is none yet.
+        """What the attempt that wrote the base file found; None if there is none yet.
 
-        Raises PlanMismatchError where the file of that name is not this plan's.
+        Raises PlanMismatchError if the file of that name is not this plan's.
         """
         info = self.storage.stat(task.new_base_path)
         if info is None:
@@ -126,7 +126,7 @@ def _check_size(storage: Storage, path: str, size: int) -> None:
 
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
-    """What tells the base file of this task from another's: its instant, the logs it merges, and those it merges early."""
+    """What identifies the base file of this task: its instant, the log files it merges, and those it merges early."""
     early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.early.items()}
     return task.instant, [path.rpartition("/")[2] for path, _ in task.merged], early
 
@@ -138,7 +138,7 @@ def _encode_result(task: MergeTask, result: MergeResult) -> str:
 
 
 def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | None:
-    """The result in a footer; None where it is another task's, or nobody's."""
+    """The result in a footer; None if it is another task's, or nobody's."""
     try:
         written: dict[str, Any] = json.loads(text)
         if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):

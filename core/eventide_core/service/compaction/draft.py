@@ -165,7 +165,7 @@ class CompactionDrafter:
         cut: CutMode,
         instant: str,
     ) -> "_Picked":
-        """Which slices to compact now, up to which log each."""
+        """Which slices to compact now, up to which log file each."""
         ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], cut)
         exact = self._exact_cut(threshold_ms) if cut is CutMode.EXACT else None
@@ -250,14 +250,14 @@ class _Moment:
 
 @dataclass(frozen=True, slots=True)
 class _Picked:
-    """The slices with logs before T: to compact `now`, those that `wait` for a quiet moment, those a strategy leaves out."""
+    """The slices with log files before T: compacted `now`, `wait`ing for a quiet moment, or left out by a strategy."""
 
     now: Sequence[Selection]
     wait: Sequence[Selection]
     left_out: Sequence[Selection]
 
     def left_out_below(self, facts: Sequence[SliceFacts], instant: str) -> list[EventTimeRange]:
-        """The ranges of logs from before the moment that the plan leaves as they are, whatever they hold before T."""
+        """The ranges of log files from before the moment that the plan leaves as they are, whatever they hold before T."""
         not_now = [fact.uncompacted for s in (*self.left_out, *self.wait) for fact in s.facts.below]
         return [*not_now, *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, instant))]
 
@@ -281,13 +281,13 @@ class _Picked:
 
 
 def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
-    """The latest event time in a log."""
+    """The latest event time in a log file."""
     found = (fact.event_times.max_ms for of_slice in facts for fact in of_slice.logs)
     return max((latest_ms for latest_ms in found if latest_ms is not None), default=None)
 
 
 def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
-    """Whether everything before the T that was asked for is compacted already."""
+    """Whether everything before the T that was requested is compacted already."""
     watermark_ms = freshness(
         published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.logs], 0
     ).watermark_ms
@@ -295,7 +295,7 @@ def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -
 
 
 def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
-    """The logs from before the moment that lie between later ones: on version 6, where writes have overlapped."""
+    """The log files from before the moment that lie between later ones: on version 6, where writes have overlapped."""
     return [fact for fact in facts.logs[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 
@@ -330,7 +330,7 @@ def _partitions(state: TableState) -> set[str]:
 
 
 def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGroup]) -> tuple[str, ...]:
-    """The partitions that have logs when the slices of `emptied` have none any more."""
+    """The partitions that have log files when the slices of `emptied` have none any more."""
     return tuple(sorted({found.partition for found in slices if found.file_group not in emptied}))
 
 

@@ -1,11 +1,12 @@
-"""End what is pending before anything new is begun: how a run of eventide goes on where one that died left off.
+"""End what is pending before anything new is begun: how a run of eventide continues where one that died left off.
 
 1. Writes whose writers are known to be dead are rolled back; rollbacks that were broken off are ended.
 2. A compaction that eventide planned is run, whoever began it: same instant, same names. One whose process is alive is left
    to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was broken off.
-3. One whose plan fits the table no more, which no run can complete, is rolled back. What was asked for is planned anew.
+3. One whose plan fits the table no more, which no run can complete, is rolled back. What was requested is planned
+   again.
 4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
-   that this engine has begun is its own: nothing tells whether it is alive.
+   that this engine has begun is its own: nothing shows whether it is alive.
 5. A run of eventide that died on such a plan, which the other engine has run since, may have left base files beside those
    of the commit: Hudi leaves files of an attempt that it did not find inflight. They go, and the heartbeat with them.
 6. What eventide does not run is waited for, as long as the options say: that, log compactions and clusterings.
@@ -54,7 +55,7 @@ class PendingCompactions:
     def end(self, progress: Progress) -> Ended:
         """All steps.
 
-        Raises BusyError where a process is at work on what is pending, and whatever a compaction raises.
+        Raises BusyError if a process works on what is pending, and whatever a compaction raises.
         """
         config = self.files.config()
         if config.is_copy_on_write:
@@ -131,7 +132,7 @@ class PendingCompactions:
         return plan is not None
 
     def _plan(self, config: TableConfig, pending: Instant) -> CompactionPlan | ForeignPlan | None:
-        """The plan of a pending compaction; None where it is none, or has ended in between."""
+        """The plan of a pending compaction; None if it is none, or has ended in between."""
         if pending.action is not Action.COMPACTION:
             return None
         try:

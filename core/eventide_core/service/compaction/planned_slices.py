@@ -6,7 +6,7 @@ from eventide_core.table.plans import CompactionPlan, PlannedOperation
 
 
 def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
-    """Whether the slice that the plan took is still what it was: same base, and the same logs below the new slice."""
+    """Whether the slice that the plan took is still what it was: same base, and the same log files below the new slice."""
     found = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
     if found is None:
         return False
@@ -23,7 +23,7 @@ def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:
 
 
 def is_in_new_slice(state: TableState, instant: str, log: LogFile) -> bool:
-    """Whether the log belongs, or will belong, to the slice that begins at the plan's instant."""
+    """Whether the log file belongs, or will belong, to the slice that begins at the plan's instant."""
     if not state.config.slices_by_completion_time:
         return log.name.instant == instant
     completion = state.timeline.completion_time(log.name.instant)

@@ -17,7 +17,7 @@ from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
 
-_VERSION = 6  # also after an upgrade: left-overs come before the logs that writers have named by the plan's slice
+_VERSION = 6  # also after an upgrade: left-overs come before the log files that writers have named by the plan's slice
 _CHANGED = "a write changed the slice after it was planned"
 
 
@@ -55,7 +55,7 @@ class Replanner:
         return replace(plan, operations=tuple(operations))
 
     def _grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:
-        """The operation's split with the slice's new logs left over; None where it has to be compacted in full."""
+        """The operation's split with the slice's new log files left over; None if it has to be compacted in full."""
         planned = [log.path for log in (*op.compacted, *(left.log for left in op.left_overs))]
         paths = [log.path for log in old.log_files]
         if paths[: len(planned)] != planned or old.base_instant != op.base_instant or plan.event_time_field is None:

@@ -8,8 +8,8 @@ The steps of the protocol, and what a crash after each leaves:
 3. `<instant>.compaction.inflight`: a pending plan.
 4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
    (version 6) visible and idempotent: readers merge a pending slice with the one below it.
-6. and 7. Inside the lock: merged logs and left-overs unchanged, the outcome claimed, which fixes the completion time; the
-   metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
+6. and 7. Inside the lock: merged log files and left-overs unchanged, the outcome claimed, which fixes the completion
+   time; the metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
 8. Markers removed. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
@@ -114,7 +114,7 @@ class CompactionRunner:
     options: Options
 
     def execute(self, instant: str, progress: Progress, *, may_take_over: bool = False) -> CompactionResult:
-        """Runs the plan at `instant`, or goes on with it; one that has completed is answered from its commit.
+        """Runs the plan at `instant`, or continues it; one that has completed is answered from its commit.
 
         `may_take_over`: also a plan that another engine has begun, whose process is known to be dead (`run_foreign`).
 
@@ -148,7 +148,7 @@ class CompactionRunner:
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
-        """What it comes to where the published cut is all that was asked for: nothing was done."""
+        """What it comes to where the published cut is all that was requested: nothing was done."""
         state = TableState.load(self.files)
         instant = state.cut_instant
         assert instant is not None
@@ -175,7 +175,7 @@ class CompactionRunner:
         return found
 
     def _run(self, plan: CompactionPlan, found: Instant, progress: Progress) -> "_RolledBack | None":
-        """Steps 2 to 8. None where the compaction has completed, also where another process was faster."""
+        """Steps 2 to 8. None if the compaction has completed, also where another process was faster."""
         started = self._start(plan, found)
         if not isinstance(started, CompactionPlan):
             return started
@@ -222,7 +222,7 @@ class CompactionRunner:
         return True
 
     def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _RolledBack | None":
-        """Steps 2 and 3; returns the plan that holds, which may be a new one, or None where another process was faster."""
+        """Steps 2 and 3; returns the plan that holds, which may be a new one, or None if another process was faster."""
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
             self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
         self._wait_for_unaware_writes(plan)
@@ -259,7 +259,7 @@ class CompactionRunner:
         return plan
 
     def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":
-        """Rolls the plan back: no log depends on it."""
+        """Rolls the plan back: no log file depends on it."""
         CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
         return _RolledBack(plan, why)
 
@@ -302,7 +302,7 @@ class CompactionRunner:
             )
 
     def _complete(self, plan: CompactionPlan, results: Sequence[MergeResult]) -> "_RolledBack | None":
-        """Steps 6 to 8. None where the compaction has completed."""
+        """Steps 6 to 8. None if the compaction has completed."""
         storage = self.files.storage
         state = TableState.load(self.files)
         self.freshness.after(state, plan)  # warms the facts before the lock is held
@@ -350,12 +350,12 @@ class _RolledBack:
 
 
 def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
-    """Why the plan's instant isn't quiet after all (version 8 and later); None where it is.
+    """Why the plan's instant isn't quiet after all (version 8 and later); None if it is.
 
     A writer chooses its instant before it puts its file, so one with an earlier instant may have become visible only now,
-    pending or completed already: its log would sort before the left-overs. A plan without slices is in nobody's way. A
-    plan that writers of version 6 have gone by, before the table was upgraded, has to be run: their logs name their
-    slices, whatever time their writes took.
+    pending or completed already: its log file would sort before the left-overs. A plan without slices is in nobody's
+    way. A plan that writers of version 6 have gone by, before the table was upgraded, has to be run: their log files
+    name their slices, whatever time their writes took.
     """
     if not state.config.slices_by_completion_time or not plan.operations or state.logs_on_top_of(plan):
         return None

@@ -1,7 +1,7 @@
 """Run a compaction plan that another engine of Hudi scheduled, and commit it as that engine would.
 
 Hudi rolls back a compaction that it finds inflight: it reads the markers, deletes the files that they name, deletes the
-inflight file, and begins anew. It does so by the timeline as it was when it looked, which may be before eventide's
+inflight file, and begins again. It does so by the timeline as it was when it looked, which may be before eventide's
 commit. On version 6 that lost the base files of a completed compaction. So the plan stays requested while eventide makes
 its files, and the inflight file appears last, when no marker names them any more: no rollback of Hudi ever names a file
 of eventide's commit.
@@ -11,15 +11,15 @@ Order of writes, and what a crash after each leaves:
 1. Inside the lock: where a run of eventide died in step 3, or a person says that Hudi did, the inflight file goes.
 2. One task a slice: marker, then base file. A crash leaves a plan that is requested. The next run of eventide removes
    these files: at its own commit, or after Hudi's, which leaves them (`pending`).
-3. Inside the lock: nothing has completed and nobody has begun the plan; the files are all there. Their markers go. Then
+3. Inside the lock: nothing has completed and nobody has begun the plan; the files all exist. Their markers go. Then
    the inflight file, put if absent: whoever creates it runs the plan. The outcome is claimed, which fixes the completion
    time; what an earlier attempt left in the metadata table goes, and its base files; the metadata table gets its commit;
-   the completed file is put. After a crash in between eventide goes on with the same names. Hudi begins anew, and leaves
+   the completed file is put. After a crash in between, eventide continues with the same names. Hudi begins again, and leaves
    these files beside its own: they hold the same rows, and readers go by the commit (`table/file_system_view`).
 
 Where Hudi has begun the plan meanwhile, it wins: eventide removes what it has made, and answers with Hudi's commit, or
-with BusyError while there is none. Where Hudi began it anew because it looked before eventide's commit, its commit fails,
-and its base files stay.
+with BusyError while there is none. Where Hudi began it again because it looked before eventide's commit, its commit
+fails, and its base files stay.
 
 An inflight file of another engine tells neither who works on the plan nor whether it is alive. Such a plan is taken over
 only where a person says that its engine is dead. From version 8 on the inflight file of a plan that was taken over goes
@@ -57,7 +57,7 @@ from eventide_core.service.rollback.compaction_files import made_files, marker_p
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import marker_folder
+from eventide_core.table.file_group_write import marker_directory
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.table_config import TableConfig
@@ -78,7 +78,7 @@ class ForeignCompactionRunner:
 
         `may_take_over`: an engine that has begun the plan is known to be dead.
 
-        Raises BusyError while another engine works on it; PlanMismatchError where the table no longer fits it; EngineError
+        Raises BusyError while another engine works on it; PlanMismatchError if the table no longer fits it; EngineError
         and StorageError with what is known of the commit.
         """
         self._wait_for_writes(plan)
@@ -114,7 +114,7 @@ class ForeignCompactionRunner:
             check_pending_writes(self.files.timeline(config), plan.instant)
 
     def _begin(self, plan: ForeignPlan, *, may_take_over: bool) -> tuple[Attempt, CompactionPlan] | None:
-        """Step 1; None where the plan has completed meanwhile."""
+        """Step 1; None if the plan has completed meanwhile."""
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             found = state.timeline.find(plan.instant)
@@ -170,7 +170,7 @@ class ForeignCompactionRunner:
                 return
             update.check_after_commit(lease)
             update.compact(lease, completion.time, self.options)
-            remove_tree(storage, marker_folder(plan.instant))
+            remove_tree(storage, marker_directory(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
         """Raises BusyError for what is under way and in the way. Other plans are not: Hudi's never share a file group."""
@@ -190,7 +190,7 @@ class ForeignCompactionRunner:
     def _is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
         """Whether the compaction has completed. What this attempt made goes, unless the commit names it.
 
-        Raises BusyError where another engine has begun the plan since.
+        Raises BusyError if another engine has begun the plan since.
         """
         config = self.files.config()
         found = self.files.timeline(config).find(plan.instant)
@@ -231,12 +231,12 @@ class ForeignCompactionRunner:
         return pending.state is State.INFLIGHT and self._attempt(config, pending.requested_time) is None
 
     def check_not_begun(self, config: TableConfig, pending: Instant) -> None:
-        """Raises BusyError, with what a person can do, where another engine has begun the pending compaction."""
+        """Raises BusyError, with what a person can do, if another engine has begun the pending compaction."""
         if self.is_held_by_other(config, pending):
             raise BusyError(self._why_not_ours(config, pending.requested_time))
 
     def _attempt(self, config: TableConfig, instant: str) -> Attempt | None:
-        """The attempt that the inflight file says; None where there is no inflight file, or it is another engine's."""
+        """The attempt that the inflight file says; None if there is no inflight file, or it is another engine's."""
         try:
             return Attempt.decode(self.files.storage.read(_inflight_path(config, instant)))
         except MissingFileError:

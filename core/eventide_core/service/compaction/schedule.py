@@ -80,7 +80,8 @@ class CompactionScheduler:
         waited_ms = 0
         while True:
             is_gap_needed = waited_ms < gap_ms
-            # The first look is without the lock. It warms the facts of the logs, so that the lock is held for a short time.
+            # The first look is without the lock. It warms the facts of the log files, so that the lock is held for a
+            # short time.
             draft = once_metadata_table_is_free(
                 partial(self._attempt, request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed),
                 self.clock,
@@ -141,7 +142,7 @@ class CompactionScheduler:
             data = self.files.codec.encode_plan(draft.plan)
             lease.check()
             if not state.config.slices_by_completion_time and self.files.timeline(state.config) != state.timeline:
-                # A writer who shares no lock has come; its log would be in a slice of a plan that doesn't know it.
+                # A writer who shares no lock has come; its log file would be in a slice of a plan that doesn't know it.
                 return replace(draft, waits_for="a write started while the plan was made")
             if not self.files.storage.put_if_absent(path, data):
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")

@@ -1,4 +1,4 @@
-"""What the planner knows of each slice: the facts of its logs, and which of them lie above the compaction's moment."""
+"""What the planner knows of each slice: the facts of its log files, and which of them lie above the compaction's moment."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class SliceFactsReader:
     options: Options
 
     def read(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice], moment: str) -> list[SliceFacts]:
-        """The facts of each slice that has logs, for a compaction at `moment`."""
+        """The facts of each slice that has log files, for a compaction at `moment`."""
         assert shape.event_time_field is not None
         facts = self.logs.read(
             state,
@@ -37,9 +37,9 @@ class SliceFactsReader:
         ]
 
     def checked(self, selections: Sequence[Selection], blocks: BlockFilter, shape: RecordShape) -> list[Selection]:
-        """The selections, in which is known what no write stat says of a log: whether it has partial updates.
+        """The selections, in which is known what no write stat says of a log file: whether it has partial updates.
 
-        Raises what a merge would raise for the blocks of these slices' logs.
+        Raises what a merge would raise for the blocks of these slices' log files.
         """
         doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
         partial = self.logs.check((found.log_files for found in doubtful), blocks, shape)
@@ -68,7 +68,7 @@ def _with_partial_updates(selection: Selection, paths: Container[str]) -> Select
 
 
 def _above(state: TableState, moment: str, logs: Sequence[LogFacts]) -> int:
-    """How many of a slice's last logs were written after the moment. On version 6 the blocks tell, not the name."""
+    """How many of a slice's last log files were written after the moment. On version 6 the blocks tell, not the name."""
     if state.config.slices_by_completion_time:
         return sum(is_in_new_slice(state, moment, fact.log) for fact in logs)
     first = next((n for n, fact in enumerate(logs) if max(fact.instants, default="") > moment), len(logs))

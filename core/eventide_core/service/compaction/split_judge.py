@@ -17,8 +17,8 @@ _Split = tuple[str | None, _Logs, _Logs, _Logs, int | None, RecordShape, ReaderR
 class SplitJudge:
     """Answers for the slices of one table, many at a time on the engine; the verdicts of the question before are known.
 
-    A log never changes under its name and size, and a slice with blocks that don't count isn't split (`select`), so a
-    verdict holds for as long as the slice has these files.
+    A log file never changes under its name and size, and a slice with blocks that don't count isn't split (`select`),
+    so a verdict holds for as long as the slice has these files.
     """
 
     content: LogContent
@@ -30,7 +30,7 @@ class SplitJudge:
     ) -> list[Selection]:
         """The selections, as they are once the histories of their keys have been judged.
 
-        One that falls back to full compaction is judged again where logs lie above it.
+        One that falls back to full compaction is judged again where log files lie above it.
         """
         known = dict(self._known)
         self._known = {}

@@ -14,8 +14,8 @@ from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
 class PastCompaction:
     """A compaction that eventide made. Times in epoch milliseconds.
 
-    `cut_ms`, `watermark_ms` and `late_records` are what it published, None where it published no cut. `duration_ms` is
-    from the plan being begun to the commit, as the timeline's files were written; None where they don't tell.
+    `cut_ms`, `watermark_ms` and `late_records` are what it published, None if it published no cut. `duration_ms` is
+    from the plan being begun to the commit, as the timeline's files were written; None if they don't state it.
     `fallbacks` are slices compacted in full, by reason; `linked_bytes` the left-over files it made, by path, and
     `carried_bytes` the log files with the `carried_tombstones`.
     """

@@ -18,7 +18,7 @@ from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import BlockFilter
 
 _NONE: Final[Mapping[str, int]] = {}
-_WORTH_TASKS: Final = 8  # fewer logs are read one after another
+_WORTH_TASKS: Final = 8  # fewer log files are read one after another
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class FreshnessReader:
         return self._of(state, state.cut_ms, _live_logs(state))
 
     def published(self, state: TableState) -> Freshness:
-        """The same, but no log is looked into where no cut is published."""
+        """The same, but no log file is looked into where no cut is published."""
         return NO_CUT if state.cut_ms is None and not state.config.is_copy_on_write else self.now(state)
 
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
-        """The freshness of each partition that has records. The logs are asked for together, as for the whole table."""
+        """The freshness of each partition that has records. Reads the log files together, as for the whole table."""
         if state.config.is_copy_on_write:
             return dict.fromkeys(sorted({found.partition for found in state.view.latest_slices()}), COMPLETE)
         cut_ms = state.cut_ms
@@ -70,7 +70,7 @@ class FreshnessReader:
     def _of(
         self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile], early: Mapping[str, int] = _NONE
     ) -> Freshness:
-        """`early`: up to where a log's records are about to be merged, by path."""
+        """`early`: up to where a log file's records are about to be merged, by path."""
         facts = {
             path: replace(fact, uncompacted=fact.uncompacted.since(early[path])) if path in early else fact
             for path, fact in self._facts(state, logs).items()
@@ -79,7 +79,7 @@ class FreshnessReader:
         return freshness(cut_ms, (fact.uncompacted for fact in facts.values()), sum(late.values()))
 
     def _facts(self, state: TableState, logs: Iterable[LogFile]) -> dict[str, LogFacts]:
-        """The facts of those logs that count, by path."""
+        """The facts of those log files that count, by path."""
         wanted = tuple(logs)
         if not wanted:
             return {}
@@ -87,8 +87,8 @@ class FreshnessReader:
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
         blocks = state.blocks()
         facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
-        # On version 6 the log of a write that was rolled back stays, beside the block that rolls it back; and that alone
-        # tells it from a committed one, once both are archived.
+        # On version 6 the log file of a write that was rolled back stays, beside the block that rolls it back; and that
+        # alone tells it from a committed one, once both are archived.
         rolled_back = {instant for fact in facts.values() for instant in fact.rolled_back}
         return {
             path: fact
@@ -97,7 +97,7 @@ class FreshnessReader:
         }
 
     def _late_records(self, state: TableState, cut_ms: int | None, facts: Mapping[str, LogFacts]) -> dict[str, int]:
-        """How many records before the cut each late log holds, by path; they are read to be counted."""
+        """How many records before the cut each late log file holds, by path; they are read to be counted."""
         if cut_ms is None:
             return {}
         late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]
@@ -113,7 +113,7 @@ class FreshnessReader:
 
 @dataclass(frozen=True, slots=True)
 class _CountWaiting:
-    """Picklable: how many records before the cut a log holds that are in no base file yet."""
+    """Picklable: how many records before the cut a log file holds that are in no base file yet."""
 
     content: LogContent
     shape: RecordShape

@@ -19,15 +19,15 @@ from eventide_core.table.slice_read import BlockFilter
 
 T = TypeVar("T")
 
-_PORTIONS_MAX: Final = 1000  # tasks in which logs are asked: enough for many threads or executors, few to schedule
+_PORTIONS_MAX: Final = 1000  # tasks in which log files are asked: enough for many threads or executors, few to schedule
 
 
 @dataclass(slots=True)
 class LogFactsReader:
-    """Answers for the logs of one table; a log file never changes under its name, so each is asked at most once.
+    """Answers for the log files of one table; a log file never changes under its name, so each is asked at most once.
 
-    What the timeline tells of it (service/facts/log_stats.py) is not asked of the log. What of it is in a base already is
-    asked of the timeline each time: a commit may have merged it since.
+    What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
+    already is asked of the timeline each time: a commit may have merged it since.
     """
 
     content: LogContent
@@ -42,13 +42,13 @@ class LogFactsReader:
     def read(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> dict[str, LogFacts]:
-        """The facts of each log, by path. `are_stats_proof`: what a write stat of Hudi says holds for every record."""
+        """The facts of each log file, by path. `are_stats_proof`: what a write stat of Hudi says holds for every record."""
         return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=False)[0]
 
     def read_each(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
-        """The same; and of the logs that cannot be read, what was raised for them, by path."""
+        """The same; and of the log files that cannot be read, what was raised for them, by path."""
         return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=True)
 
     def _read(
@@ -89,13 +89,13 @@ class LogFactsReader:
         return {fact.log.path: _still_uncompacted(fact, in_base) for fact in known}, problems
 
     def _forget_gone(self, state: TableState) -> None:
-        """Lets the facts of logs go that are no longer there: a service asks for as long as it lives."""
+        """Lets the facts of log files go that are no longer there: a service asks for as long as it lives."""
         if len(self._known) > 2 * len(state.listing):
             there = {file.path for file in state.listing}
             self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
 
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter, shape: RecordShape) -> frozenset[str]:
-        """The paths of the logs with partial updates. Those of the question before are known.
+        """The paths of the log files with partial updates. Those of the question before are known.
 
         All log files of a slice go together, because a rollback block in one rolls back blocks of another. Raises
         what a merge would raise for the blocks of these slices' log files.
@@ -156,11 +156,11 @@ def _portions(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | None]:
-    """The logs that are in their base in part or in whole, by path; see CompactionExtraMetadata.uncompacted.
+    """The log files that are in their base in part or in whole, by path; see CompactionExtraMetadata.uncompacted.
 
-    The compaction that gave a log its name tells. The archive is asked for one that has left the active timeline only where
-    a left-over of it has something before the cut: no other was merged early. What a pending compaction has made, which on
-    version 6 is in the slice already, waits with the log that it is of.
+    The compaction that gave a log file its name tells. The archive is asked for one that has left the active timeline
+    only where a left-over of it has something before the cut: no other was merged early. What a pending compaction has
+    made, which on version 6 is in the slice already, waits with the log file that it is of.
     """
     pending = {fact.log.path: None for fact in facts if is_left_over_of_pending(state, fact.log.name)}
     active = state.publications
@@ -177,7 +177,7 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
 
 
 def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
-    """Whether an archived compaction of eventide gave the log its name, as far as names tell."""
+    """Whether an archived compaction of eventide gave the log file its name, as far as names show."""
     time = log.name.instant
     if time not in state.compactions or not state.timeline.is_archived(time):
         return False

@@ -10,7 +10,7 @@ from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
-LEFT_OVER_VERSION = 0  # of the logs that a compaction of eventide makes on version 6, where Hudi begins at 1
+LEFT_OVER_VERSION = 0  # of the log files that a compaction of eventide makes on version 6, where Hudi begins at 1
 
 
 def savepoints_of(files: TableFiles, state: TableState) -> Mapping[str, SavepointMetadata]:
@@ -32,7 +32,7 @@ def needed_paths(files: TableFiles, state: TableState) -> frozenset[str]:
 
 
 def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> tuple[str, ...]:
-    """The files that a compaction's plan says it found. Raises InstantNotFoundError where there is no plan."""
+    """The files that a compaction's plan says it found. Raises InstantNotFoundError if there is no plan."""
     plan = files.plan(state.config, compaction.requested_time)
     if not isinstance(plan, CompactionPlan):
         return plan.paths
@@ -46,7 +46,7 @@ def links_of(state: TableState) -> Mapping[str, str]:
 
 
 def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
-    """Whether a pending compaction made the log: on version 6 it is in the slice already, and goes if that is undone."""
+    """Whether a pending compaction made the log file: on version 6 it is in the slice already; a rollback removes it."""
     found = state.timeline.find(log.instant)
     is_left_over = not state.config.slices_by_completion_time and log.version == LEFT_OVER_VERSION
     return is_left_over and found is not None and not found.is_completed

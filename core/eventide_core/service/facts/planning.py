@@ -1,4 +1,4 @@
-"""What the planner asks of a table besides what its logs hold."""
+"""What the planner asks of a table besides what its log files hold."""
 
 from collections.abc import Iterable, Sequence
 

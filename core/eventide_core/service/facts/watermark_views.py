@@ -18,7 +18,7 @@ _NAMED = 10  # how many watermarks an error names
 def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
     """The view that answers T.
 
-    Raises WatermarkNotFoundError where none was published, CleanedHistoryError where its files are gone.
+    Raises WatermarkNotFoundError if none was published, CleanedHistoryError if its files are gone.
     """
     active = published_views(state)
     answering = views_that_answer(active, threshold_ms)
@@ -44,7 +44,7 @@ def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
 
 
 def readable_views(state: TableState) -> tuple[PublishedView, ...]:
-    """The views of the active timeline's compactions whose files are all there, by completion."""
+    """The views of the active timeline's compactions whose files all exist, by completion."""
     return tuple(view for view in published_views(state) if _is_readable(state, view))
 
 

@@ -91,11 +91,11 @@ class Archiver:
         return found
 
     def _metadata_table_bound(self, state: TableState) -> list[str]:
-        """Readers of Hudi's metadata table need the instants since its last compaction to tell which of its logs count."""
+        """Readers of Hudi's metadata table use the instants since its last compaction to see which log files count."""
         if not state.config.metadata_partitions:
             return []
-        folder = f"{_METADATA_TIMELINE}/timeline" if state.config.slices_by_completion_time else _METADATA_TIMELINE
-        names = (entry.path.rpartition("/")[2] for entry in self.files.storage.list(folder))
+        directory = f"{_METADATA_TIMELINE}/timeline" if state.config.slices_by_completion_time else _METADATA_TIMELINE
+        names = (entry.path.rpartition("/")[2] for entry in self.files.storage.list(directory))
         compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
         return [compactions[-1].requested_time if compactions else ""]
 

@@ -5,8 +5,9 @@ Order of writes, and what a crash after each leaves:
 1. Inside the table lock: writes that failed are rolled back. A clean that was begun and broken off is ended: eventide's own
    once its process is dead, another engine's once it has stood for long (service/state/liveness.py). Until then it is in
    the way (BusyError): ended by two, it would stand on the timeline twice.
-2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and nobody heeds
-   them. A heartbeat at `c`; then `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the timeline.
+2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and no process
+   reads them. A heartbeat at `c`; then `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the
+   timeline.
 3. `<c>.clean.inflight`, and the files go. Names are never used twice, so this needs no lock; a second run finds less to do.
 4. Inside the lock: what changed is written to Hudi's metadata table, then the completed file. From version 8 on its
    completion time is `c` plus one millisecond, so that a second run takes the same name.
@@ -51,7 +52,7 @@ _HOUR_MS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """`instant` is None where there was nothing to remove. Paths relative to the table's root, sorted.
+    """`instant` is None if there was nothing to remove. Paths relative to the table's root, sorted.
 
     `kept_targets` are files that would have gone, but that a link leads to.
     """
@@ -102,7 +103,7 @@ class Cleaner:
         return CleanResult(None if plan is None else plan.instant, tuple(sorted(deleted)), decision.kept_targets)
 
     def earliest_retained(self, state: TableState) -> list[str]:
-        """The requested time of the earliest write whose slices a clean now would keep; nothing where it goes by versions.
+        """The requested time of the earliest write whose slices a clean now would keep; nothing if it goes by versions.
 
         Where there are too few writes to give one up, that is the first.
         """
@@ -248,7 +249,7 @@ class Cleaner:
 
 
 def _removal_order(path: str, *, is_link: bool) -> tuple[bool, bool, tuple[str, int, str, str]]:
-    """Base files first, then logs from the first on: of a slice that is half removed it shows that it is no longer whole.
+    """Base files first, then log files in order, so that a half-removed slice is recognizable.
 
     Links, which are the first of their slice, go before all others: what one leads to lies in an older slice.
     """

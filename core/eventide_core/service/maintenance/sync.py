@@ -4,7 +4,7 @@ The order of writes, for each of the catalog's tables:
 
 1. The database, where there is none and it may be made; the table, where there is none.
 2. Partitions: added, moved, dropped, by what the file slices say.
-3. Once, last, whatever the table itself has to say anew, with the commit that the catalog now follows.
+3. Once, last, whatever has changed about the table itself, with the commit that the catalog now follows.
 
 A crash between any two leaves a table that follows no commit, or an earlier one: the next sync ends it. Nothing is written
 where nothing has changed. The table itself is only read: a sync that fails has no bearing on what was committed.
@@ -74,7 +74,7 @@ class CatalogSync:
     def sync(self) -> SyncResult:
         """Brings the catalog up to the table as it is now.
 
-        Raises CatalogError where the catalog fails, DatabaseNotFoundError, RefusedError where another table has the name,
+        Raises CatalogError if the catalog fails, DatabaseNotFoundError, RefusedError if another table has the name,
         before anything is written, ConfigError, and UnsupportedTableError for a column that no catalog can have.
         """
         state = TableState.load(self.files)

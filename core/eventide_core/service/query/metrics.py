@@ -15,7 +15,7 @@ from eventide_core.table.plans import FallbackReason
 def table_metrics(
     fresh: Freshness | None, logs: Backlog, kept: KeptBytes, history: Sequence[PastCompaction], now_ms: int
 ) -> tuple[Metric, ...]:
-    """The metrics at `now_ms`. `fresh` is None where event times are not known; `history` by completion."""
+    """The metrics at `now_ms`. `fresh` is None if event times are not known; `history` by completion."""
     measured = Metric("measured_timestamp_seconds", "When all of these were measured.", now_ms / 1000)
     return (measured, *_of_freshness(fresh, now_ms), *_of_backlog(logs, kept), *_of_compactions(history))
 

@@ -1,4 +1,4 @@
-"""Whose records seem to be of the future: the keys, for a person to look after. Asked only when somebody wants to know."""
+"""Whose records seem to be of the future: the keys, for a person to look after. Asked only when someone wants to know."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 
-_KEYS_NAMED = 3  # of a log
+_KEYS_NAMED = 3  # of a log file
 
 
 @dataclass(frozen=True, slots=True)
 class OffendingRecords:
-    """A log and a few of its keys, the one furthest in the future first. `problem` says why none is known."""
+    """A log file and a few of its keys, the one furthest in the future first. `problem` says why none is known."""
 
     log: OffendingLog
     keys: tuple[TimedKey, ...]
@@ -30,7 +30,7 @@ class OffendingRecordsReader:
     options: Options
 
     def read(self, logs: Sequence[OffendingLog]) -> tuple[OffendingRecords, ...]:
-        """A few keys of each of these logs, which is read as far as its blocks may hold them. Of a log that is gone: why."""
+        """A few keys of each log file; reads only blocks that may hold them. For a removed log file, the reason."""
         if not logs:
             return ()
         state = TableState.load(self.files)

@@ -61,7 +61,7 @@ class QueryService:
         return QueryPlan(slices, state.shape(None, as_of=view.compaction.requested_time))
 
     def tagged(self, name: str) -> QueryPlan:
-        """Every row as of the commit that bears the tag. Raises TagNotFoundError."""
+        """Every row as of the commit that has the tag. Raises TagNotFoundError."""
         return self.as_of(find_tag(self.files, self._state(), name).instant)
 
     def tagged_read_optimized(self, name: str) -> QueryPlan:
@@ -77,7 +77,7 @@ class QueryService:
     def as_of(self, instant: str) -> QueryPlan:
         """Every row as of an instant, inclusive (requested time), with the columns that the table had then.
 
-        Raises InstantNotFoundError for what is no time, CleanedHistoryError where files of that time have been cleaned.
+        Raises InstantNotFoundError for what is no time, CleanedHistoryError if files of that time have been cleaned.
         """
         time = parse_instant_time(instant, is_end=True)
         state = self._state()
@@ -94,7 +94,7 @@ class QueryService:
         """The latest state of the rows that commits in (begin, end] changed.
 
         Where cleaning has removed files of that span, the rows come from the slices as they are now, or where later commits
-        have changed them as they were at the span's end; CleanedHistoryError where those are gone, too. Raises
+        have changed them as they were at the span's end; CleanedHistoryError if those are gone, too. Raises
         UnsupportedTableError for a table without meta fields, as Hudi does.
         """
         state = self._state()
@@ -125,7 +125,7 @@ class QueryService:
     def changes(self, begin: str, end: str | None) -> QueryPlan:
         """What each commit in (begin, end] changed, as Hudi's incremental queries of format `cdc` have it.
 
-        Raises CleanedHistoryError where files of that span, or what they were written on, have been cleaned, and
+        Raises CleanedHistoryError if files of that span, or what they were written on, have been cleaned, and
         UnsupportedTableError for a table without change data capture, or without meta fields.
         """
         state = self._state()
@@ -145,7 +145,7 @@ class QueryService:
         return QueryPlan(reads, state.shape(None))
 
     def _require_kept(self, state: TableState, instant: str) -> None:
-        """Raises MissingFileError where a savepoint of that instant keeps a file which is not there."""
+        """Raises MissingFileError if a savepoint of that instant keeps a file which is not there."""
         if not state.timeline.has_savepoint(instant):
             return
         kept = savepoints_of(self.files, state)[instant].paths
@@ -160,7 +160,7 @@ class QueryService:
 
 
 def _schema_since(state: TableState) -> str | None:
-    """From where on every write has the table's schema, as the active timeline tells; None where it evolves on read."""
+    """From where on every write has the table's schema, as the active timeline states; None if it evolves on read."""
     if state.internal_schema is not None:
         return None
     return max(schema_since(state), state.timeline.start or "")
@@ -180,9 +180,9 @@ def _slices_until(state: TableState, until: str | None) -> tuple[FileSlice, ...]
     """Slices that hold every row of a span whose own files are gone: as they are now, or as of the span's end.
 
     A row that was changed again after the span would be missing in slices as they are now. Those as of its end have it:
-    base files of an instant up to there merge nothing that was committed later, and of their rows and of the logs' blocks
-    the span's alone are read. They can't be read where file groups were replaced by a write that was requested by then and
-    completed later.
+    base files of an instant up to there merge nothing that was committed later, and of their rows and of the log files'
+    blocks the span's alone are read. They can't be read where file groups were replaced by a write that was requested
+    by then and completed later.
     """
     later = () if until is None else span(state.timeline.writes, until, None)
     change = next((write for write in later if not state.commit(write).is_compacted), None)

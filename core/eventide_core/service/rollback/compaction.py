@@ -69,7 +69,7 @@ class CompactionRollback:
         return require_ours(self.files.plan(state.config, instant))
 
     def _refuse_foreign_logs(self, state: TableState, plan: CompactionPlan) -> None:
-        """A writer of version 6 that saw the plan appends to the slice it began; without the plan its logs are orphans."""
+        """A version 6 writer that saw the plan appends to the plan's slice; without the plan its log files are orphans."""
         if not state.config.slices_by_completion_time:
             check_pending_writes(state.timeline, "9")
         for log in state.logs_on_top_of(plan):

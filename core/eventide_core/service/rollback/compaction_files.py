@@ -5,14 +5,14 @@ from contextlib import suppress
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.file_group_write import marker_folder
+from eventide_core.table.file_group_write import marker_directory
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, PlannedOperation
 
 
 def marker_path(instant: str, op: PlannedOperation) -> str:
     """Where the marker of a base file lies, by which Hudi finds it when it rolls the attempt back."""
-    return f"{marker_folder(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
+    return f"{marker_directory(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
 
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:
@@ -22,9 +22,10 @@ def made_files(plan: CompactionPlan) -> tuple[str, ...]:
 
 def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
     """Removes the inflight file of a plan that is gone: written by a process that slept while it was rolled back."""
-    folder = files.config().timeline_path
+    directory = files.config().timeline_path
     requested, inflight = (
-        f"{folder}/{Instant(instant, Action.COMPACTION, step).file_name}" for step in (State.REQUESTED, State.INFLIGHT)
+        f"{directory}/{Instant(instant, Action.COMPACTION, step).file_name}"
+        for step in (State.REQUESTED, State.INFLIGHT)
     )
     return files.storage.stat(requested) is None and files.storage.delete(inflight)
 
@@ -39,11 +40,11 @@ def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
     for partition in {op.partition for op in plan.operations}:
         parts = [part for part in partition.split("/") if part]
         while parts:
-            _remove_empty(storage, f"{marker_folder(plan.instant)}/{'/'.join(parts)}")
+            _remove_empty(storage, f"{marker_directory(plan.instant)}/{'/'.join(parts)}")
             parts.pop()
-    _remove_empty(storage, marker_folder(plan.instant))
+    _remove_empty(storage, marker_directory(plan.instant))
 
 
-def _remove_empty(storage: Storage, folder: str) -> None:
+def _remove_empty(storage: Storage, directory: str) -> None:
     with suppress(StorageError):  # nobody heeds a directory that stays
-        storage.delete(folder)
+        storage.delete(directory)

@@ -1,10 +1,10 @@
 """Undo an action: a pending compaction, a write that failed, or a completed one where nothing is lost with it.
 
     pending compaction of eventide    `rollback_compaction`: leaves nothing on the timeline
-    anything else                     `run_rollback`: a rollback on the timeline, as Hudi has it
+    anything else                     `run_rollback`: a rollback on the timeline, as in Hudi
 
-A write that is alive (`Liveness`) is never undone. One of which nothing tells whether it is alive is undone only where a
-person names it (`undo`), and never by `undo_failed_writes`.
+A write that is alive (`Liveness`) is never undone. One of which nothing shows whether it is alive is undone only where
+a person names it (`undo`), and never by `undo_failed_writes`.
 """
 
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ class Rollback:
     def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Rolls the action at `instant` back; returns the paths that were removed.
 
-        `force`: also what is pending without a heartbeat, of which nothing tells whether its writer lives. Raises
-        InstantNotFoundError; RefusedError where something would be lost; BusyError where the write is alive, or something
+        `force`: also what is pending without a heartbeat, of which nothing shows whether its writer lives. Raises
+        InstantNotFoundError; RefusedError if something would be lost; BusyError if the write is alive, or something
         pending is in the way.
         """
         with self.lock.acquire() as lease:
@@ -119,7 +119,7 @@ class Rollback:
         return self._next_failed(config, timeline) is not None
 
     def check_not_undone(self, config: TableConfig, timeline: Timeline, instant: str) -> None:
-        """Raises RefusedError where another engine is rolling the write back. Under the lock, after `end_begun`."""
+        """Raises RefusedError if another engine is rolling the write back. Under the lock, after `end_begun`."""
         for pending in timeline.pending:
             if pending.action is Action.ROLLBACK and self._target(config, pending) == instant:
                 raise RefusedError(
@@ -191,7 +191,7 @@ class Rollback:
         return self._runner.end(state.config, plan, lease, is_new=True)
 
     def _check_has_heartbeat(self, found: Instant) -> None:
-        """Raises RefusedError for a pending write, or a plan that is being run, of which nothing tells who works on it."""
+        """Raises RefusedError for a pending write, or a plan that is being run, of which nothing shows who works on it."""
         is_write = found.action in (Action.COMMIT, Action.DELTA_COMMIT)
         if found.state is State.REQUESTED and not is_write:
             return
@@ -227,7 +227,7 @@ class Rollback:
         )
 
     def _merged_paths(self, state: TableState, found: Instant) -> tuple[str, ...] | None:
-        """The files that the plan of a completed compaction says it found; None where there is no plan."""
+        """The files that the plan of a completed compaction says it found; None if there is no plan."""
         try:
             return merged_paths(self.files, state, found)
         except InstantNotFoundError:

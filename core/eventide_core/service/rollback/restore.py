@@ -4,9 +4,9 @@ Order of writes, all inside the table lock, and what a crash after each leaves:
 
 1. `<r>.restore.requested` names the writes to undo, newest first; `<r>.restore.inflight`. From here on nothing else is
    begun, and the restore is ended by running it again.
-2. For each write: its completed file, the data files that bear its instant (on version 6 also command blocks in logs that it
-   shares), its inflight and requested files. A write whose timeline files are gone has been undone.
-3. Hudi's metadata table gets what it lacks of what is there.
+2. For each write: its completed file, the data files that have its instant (on version 6 also command blocks in log
+   files that it shares), its inflight and requested files. A write whose timeline files are gone has been undone.
+3. Hudi's metadata table gets what it lacks of what exists.
 4. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.
 5. Markers and heartbeats of the writes.
@@ -48,8 +48,8 @@ class Restorer:
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes all writes after the savepoint; returns their instants, newest first.
 
-        Raises InstantNotFoundError where there is no such savepoint; RefusedError where a later savepoint keeps what would
-        be undone, or later writes have been archived; MissingFileError where a file of the savepoint is gone; BusyError
+        Raises InstantNotFoundError if there is no such savepoint; RefusedError if a later savepoint keeps what would
+        be undone, or later writes have been archived; MissingFileError if a file of the savepoint is gone; BusyError
         while a writer is alive, or a clean or another restore is pending.
         """
         with self.lock.acquire() as lease:
@@ -167,7 +167,7 @@ def _end(state: TableState, instant: Instant) -> str:
 
 
 def _has_archived_writes_after(savepoint: str, state: TableState) -> bool:
-    """Whether archival has gone on behind the savepoint; the archive is asked only where the timeline leaves room for it."""
+    """Whether archival went past the savepoint; reads the archive only if the timeline leaves that open."""
     start = state.timeline.start
     if start is None or start <= savepoint:
         return False

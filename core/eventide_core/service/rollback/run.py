@@ -1,18 +1,18 @@
 """Run a rollback: put its plan on the timeline, do what it says, and complete it. Everything inside the table lock.
 
-Order of writes, as Hudi has it, and what a crash after each leaves:
+Order of writes, as in Hudi, and what a crash after each leaves:
 
 1. A heartbeat at `r`, by which others know whose rollback it is. `<r>.rollback.requested` holds the plan: from here on
    whoever finds it ends it, Hudi too.
 2. `<r>.rollback.inflight`.
 3. Of a compaction, whoever completed it: its outcome is claimed, so that its instant, which may lie in the past, is never
    taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
-4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log of its slice.
+4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log file of its slice.
 5. What the target's writer left in Hudi's metadata table goes, and what the rollback changes is written to it.
 6. The target's inflight and requested files. A crash leaves a rollback whose target is gone: its plan still says it all.
 7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.
-8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which nobody heeds.
+8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which no process reads.
 
 Of an attempt at a compaction plan of another engine, which Hudi rolls back before it runs the plan again, less goes: no
 outcome is claimed in 3, and in 6 the requested file stays.
@@ -44,7 +44,7 @@ from eventide_core.table.rollback_metadata import (
 )
 from eventide_core.table.table_config import TableConfig
 
-_COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their logs
+_COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their log files
 _NO_CHANGES = FileChanges(RowChange.NONE)
 
 
@@ -55,7 +55,7 @@ class RollbackRunner:
     heartbeats: Heartbeats
 
     def begin(self, state: TableState, instant: str, target: Instant, shared: SharedLogs, lease: Lease) -> RollbackPlan:
-        """Step 1. Raises BusyError where the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
+        """Step 1. Raises BusyError if the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
         self.metadata.check(state.config, RowChange.ROLLED_BACK if target.is_completed else RowChange.NONE)
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
@@ -106,7 +106,7 @@ class RollbackRunner:
         return tuple(removed)
 
     def _is_of_attempt(self, config: TableConfig, plan: RollbackPlan) -> bool:
-        """Whether it rolls an attempt at another engine's compaction plan back, as Hudi does before it begins anew."""
+        """Whether it rolls an attempt at another engine's compaction plan back, as Hudi does before it begins again."""
         if plan.target.action is not Action.COMPACTION:
             return False
         try:
@@ -170,7 +170,7 @@ class RollbackRunner:
         return removed
 
     def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
-        """The timeline's files of an instant. Its savepoint bears the same time, but is an instant of its own."""
+        """The timeline's files of an instant. Its savepoint has the same time, but is an instant of its own."""
         found = (
             (entry.path, Instant.parse(entry.path.rpartition("/")[2]))
             for entry in self.files.storage.list(config.timeline_path)

@@ -41,7 +41,7 @@ class Savepoints:
     def save(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
         """Keeps the table as of the completed write at `instant`; one that is kept already is answered as it is.
 
-        Raises InstantNotFoundError; ConfigError for a tag that is no name; RefusedError where files of that time are gone,
+        Raises InstantNotFoundError; ConfigError for a tag that is no name; RefusedError if files of that time are gone,
         the tag is another commit's, or the commit is kept without it already; BusyError while a clean or a restore is under
         way.
         """
@@ -86,7 +86,7 @@ class Savepoints:
         return find_tag(self.files, TableState.load_committed(self.files), name)
 
     def delete_tag(self, name: str) -> str:
-        """Keeps what bears the tag no longer; the instant that it was. Raises TagNotFoundError, BusyError."""
+        """Keeps what has the tag no longer; the instant that it was. Raises TagNotFoundError, BusyError."""
         instant = self.tagged(name).instant
         self.delete(instant)
         return instant
@@ -148,7 +148,7 @@ def _tags(saved: Mapping[str, SavepointMetadata]) -> list[Tag]:
 
 
 def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | None) -> None:
-    """Raises RefusedError where the tag is another commit's, or the commit is kept without it already."""
+    """Raises RefusedError if the tag is another commit's, or the commit is kept without it already."""
     if tag is None:
         return
     for found in _tags(saved):
@@ -173,8 +173,8 @@ def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
 def _is_kept(state: TableState, name: str, instant: str) -> bool:
     """Whether a file of the slice as of the commit is of that time.
 
-    A log that bears a later instant isn't: on version 6 it lies in the slice that a pending compaction begins. What such a
-    compaction has left over goes with it where it is undone; the logs that it is of are kept.
+    A log file that has a later instant isn't: on version 6 it lies in the slice that a pending compaction begins.
+    What such a compaction has left over goes with it where it is undone; the log files that it is of are kept.
     """
     log = LogFileName.parse(name)
     return log is None or (log.instant <= instant and not is_left_over_of_pending(state, log))

@@ -1,4 +1,4 @@
-"""Which logs hold blocks of a write although they don't bear its instant: those of version 6, also after an upgrade."""
+"""Which log files hold blocks of a write although they don't have its instant: those of version 6, also after an upgrade."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from eventide_core.table.read_ahead import ReadAhead
 
 
 def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
-    """The logs that a write which never completed appended to, by their block headers and its markers."""
+    """The log files that a write which never completed appended to, by their block headers and its markers."""
     if state.config.slices_by_completion_time:
         return SharedLogs()
     # What is as large as the commit that wrote it said was not appended to since.
@@ -36,7 +36,7 @@ def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> S
 
 
 def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:
-    """The logs that a completed write says it appended to.
+    """The log files that a completed write says it appended to.
 
     On an upgraded table, they go as a whole. Raises RefusedError for one that holds blocks of another write, too.
     """
@@ -56,7 +56,7 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
 
 
 def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
-    """Whether the log holds a command block that takes the instant's blocks back."""
+    """Whether the log file holds a command block that takes the instant's blocks back."""
     return any(
         block.block_type is BlockType.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) == instant
         for block in block_headers(storage, file)

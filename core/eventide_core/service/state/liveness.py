@@ -2,7 +2,8 @@
 
 1. A heartbeat that has not been renewed for as long as Hudi's options say has expired: its process counts as dead.
 2. A heartbeat of eventide names its process. One of this machine that has ended is dead at once.
-3. Without a heartbeat nothing tells: stock writers that clean eagerly keep none, nor does Flink. Neither alive nor dead.
+3. Without a heartbeat nothing shows: stock writers that clean eagerly keep none, nor does Flink. Neither alive nor
+   dead.
 4. Nor do the cleans and rollbacks of other engines. One of these that has stood for long counts as abandoned: an hour by
    default, `eventide.pending.service.stale_ms`. Ended twice, it would stand on the timeline twice.
 """
@@ -47,7 +48,7 @@ class Liveness:
         return found is not None and found.is_fresh
 
     def has_heartbeat(self, instant: str) -> bool:
-        """Whether anything tells of the instant's process at all."""
+        """Whether anything states who works on the instant."""
         return self.heartbeat(instant) is not None
 
     def is_abandoned(self, pending: Instant, timeline_path: str) -> bool:
@@ -59,7 +60,7 @@ class Liveness:
         return True
 
     def check_abandoned(self, pending: Instant, timeline_path: str) -> None:
-        """Raises BusyError where somebody may still be at work on a clean or rollback that is pending. Under the lock."""
+        """Raises BusyError if someone may still be at work on a clean or rollback that is pending. Under the lock."""
         heartbeat = self.heartbeat(pending.requested_time)
         if heartbeat is not None:
             # A rollback of eventide holds the table lock from its first file to its last: who looks at it has the lock now.
@@ -80,7 +81,7 @@ class Liveness:
             )
 
     def check_not_alive(self, pending: Instant, cure: str) -> None:
-        """Raises BusyError, with what to do about it, where a process is known to work on a pending action."""
+        """Raises BusyError, with what to do about it, if a process is known to work on a pending action."""
         self._check_expired(pending, self.heartbeat(pending.requested_time), cure)
 
     def _check_expired(self, pending: Instant, found: Heartbeat | None, cure: str) -> None:
@@ -92,7 +93,7 @@ class Liveness:
             )
 
     def heartbeat(self, instant: str) -> Heartbeat | None:
-        """The last sign of life at the instant; None where there is none."""
+        """The last sign of life at the instant; None if there is none."""
         path = heartbeat_path(instant)
         found = self.storage.stat(path)
         if found is None:

@@ -8,7 +8,7 @@
 from collections.abc import Iterator
 
 from eventide_core.ports import Storage, remove_tree
-from eventide_core.table.file_group_write import HEARTBEATS, MARKERS, heartbeat_path, marker_folder
+from eventide_core.table.file_group_write import HEARTBEATS, MARKERS, heartbeat_path, marker_directory
 
 _MARKER = ".marker."
 _MARKERS_FILE = "MARKERS"
@@ -16,27 +16,27 @@ _MARKERS_FILE = "MARKERS"
 
 def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
     """The files that the write's markers name, relative to the table's root; some may never have been made."""
-    folder = marker_folder(instant)
+    directory = marker_directory(instant)
     found: set[str] = set()
-    for path in _files_below(storage, folder):
+    for path in _files_below(storage, directory):
         name = path.rpartition("/")[2]
         if name.startswith(_MARKERS_FILE):
             lines = storage.read(path).decode(errors="replace").splitlines()
             found.update(line.strip().rpartition(_MARKER)[0] for line in lines if _MARKER in line)
         elif _MARKER in name:
-            found.add(path.removeprefix(f"{folder}/").rpartition(_MARKER)[0])
+            found.add(path.removeprefix(f"{directory}/").rpartition(_MARKER)[0])
     return frozenset(found)
 
 
 def instants_with_markers_or_heartbeat(storage: Storage) -> frozenset[str]:
     """The instants of whatever has left a marker or a heartbeat."""
-    names = {entry.path.rpartition("/")[2] for folder in (MARKERS, HEARTBEATS) for entry in storage.list(folder)}
+    names = {entry.path.rpartition("/")[2] for directory in (MARKERS, HEARTBEATS) for entry in storage.list(directory)}
     return frozenset(name for name in names if name.isdigit())
 
 
 def remove_markers_and_heartbeat(storage: Storage, instant: str) -> None:
     """Removes the markers, then the heartbeat."""
-    remove_tree(storage, marker_folder(instant))
+    remove_tree(storage, marker_directory(instant))
     storage.delete(heartbeat_path(instant))
 
 

@@ -3,11 +3,11 @@
 An action, all of it under the table lock:
 
 1. `check` before it writes anything at all.
-2. `prepare` once its files are there, before the point of no return: whatever can be refused is refused here.
+2. `prepare` once its files exist, before the point of no return: whatever can be refused is refused here.
 3. `write` before its commit: with `update` the metadata table gets a commit of the same instant, which nobody sees before
    the table's own; with `drop` it goes.
 4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
-   two and passed over the update. Then it is dropped, since readers would miss files.
+   two and skipped the update. Then it is dropped, since readers would miss files.
 5. `compact`, of a write, a compaction or a clean: the metadata table is compacted where that is due, and its old slices go.
 
 A crash during 5 leaves a compaction of the metadata table that is pending. The next action ends it in `prepare`.
@@ -15,9 +15,9 @@ A crash during 5 leaves a compaction of the metadata table that is pending. The 
 A crash between 3 and the commit leaves an update that nobody sees. A second run writes nothing twice. A rollback of the
 action calls `revert` before its instant leaves the timeline.
 
-`revert` deletes the delta commit first: without it no log of the instant counts. Its logs follow, then its inflight and its
-requested file, by which a second run finds what is left. `drop` takes the settings of the metadata table out of
-`hoodie.properties` first: from then on nobody reads it, and a crash leaves files that nobody reads.
+`revert` deletes the delta commit first: without it no log file of the instant counts. Its log files follow, then its
+inflight and its requested file, by which a second run finds what is left. `drop` takes the settings of the metadata
+table out of `hoodie.properties` first: from then on nobody reads it, and a crash leaves files that nobody reads.
 """
 
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ from eventide_core.table.file_name import is_data_file
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
 from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
-from eventide_core.table.table_path import METADATA_FOLDER
+from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
 _BY_FILE = frozenset(("files", "bloom_filters"))
@@ -58,7 +58,7 @@ _BY_FILE = frozenset(("files", "bloom_filters"))
 
 @dataclass(frozen=True, slots=True)
 class PendingUpdate:
-    """What will become of the metadata table with one action. `update` is None where it is dropped or there is none."""
+    """What will become of the metadata table with one action. `update` is None if it is dropped or there is none."""
 
     table: "StoredMetadataTable"
     changes: FileChanges
@@ -124,7 +124,7 @@ class MetadataTableUpkeep:
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
         """Notes for a person on what will become of it; none where the table has none.
 
-        Raises RefusedError where the options say so, and what `ports.MetadataTable.check` raises.
+        Raises RefusedError if the options say so, and what `ports.MetadataTable.check` raises.
         """
         partitions = ", ".join(config.metadata_partitions)
         if not partitions:
@@ -159,7 +159,7 @@ class MetadataTableUpkeep:
         return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
-        """What it has to get to name just the data files that are there; nothing where it is not kept up to date."""
+        """What it has to get to name just the data files that exist; nothing if it is not kept up to date."""
         if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
             return FileChanges(RowChange.NONE)
         listed = self.table.listing(()) or {}
@@ -184,7 +184,7 @@ class MetadataTableUpkeep:
             lease.check()
             if self._choice() is Choice.DROP:
                 drop_metadata_table(self.storage)
-            elif self._stored.run(self.table.begun_compaction(), lease):  # its plan may name logs of that instant
+            elif self._stored.run(self.table.begun_compaction(), lease):  # its plan may name log files of that instant
                 revert_update(self.storage, self.table, instant)
 
     @property
@@ -196,9 +196,10 @@ class MetadataTableUpkeep:
 
 
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
-    """Removes what was written at an instant that the table never committed. Harmless where nothing was.
+    """Removes what was written at an instant that the table never committed. Harmless if nothing was.
 
-    Raises UnsupportedTableError, before anything is removed, where a log holds that instant's records among others'.
+    Raises UnsupportedTableError, before anything is removed, if a log file holds that instant's records among
+    others'.
     """
     written = table.files_of(instant)
     if written is None:
@@ -210,8 +211,8 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
 
 
 def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it anew."""
+    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it again."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
     lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-    remove_tree(storage, METADATA_FOLDER)
+    remove_tree(storage, METADATA_DIRECTORY)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import Storage
 
-OUTCOME_FOLDER = ".hoodie/.aux/eventide"
+OUTCOME_DIRECTORY = ".hoodie/.aux/eventide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ def is_rolled_back(storage: Storage, instant: str) -> bool:
 
 def instants_with_outcome(storage: Storage) -> frozenset[str]:
     """The instants whose outcome has been claimed."""
-    names = (entry.path.rpartition("/")[2] for entry in storage.list(OUTCOME_FOLDER))
+    names = (entry.path.rpartition("/")[2] for entry in storage.list(OUTCOME_DIRECTORY))
     return frozenset(name.removesuffix(".outcome") for name in names if name.endswith(".outcome"))
 
 
 def _path(instant: str) -> str:
-    return f"{OUTCOME_FOLDER}/{instant}.outcome"
+    return f"{OUTCOME_DIRECTORY}/{instant}.outcome"
 
 
 def _read(storage: Storage, instant: str) -> Outcome:

@@ -59,7 +59,7 @@ class TableState:
 
     @classmethod
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
-        """Reads the table as it is. The listing is held against what the commits say they wrote, unless not asked for.
+        """Reads the table as it is. Compares the listing with what the commits wrote, unless told not to.
 
         Others work on the table: an archival moves an instant between a listing and a read, a rollback removes a commit and
         its files. So what is gone is looked for again, in a new listing. Raises MissingFileError for a file that a live
@@ -136,9 +136,9 @@ class TableState:
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
         """What writers have put into the slices that a pending plan begins.
 
-        Only writers of version 6 do, who name a log by its slice. An upgrade of the table keeps these names: from version
-        8 on nobody sees such a log until the plan has completed, and without the plan nobody ever does. A writer who took
-        the same instant as the plan (`Timeline.shares_its_time`) names its own logs so.
+        Only writers of version 6 do, who name a log file by its slice. An upgrade of the table keeps these names: from
+        version 8 on nobody sees such a log file until the plan has completed, and without the plan nobody ever does. A
+        writer who took the same instant as the plan (`Timeline.shares_its_time`) names its own log files so.
         """
         if self.config.slices_by_completion_time and self.timeline.shares_its_time(plan.instant):
             return ()
@@ -154,9 +154,9 @@ class TableState:
         )
 
     def require_files(self) -> None:
-        """Raises MissingFileError where a commit wrote a file into a slice that is still live, and it is not there."""
+        """Raises MissingFileError if a commit wrote a file into a slice that is still live, and it is not there."""
         present = {file.path for file in self.listing}
-        # By base files, not by slices: without its base file a slice would go by its first log's later instant.
+        # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
             for stat in metadata.stats:
@@ -183,7 +183,7 @@ class TableState:
     def schema(self) -> str:
         """The table's Avro schema, without meta fields, as the last write that says one left it.
 
-        Raises UnsupportedTableError where there is none, or where names don't tell its fields in every file.
+        Raises UnsupportedTableError if there is none, or where names don't tell its fields in every file.
         """
         return self.schema_as_of(None)
 
@@ -198,7 +198,7 @@ class TableState:
 
     @property
     def known_schema(self) -> str | None:
-        """The same; None where no write that says one has been left."""
+        """The same; None if no write that says one has been left."""
         return self._schema_as_of(None)
 
     def _schema_as_of(self, time: str | None) -> str | None:
@@ -212,7 +212,7 @@ class TableState:
 
     @property
     def internal_schema(self) -> str | None:
-        """What the next commit has to say as Hudi's internal schema; None where the schema doesn't evolve on read."""
+        """What the next commit has to say as Hudi's internal schema; None if the schema doesn't evolve on read."""
         said = (self.commits[i.requested_time].extra_metadata.get(LATEST_SCHEMA_KEY) for i in self.timeline.writes)
         return next((text for text in reversed(list(said)) if text), None)
 
@@ -226,7 +226,7 @@ class TableState:
         return self.archive.find(time) if found is None and self.timeline.is_archived(time) else found
 
     def commit(self, write: Instant) -> CommitMetadata:
-        """The metadata of a completed write, be it archived. Raises CorruptTimelineError where the archive lost it."""
+        """The metadata of a completed write, be it archived. Raises CorruptTimelineError if the archive lost it."""
         found = self.commits.get(write.requested_time) or self.archive.commit(write.requested_time)
         if found is None:
             raise CorruptTimelineError(
@@ -330,7 +330,7 @@ def _is_named(commits: dict[str, CommitMetadata], instant: str, path: str) -> bo
 
 
 def _refuse_logs(view: FileSystemView, root: str) -> None:
-    """Raises UnsupportedTableError for a log file in a copy-on-write table: its readers would pass over the records."""
+    """Raises UnsupportedTableError for a log file in a copy-on-write table: its readers would skip the records."""
     for slices in view.slices.values():
         for found in slices:
             for log in found.log_files:
@@ -343,7 +343,7 @@ def _refuse_logs(view: FileSystemView, root: str) -> None:
 def _archived_writers(
     listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
 ) -> tuple[Instant, ...]:
-    """The archived instants that wrote logs which are still there."""
+    """The archived instants that wrote log files which are still there."""
     written = {name.instant for file in listing if isinstance(name := file.parsed, LogFileName)}
     times = filter(timeline.is_archived, written)
     return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

@@ -24,7 +24,7 @@ from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.internal_schema import (
     LATEST_SCHEMA_KEY,
     SCHEMA_COMMIT_SUFFIX,
-    SCHEMA_FOLDER,
+    SCHEMA_DIRECTORY,
     SchemaVersion,
     parse_version,
     parse_versions,
@@ -35,7 +35,7 @@ from eventide_core.table.record_shape import DeleteMarker
 from eventide_core.table.rollback_metadata import RestorePlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 from eventide_core.table.table_config import TableConfig
-from eventide_core.table.table_path import HOODIE_FOLDER
+from eventide_core.table.table_path import HOODIE_DIRECTORY
 from eventide_core.table.timeline import Timeline
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class TableFiles:
         return TableConfig.parse(settings_text(self.storage.read, self.storage.root), self.storage.root)
 
     def timeline(self, config: TableConfig) -> Timeline:
-        """The active timeline, listed anew; the same one where the listing is."""
+        """The active timeline, listed again; the same one where the listing is."""
         entries = self.storage.list(config.timeline_path)
         start = len(config.timeline_path) + 1
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
@@ -100,9 +100,9 @@ class TableFiles:
         return archive
 
     def resolve_failed_commit(self, what: str, instant: str, failure: StorageError, cure: str) -> None:
-        """Whether a commit that failed has happened all the same is read from the timeline; nothing is written again.
+        """Whether a commit that failed has happened anyway is read from the timeline; nothing is written again.
 
-        A reply may have been lost, or the lock not have been given back after the commit. Raises StorageError where it has
+        A reply may have been lost, or the lock not have been given back after the commit. Raises StorageError if it has
         not happened.
         """
         found = self.timeline(self.config()).find(instant)
@@ -131,7 +131,7 @@ class TableFiles:
     def _decoded(self, path: str, data: bytes, decode: Callable[[bytes, str], T]) -> T:
         """What a completed file says; it is read again while a writer is still putting it.
 
-        On local disks and HDFS stock Hudi makes the file first and fills it then. Raises CorruptTimelineError where it
+        On local disks and HDFS stock Hudi makes the file first and fills it then. Raises CorruptTimelineError if it
         stays empty, or stays as it is and makes no sense.
         """
         begin_ms = self.clock.now_ms()
@@ -194,7 +194,7 @@ class TableFiles:
         if not said:
             return ()
         versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(said)]
-        history = [e.path for e in self.storage.list(SCHEMA_FOLDER) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
+        history = [e.path for e in self.storage.list(SCHEMA_DIRECTORY) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
         if history:
             versions += parse_versions(self.storage.read(max(history)).decode(errors="replace"), max(history))
         return tuple(versions)
@@ -202,7 +202,7 @@ class TableFiles:
     def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
         """The base and log files as the metadata table lists them, for who needs no file of a pending action.
 
-        None where that may not be all: there is none, it has not followed each completed action of the active timeline (a
+        None if that may not be all: there is none, it has not followed each completed action of the active timeline (a
         writer went on without it, or it is younger than they are), or it cannot be read. Then the directories tell.
         """
         if not config.metadata_partitions:
@@ -255,5 +255,5 @@ def _path(file: DataFile) -> str:
     return file.path
 
 
-def _holds_data(folder: FileInfo) -> bool:
-    return folder.link_target is None and folder.path.rpartition("/")[2] != HOODIE_FOLDER
+def _holds_data(directory: FileInfo) -> bool:
+    return directory.link_target is None and directory.path.rpartition("/")[2] != HOODIE_DIRECTORY

@@ -32,7 +32,7 @@ class Attempt(Generic[T, R]):
 
 
 class Noting:
-    """Writes down why a file cannot be read, and goes on: what cannot be read has a check that says so."""
+    """Writes down why a file cannot be read, and continues: what cannot be read has a check that says so."""
 
     def __init__(self, unreadable: dict[str, str], path: str) -> None:
         self._unreadable, self._path = unreadable, path

@@ -136,7 +136,7 @@ class FactsReader:
     def _freshness(
         self, state: TableState | None, is_deep: bool
     ) -> tuple[RecordShape | None, Freshness | None, Mapping[str, LogFacts], str | None]:
-        """The shape of the records, the freshness now, and the facts of the logs, as the planner gets them."""
+        """The shape of the records, the freshness now, and the facts of the log files, as the planner gets them."""
         if state is None:
             return None, None, {}, "the file slices are not known"
         shape, fresh = state.shape(None), None
@@ -153,7 +153,7 @@ class FactsReader:
         return shape, fresh, logs, None
 
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
-        """Those of the logs of the latest slices that can be read."""
+        """Those of the log files of the latest slices that can be read."""
         proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options)
         logs = [log for found in state.view.latest_slices() for log in found.log_files]
         facts, errors = self.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)

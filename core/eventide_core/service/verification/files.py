@@ -21,8 +21,8 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
     unmarked: list[str] = []
     waiting = [""]
     while waiting:
-        folder = waiting.pop()
-        entries = storage.list(folder)
+        directory = waiting.pop()
+        entries = storage.list(directory)
         names = {entry.path: entry.path.rpartition("/")[2] for entry in entries}
         is_marked = any(name.startswith(PARTITION_MARK) for name in names.values())
         for entry in entries:
@@ -30,7 +30,7 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
                 if names[entry.path] != ".hoodie":
                     waiting.append(entry.path)
             elif is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
-                found.append(DataFile(folder, entry.path, entry.size, entry.link_target))
+                found.append(DataFile(directory, entry.path, entry.size, entry.link_target))
                 if not is_marked and is_data_file(names[entry.path]):
                     unmarked.append(entry.path)
     return tuple(sorted(found, key=lambda file: file.path)), frozenset(unmarked)
@@ -39,7 +39,7 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
 def scan_logs(
     storage: Storage, engine: Engine, listing: tuple[DataFile, ...], counted: BlockFilter
 ) -> Mapping[str, LogScan]:
-    """The blocks of each log, but of links that lead nowhere. Raises UnsupportedTableError for records with operations."""
+    """The blocks of each log file, except dangling links. Raises UnsupportedTableError for records with operations."""
     there = {file.path for file in listing if file.link_target is None}
     logs = [f for f in listing if LogFileName.parse(f.name) is not None and (f.link_target or f.path) in there]
     scans = engine.map(Attempt(_ScanLog(storage, counted)), logs)
@@ -51,7 +51,7 @@ def scan_logs(
 
 @dataclass(frozen=True, slots=True)
 class _ScanLog:
-    """A picklable reading of a log's headers."""
+    """A picklable reading of a log file's headers."""
 
     storage: Storage
     counted: BlockFilter

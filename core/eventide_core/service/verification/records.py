@@ -24,7 +24,7 @@ class RecordsReader:
     engine: Engine
 
     def read(self, facts: TableFacts, state: TableState, shape: RecordShape | None, progress: Progress) -> TableFacts:
-        """The facts with what the records tell: of slices whose files are all there, and can be read."""
+        """The facts with what the records tell: of slices whose files all exist, and can be read."""
         shape = shape or state.shape(None)
         problems: dict[str, str] = {}
         watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms
@@ -120,7 +120,7 @@ def _partition(slices: tuple[SliceRead, ...]) -> str:
 
 
 def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:
-    """The copies that are as large as the logs they are of, as long as these are there."""
+    """The copies that are as large as the log files they are of, as long as these are there."""
     files = {file.path: file for file in facts.listing}
     for path, source in sorted(facts.left_overs.items()):
         copy, original = files.get(path), files.get(source)
@@ -131,7 +131,7 @@ def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:
 
 
 def _compacted(facts: TableFacts, state: TableState) -> Iterator[_Pair]:
-    """The slices that eventide compacted, as they were and as they became, where every file is there and whole."""
+    """The slices that eventide compacted, as they were and as they became, if every file exists and is whole."""
     for plan in facts.compactions.values():
         for op in plan.operations:
             paths = [log.path for log in (*op.compacted, *(left.log for left in op.left_overs))]

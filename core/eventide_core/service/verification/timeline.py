@@ -37,7 +37,7 @@ class TimelineReader:
         return found
 
     def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
-        """Those of compactions, pending or completed, whose requested file is there."""
+        """Those of compactions, pending or completed, whose requested file exists."""
         names = timeline_names(self.files.storage, self.config)
         there = {i.requested_time for i in map(Instant.parse, names) if i and _is_plan(i)}
         found: dict[str, CompactionPlan | ForeignPlan] = {}
@@ -84,7 +84,7 @@ class TimelineReader:
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """What archived writes wrote, of those that wrote the files that no active one names; and which of these writes are
-        older than the archived timeline, so that nothing tells what they wrote. A downgrade to version 6 leaves such.
+        older than the archived timeline, so that nothing shows what they wrote. A downgrade to version 6 leaves such.
         """
         named = {stat.path for commit in commits.values() for stat in commit.stats}
         times: set[str] = set()
@@ -93,7 +93,8 @@ class TimelineReader:
                 continue
             if file.parsed is not None:
                 times.add(file.parsed.instant)
-            # On version 6 the name of a log says its slice, and still does after an upgrade: the blocks say who wrote it.
+            # On version 6 the name of a log file says its slice, and still does after an upgrade: the blocks say who
+            # wrote it.
             times.update(logs[file.path].instants if file.path in logs else ())
         found: set[str] = set()
         untold: set[str] = set()
@@ -110,7 +111,7 @@ class TimelineReader:
         return frozenset(found), frozenset(untold)
 
     def left_overs(self, commits: Mapping[str, CommitMetadata]) -> Mapping[str, str]:
-        """Of each link and copy that a commit names, the log that it is of."""
+        """Of each link and copy that a commit names, the log file that it is of."""
         found: dict[str, str] = {}
         for instant in self.timeline.writes:
             metadata = commits.get(instant.requested_time)

@@ -27,7 +27,7 @@ class Verifier:
     def verify(self, *, is_deep: bool, progress: Progress) -> Verification:
         """What each check found. `is_deep`: reads every record of the latest slices, and of compacted ones.
 
-        Raises BusyError where files went at each look, so that nobody can tell damage from the work of a cleaner.
+        Raises BusyError if files went at each look, so that nobody can tell damage from the work of a cleaner.
         """
         for look in range(1, _LOOKS_MAX + 1):
             gathered = self.facts.gather(is_deep=is_deep)

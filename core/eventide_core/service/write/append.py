@@ -4,7 +4,7 @@ Order of writes, and what a crash after each leaves:
 
 1. Checks, keys and schema: nothing is written yet, whatever is wrong with the records.
 2. Inside the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`. From then on no compaction is planned
-   that would take the write's logs for its own. A pending write, which nobody sees and whose heartbeat grows old.
+   that would take the write's log files for its own. A pending write, which nobody sees and whose heartbeat grows old.
 3. The table is looked at again: what completed until now, the write builds on. Records get their places, places their
    file groups.
 4. Partition marks, then a task a file group on the engine: marker and file. Not visible: their instant has not completed.
@@ -33,7 +33,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import PARTITION_MARK, TableFiles
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, write_shape
-from eventide_core.table.bucket import BUCKET_INDEX_FOLDER
+from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
 from eventide_core.table.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.file_name import path_in
@@ -66,7 +66,7 @@ class Append:
         """Writes and completes. `extra_metadata` goes into the commit beside the schema.
 
         Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
-        where something pending excludes a write; WriteConflictError where another writer was faster; StorageError and
+        where something pending excludes a write; WriteConflictError if another writer was faster; StorageError and
         EngineError with what is known of the commit.
         """
         return self.complete(self.begin(operation, records, progress, extra_metadata))
@@ -93,11 +93,7 @@ class Append:
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
-        if index.moves_keys and before.config.partial_update is not None:
-            raise UnsupportedTableError(
-                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
-                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
-            )
+        self._refuse_moving_partial_updates(before.config, index)
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         instant = self._instants.request()
@@ -116,14 +112,11 @@ class Append:
         except BaseException as failure:
             self._instants.abort(instant, failure)
             raise
-        by_partition: dict[str, list[WriteStat]] = {}
-        for group, of_group in zip(groups, stats, strict=True):
-            by_partition.setdefault(group.partition, []).extend(of_group)
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
             CommitMetadata(
-                {partition: tuple(found) for partition, found in by_partition.items()},
+                _by_partition(groups, stats),
                 {**(extra_metadata or {}), **prepared.extra_metadata},
                 operation.operation_type,
             ),
@@ -136,10 +129,17 @@ class Append:
             _ended(state.timeline),
         )
 
+    def _refuse_moving_partial_updates(self, config: TableConfig, index: Index) -> None:
+        if index.moves_keys and config.partial_update is not None:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
+                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
+            )
+
     def _refuse_growing_buckets(self, config: TableConfig) -> None:
         if keys.INDEX_TYPE in config.properties:
             return  # eventide made it, with a plain index
-        kept = self.files.storage.list(BUCKET_INDEX_FOLDER)
+        kept = self.files.storage.list(BUCKET_INDEX_DIRECTORY)
         if kept:
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: {kept[0].path}: the table's buckets are of consistent hashing "
@@ -148,7 +148,7 @@ class Append:
             )
 
     def complete(self, pending: PendingWrite) -> WriteResult:
-        """Steps 5 and 6. Raises WriteConflictError, and RefusedError where the write was rolled back meanwhile."""
+        """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back meanwhile."""
         try:
             self._instants.complete(pending)
         except StorageError as failure:
@@ -280,6 +280,15 @@ class _Prepared:
     def extra_metadata(self) -> dict[str, str]:
         event_times = {} if self.stat_field is None else {EVENT_TIMES_KEY: self.stat_field}
         return {"schema": self.schema, WRITER_KEY: WRITER, **event_times}
+
+
+def _by_partition(
+    groups: Sequence[FileGroupWrite], stats: Sequence[tuple[WriteStat, ...]]
+) -> dict[str, tuple[WriteStat, ...]]:
+    found: dict[str, list[WriteStat]] = {}
+    for group, of_group in zip(groups, stats, strict=True):
+        found.setdefault(group.partition, []).extend(of_group)
+    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
 
 
 def _ended(timeline: Timeline) -> frozenset[str]:

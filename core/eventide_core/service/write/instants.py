@@ -82,9 +82,9 @@ class WriteInstants:
                 )
 
     def complete(self, pending: PendingWrite) -> None:
-        """Completes a write whose files are there; nothing where that has been done.
+        """Completes a write whose files exist; nothing if that has been done.
 
-        Raises WriteConflictError where another writer was faster, RefusedError where the write was rolled back meanwhile.
+        Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back meanwhile.
         """
         with self.lock.acquire() as lease:
             config, timeline = self._now()
@@ -135,7 +135,7 @@ class WriteInstants:
         return FileChanges(RowChange.WRITTEN, added_files(pending.metadata))
 
     def _check_conflicts(self, pending: PendingWrite, config: TableConfig, timeline: Timeline) -> None:
-        # A stream's own batch may have been written before this one looked: by a driver that was taken for dead.
+        # A stream's own batch may have been written before this one looked: by a driver that was considered dead.
         check_batch(pending.instant, pending.metadata, [self.files.commit(config, i) for i in timeline.writes])
         for other in timeline.writes:
             if other.requested_time not in pending.seen:

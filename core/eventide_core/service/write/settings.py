@@ -82,7 +82,7 @@ def base_file_sizes(
 ) -> BaseFileSizes:
     """How large base files are to be, and which are small.
 
-    A record is as large as in the last write which made enough of base files; else as the option says.
+    A record is as large as in the last write which made enough of base files; otherwise, as the option says.
     """
     small_bytes = options.get(keys.SMALL_FILE_BYTES)
     fills_up = operation in (WriteOperation.UPSERT, WriteOperation.INSERT) and small_bytes > 0

@@ -18,9 +18,9 @@ MS = 1_700_000_000_123
 TIMES = [datetime(2023, 11, 14, 22), None, datetime(2023, 11, 14, 21), datetime(2023, 11, 15)]  # noqa: DTZ001
 
 
-def _told(folder: Path, values: list[Any], kind: pa.DataType, **how: Any) -> EventTimeRange | None:
-    pq.write_table(pa.table({"at": pa.array(values, kind)}), folder / "base.parquet", row_group_size=2, **how)
-    return ParquetBaseContent(LocalStorage(str(folder))).event_times("base.parquet", "at")
+def _told(directory: Path, values: list[Any], kind: pa.DataType, **how: Any) -> EventTimeRange | None:
+    pq.write_table(pa.table({"at": pa.array(values, kind)}), directory / "base.parquet", row_group_size=2, **how)
+    return ParquetBaseContent(LocalStorage(str(directory))).event_times("base.parquet", "at")
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ def log_counts(path: Path) -> list[int]:
 
 
 def completed_compactions(path: Path) -> list[str]:
-    folder = path / ".hoodie" / "metadata"
-    return sorted(found.name for found in folder.rglob("*.commit"))
+    directory = path / ".hoodie" / "metadata"
+    return sorted(found.name for found in directory.rglob("*.commit"))
 
 
 def test_a_compaction_leaves_what_the_metadata_table_says(table: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_compaction_leaves_what_the_metadata_table_says(table: Path) -> None:
 
 def test_of_many_compactions_two_slices_stay(table: Path) -> None:
     """A removal that dies in the midst is ended by the next one."""
-    folder = table / ".hoodie" / "metadata" / "files"
+    directory = table / ".hoodie" / "metadata" / "files"
     for round_number in range(5):
         numbers = range(round_number * UPDATES, (round_number + 1) * UPDATES)
         write(table, *numbers)
@@ -140,15 +140,15 @@ def test_of_many_compactions_two_slices_stay(table: Path) -> None:
         (slices,) = MetadataTableReader.load(LocalStorage(table)).view("files").slices.values()
         if round_number != 2:
             assert len(slices) == 2
-            assert len([file for file in folder.iterdir() if file.suffix == ".hfile"]) == 2
-            logs = [file for file in folder.iterdir() if ".log." in file.name and file.suffix != ".crc"]
+            assert len([file for file in directory.iterdir() if file.suffix == ".hfile"]) == 2
+            logs = [file for file in directory.iterdir() if ".log." in file.name and file.suffix != ".crc"]
             assert len(logs) == UPDATES if round_number else len(logs) == 10 + UPDATES
 
 
 def test_after_many_updates_few_files_are_left(table: Path) -> None:
     """At most ten logs to read, and the files of two slices."""
     metadata = HudiMetadataTable(LocalStorage(table))
-    folder = table / ".hoodie" / "metadata" / "files"
+    directory = table / ".hoodie" / "metadata" / "files"
     for number in range(45):
         write(table, number)
         found = metadata.due_compaction(10, times(number)[1])
@@ -156,7 +156,7 @@ def test_after_many_updates_few_files_are_left(table: Path) -> None:
             assert found.run(NoLock())
             metadata.remove_old_slices(NoLock())
         assert sum(log_counts(table)) <= 10
-    files = [file for file in folder.iterdir() if not file.name.endswith(".crc")]
+    files = [file for file in directory.iterdir() if not file.name.endswith(".crc")]
     assert len(files) <= 2 + 10 + 10 + 1
     assert len(content(table)["part=a"]) <= 2 + 20
 
@@ -193,7 +193,7 @@ def test_what_a_crash_leaves_says_the_same_and_is_ended(table: Path, fault: Faul
             crashes += 1
         assert content(path) == said
         metadata = HudiMetadataTable(LocalStorage(path))
-        metadata.check(RowChange.NONE)  # what eventide left is in nobody's way
+        metadata.check(RowChange.NONE)  # what eventide left is in no one's way
         begun = metadata.begun_compaction() or due(path)
         assert begun is None or begun.run(NoLock())
         assert metadata_files(path) == metadata_files(whole)
@@ -201,7 +201,7 @@ def test_what_a_crash_leaves_says_the_same_and_is_ended(table: Path, fault: Faul
 
 
 def test_an_undone_action_is_not_merged(table: Path) -> None:
-    """The table's commit of an update that is there already may still fail: then its delta commit is rolled back."""
+    """The table's commit of an update that exists already may still fail: then its delta commit is rolled back."""
     write(table, *range(UPDATES))
     begin(table, UPDATES)
     beat(table, UPDATES)
@@ -262,9 +262,11 @@ class Overtaken(FaultyStorage):
 
 def late_log(path: Path, instant: str) -> None:
     """The log of a delta commit that completes below the compaction's instant, and the delta commit."""
-    folder = path / ".hoodie" / "metadata"
-    timeline = folder / timeline_of(path).relative_to(path)
-    log = next((folder / "files").glob(f".*{times(1)[0]}.log.1_*"), None) or max((folder / "files").glob(".*log.9*"))
+    directory = path / ".hoodie" / "metadata"
+    timeline = directory / timeline_of(path).relative_to(path)
+    log = next((directory / "files").glob(f".*{times(1)[0]}.log.1_*"), None) or max(
+        (directory / "files").glob(".*log.9*")
+    )
     if timeline.name == "timeline":
         shutil.copy(log, log.with_name(log.name.replace(times(1)[0], instant)))
         timeline.joinpath(f"{instant}_{times(1)[1]}.deltacommit").write_bytes(b"")
@@ -295,9 +297,9 @@ def test_version_6_drops_what_cannot_be_withdrawn(tmp_path: Path) -> None:
 
     def act() -> None:
         late_log(path, "")
-        folder = path / ".hoodie" / "metadata" / "files"
-        (log,) = folder.glob(".files*log.10_*")
-        shutil.copy(log, folder / f".files-0000-0_{times(UPDATES - 1)[0]}001.log.1_0-1-1")
+        directory = path / ".hoodie" / "metadata" / "files"
+        (log,) = directory.glob(".files*log.10_*")
+        shutil.copy(log, directory / f".files-0000-0_{times(UPDATES - 1)[0]}001.log.1_0-1-1")
 
     storage = Overtaken(path, r"compaction\.inflight", act)
     found = HudiMetadataTable(storage).due_compaction(UPDATES, times(UPDATES - 1)[1])

@@ -27,9 +27,9 @@ def opened(data: bytes) -> HFile:
     return HFile(lambda offset, length: data[offset : offset + length], len(data), CorruptLogBlockError)
 
 
-def hudis_own(name: str, folder: Path) -> Iterator[tuple[str, bytes]]:
+def hudis_own(name: str, directory: Path) -> Iterator[tuple[str, bytes]]:
     """Every HFile in a golden table's metadata table: base files, and the contents of HFILE blocks."""
-    table = golden.unpack(name, folder)
+    table = golden.unpack(name, directory)
     for path in sorted(table.glob(".hoodie/metadata/files/*")):
         data = path.read_bytes()
         if path.suffix == ".hfile":

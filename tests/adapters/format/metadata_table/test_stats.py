@@ -166,10 +166,10 @@ def long_stats(
 
 def put_stats(storage: MemoryStorage, instant: str, stats: list[dict[str, Any]], groups: int = 2) -> None:
     """Lays the records as Hudi does: one log a file group, at one delta commit."""
-    folder = ".hoodie/metadata"
+    directory = ".hoodie/metadata"
     settings = b"hoodie.table.name=t\nhoodie.table.version=9\nhoodie.table.checksum=498511606\n"
     storage.put(".hoodie/hoodie.properties", settings + b"hoodie.table.metadata.partitions=column_stats,files\n")
-    storage.put(f"{folder}/.hoodie/timeline/{instant}_{instant}.deltacommit", b"")
+    storage.put(f"{directory}/.hoodie/timeline/{instant}_{instant}.deltacommit", b"")
     for group in range(groups):
         entries = sorted(
             (key.encode(), encode_value(column_stats_value(one), SCHEMA))
@@ -182,12 +182,12 @@ def put_stats(storage: MemoryStorage, instant: str, stats: list[dict[str, Any]],
             block = encode_block(
                 BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: SCHEMA}, hfile
             )
-            storage.put(f"{folder}/column_stats/.col-stats-{group:04d}-0_{instant}.log.1_0-1-2", block)
+            storage.put(f"{directory}/column_stats/.col-stats-{group:04d}-0_{instant}.log.1_0-1-2", block)
         else:
             block = encode_block(
                 BlockType.COMMAND, {HeaderKey.INSTANT_TIME: instant, HeaderKey.COMMAND_BLOCK_TYPE: "0"}, b""
             )
-            storage.put(f"{folder}/column_stats/.col-stats-{group:04d}-0_{instant}.log.1_0-1-2", block)
+            storage.put(f"{directory}/column_stats/.col-stats-{group:04d}-0_{instant}.log.1_0-1-2", block)
 
 
 def records(storage: MemoryStorage, *added: AddedFile) -> Mapping[tuple[str, str], dict[str, Any]]:

@@ -33,12 +33,12 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def on_disk(path: Path) -> dict[str, dict[str, int]]:
     return {
-        folder.name: {
+        directory.name: {
             file.name: file.stat().st_size
-            for file in folder.iterdir()
+            for file in directory.iterdir()
             if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
         }
-        for folder in path.glob("part=*")
+        for directory in path.glob("part=*")
     }
 
 
@@ -140,14 +140,14 @@ def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> Non
     dying = FaultyStorage(LocalStorage(path), FaultPlan(writes={3: Fault.CRASH_BEFORE}))
     with pytest.raises(SimulatedCrash):
         write(HudiMetadataTable(dying))
-    folder = path / ".hoodie" / "metadata" / "files"
+    directory = path / ".hoodie" / "metadata" / "files"
     name = ".files-0000-0_00000000000000010.log"
-    theirs = folder / f"{name}.12_0-1400-2300"
-    shutil.copy(folder / f"{name}.10_0-1358-2236", theirs)
+    theirs = directory / f"{name}.12_0-1400-2300"
+    shutil.copy(directory / f"{name}.10_0-1358-2236", theirs)
     data = theirs.read_bytes()
     write(opened(path))
     assert theirs.read_bytes() == data
-    assert (folder / f"{name}.13_0-7-0").exists()
+    assert (directory / f"{name}.13_0-7-0").exists()
     commit(path)
     assert opened(path).tells(FileChanges(RowChange.NONE, ADDED))
 
@@ -156,10 +156,10 @@ def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path
     """Version 9: a base of the metadata table that is later than the update's completion hides its log."""
     path = golden.unpack("v9_mdt", tmp_path)
     write(opened(path))
-    folder = path / ".hoodie" / "metadata"
-    base = next((folder / "files").glob("files-*.hfile"))
-    shutil.copy(base, folder / "files" / "files-0000-0_0-9-9_20261122000000200.hfile")
-    (folder / ".hoodie" / "timeline" / "20261122000000200_20261122000000300.commit").write_bytes(b"")
+    directory = path / ".hoodie" / "metadata"
+    base = next((directory / "files").glob("files-*.hfile"))
+    shutil.copy(base, directory / "files" / "files-0000-0_0-9-9_20261122000000200.hfile")
+    (directory / ".hoodie" / "timeline" / "20261122000000200_20261122000000300.commit").write_bytes(b"")
     commit(path)
     assert not opened(path).tells(FileChanges(RowChange.NONE, ADDED))
 

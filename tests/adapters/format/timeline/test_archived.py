@@ -26,7 +26,7 @@ from support.counting_storage import CountingStorage
 
 ALL = ("", "9" * 20)
 FIRST_MS = 1_790_000_000_000
-FOLDER = "history"
+DIRECTORY = "history"
 
 
 def opened(path: Path) -> ArchivedTimeline:
@@ -37,7 +37,7 @@ def opened(path: Path) -> ArchivedTimeline:
 
 def lsm(path: Path) -> tuple[LsmArchivedTimeline, CountingStorage]:
     storage = CountingStorage(str(path))
-    return LsmArchivedTimeline(storage, FOLDER), storage
+    return LsmArchivedTimeline(storage, DIRECTORY), storage
 
 
 def time_of(nth: int) -> str:
@@ -108,8 +108,8 @@ def test_a_table_that_has_archived_nothing_has_an_empty_archive(name: str, tmp_p
 @pytest.fixture(scope="module")
 def ten_thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("long")
-    names = history.write_tree(root / FOLDER, history.instants(10_000, FIRST_MS))
-    history.publish(root / FOLDER, names, version=1000)
+    names = history.write_tree(root / DIRECTORY, history.instants(10_000, FIRST_MS))
+    history.publish(root / DIRECTORY, names, version=1000)
     return root
 
 
@@ -120,7 +120,7 @@ def test_each_of_ten_thousand_instants_is_found_by_one_look_at_the_times_in_each
         instant_time(FIRST_MS + n * 60_000 + 30_000) for n in range(10_000)
     ]
     assert set(storage.opened.values()) == {1}
-    stored = sum(file.stat().st_size for file in (ten_thousand / FOLDER).iterdir())
+    stored = sum(file.stat().st_size for file in (ten_thousand / DIRECTORY).iterdir())
     assert sum(storage.bytes_read.values()) < stored / 5  # each file's footer, and the columns of the times
 
 
@@ -149,58 +149,58 @@ def test_metadata_of_neighbours_are_read_together(ten_thousand: Path) -> None:
 
 
 def test_only_the_files_of_the_last_manifest_count(tmp_path: Path) -> None:
-    folder, few = tmp_path / FOLDER, history.instants(4, FIRST_MS)
-    small = [history.write_file(folder, few[:2]), history.write_file(folder, few[2:])]
-    history.publish(folder, small, version=9)
-    merged = history.write_file(folder, few, level=1)
-    history.publish(folder, [merged], version=10)
+    directory, few = tmp_path / DIRECTORY, history.instants(4, FIRST_MS)
+    small = [history.write_file(directory, few[:2]), history.write_file(directory, few[2:])]
+    history.publish(directory, small, version=9)
+    merged = history.write_file(directory, few, level=1)
+    history.publish(directory, [merged], version=10)
     archive, storage = lsm(tmp_path)
     assert [i.requested_time for i in archive.writes(*ALL)] == [time_of(n) for n in (3, 2, 1, 0)]
-    assert {path for path in storage.opened if path.endswith(".parquet")} == {f"{FOLDER}/{merged}"}
+    assert {path for path in storage.opened if path.endswith(".parquet")} == {f"{DIRECTORY}/{merged}"}
 
 
 def test_without_a_version_file_the_last_manifest_counts(tmp_path: Path) -> None:
-    folder, few = tmp_path / FOLDER, history.instants(2, FIRST_MS)
-    history.publish(folder, [history.write_file(folder, few[:1])], version=9)
-    history.publish(folder, [history.write_file(folder, few)], version=10)
+    directory, few = tmp_path / DIRECTORY, history.instants(2, FIRST_MS)
+    history.publish(directory, [history.write_file(directory, few[:1])], version=9)
+    history.publish(directory, [history.write_file(directory, few)], version=10)
     for is_there in (True, False):
-        (folder / "_version_").write_text("") if is_there else (folder / "_version_").unlink()
+        (directory / "_version_").write_text("") if is_there else (directory / "_version_").unlink()
         archive, _ = lsm(tmp_path)
         assert len(list(archive.writes(*ALL))) == 2
 
 
 def test_what_is_archived_later_is_seen_after_a_refresh(tmp_path: Path) -> None:
-    folder, few = tmp_path / FOLDER, history.instants(3, FIRST_MS)
-    first = history.write_file(folder, few[:2])
-    history.publish(folder, [first], version=1)
+    directory, few = tmp_path / DIRECTORY, history.instants(3, FIRST_MS)
+    first = history.write_file(directory, few[:2])
+    history.publish(directory, [first], version=1)
     archive, storage = lsm(tmp_path)
     assert archive.find(time_of(2)) is None
     assert archive.find(time_of(0)) is not None
-    history.publish(folder, [first, history.write_file(folder, few[2:])], version=2)
+    history.publish(directory, [first, history.write_file(directory, few[2:])], version=2)
     assert archive.find(time_of(2)) is None
     archive.refresh()
     assert archive.find(time_of(2)) is not None
-    assert storage.opened[f"{FOLDER}/{first}"] == 1
+    assert storage.opened[f"{DIRECTORY}/{first}"] == 1
 
 
 def test_an_instant_that_was_archived_twice_is_one(tmp_path: Path) -> None:
-    folder, few = tmp_path / FOLDER, history.instants(4, FIRST_MS)
-    history.publish(folder, [history.write_file(folder, few[:3]), history.write_file(folder, few[1:])])
+    directory, few = tmp_path / DIRECTORY, history.instants(4, FIRST_MS)
+    history.publish(directory, [history.write_file(directory, few[:3]), history.write_file(directory, few[1:])])
     assert [i.requested_time for i in lsm(tmp_path)[0].writes(*ALL)] == [time_of(n) for n in (3, 2, 1, 0)]
 
 
 def test_files_that_overlap_are_reported_in_one_order(tmp_path: Path) -> None:
-    folder, several = tmp_path / FOLDER, history.instants(12, FIRST_MS)
-    names = [history.write_file(folder, part) for part in (several[::3], several[1::3], several[2::3])]
-    history.publish(folder, names)
+    directory, several = tmp_path / DIRECTORY, history.instants(12, FIRST_MS)
+    names = [history.write_file(directory, part) for part in (several[::3], several[1::3], several[2::3])]
+    history.publish(directory, names)
     assert [i.requested_time for i in lsm(tmp_path)[0].writes(*ALL)] == [time_of(n) for n in reversed(range(12))]
 
 
 def test_only_writes_are_reported(tmp_path: Path) -> None:
-    folder = tmp_path / FOLDER
+    directory = tmp_path / DIRECTORY
     actions = ("clean", "commit", "rollback", "deltacommit", "savepoint", "replacecommit", "indexing", "clustering")
     rows = [history.Archived(time_of(n), time_of(n + 1), action) for n, action in enumerate(actions)]
-    history.publish(folder, [history.write_file(folder, rows)])
+    history.publish(directory, [history.write_file(directory, rows)])
     archive, _ = lsm(tmp_path)
     assert [i.action for i in archive.writes(*ALL)] == [Action.REPLACE_COMMIT, Action.DELTA_COMMIT, Action.COMMIT]
     assert archive.find(time_of(0)) is None
@@ -222,8 +222,8 @@ def test_only_writes_are_reported(tmp_path: Path) -> None:
 )
 def test_a_torn_file_of_version_9_is_named(name: str, data: bytes, tmp_path: Path) -> None:
     table = tmp_path / "t"
-    history.publish(table / FOLDER, [history.write_file(table / FOLDER, history.instants(2, FIRST_MS))])
-    (damaged,) = (table / FOLDER).glob(name)
+    history.publish(table / DIRECTORY, [history.write_file(table / DIRECTORY, history.instants(2, FIRST_MS))])
+    (damaged,) = (table / DIRECTORY).glob(name)
     damaged.write_bytes(data)
     archive, _ = lsm(table)
     with pytest.raises(CorruptTimelineError, match=r"history/.* restore it from a copy"):
@@ -240,21 +240,21 @@ def test_a_torn_file_of_version_9_is_named(name: str, data: bytes, tmp_path: Pat
     ],
 )
 def test_a_column_that_cannot_be_hudis_is_named(column: str, values: pa.Array[Any], tmp_path: Path) -> None:
-    folder = tmp_path / FOLDER
-    name = history.write_file(folder, history.instants(2, FIRST_MS))
-    rows = pq.read_table(folder / name)
-    pq.write_table(rows.set_column(rows.schema.get_field_index(column), column, values), folder / name)
-    history.publish(folder, [name])
+    directory = tmp_path / DIRECTORY
+    name = history.write_file(directory, history.instants(2, FIRST_MS))
+    rows = pq.read_table(directory / name)
+    pq.write_table(rows.set_column(rows.schema.get_field_index(column), column, values), directory / name)
+    history.publish(directory, [name])
     with pytest.raises(CorruptTimelineError, match=name):
         list(lsm(tmp_path)[0].writes(*ALL))
 
 
 def test_a_commit_without_metadata_is_named(tmp_path: Path) -> None:
-    folder = tmp_path / FOLDER
-    name = history.write_file(folder, history.instants(2, FIRST_MS))
-    rows = pq.read_table(folder / name)
-    pq.write_table(rows.set_column(3, "metadata", pa.nulls(2, pa.binary())), folder / name)
-    history.publish(folder, [name])
+    directory = tmp_path / DIRECTORY
+    name = history.write_file(directory, history.instants(2, FIRST_MS))
+    rows = pq.read_table(directory / name)
+    pq.write_table(rows.set_column(3, "metadata", pa.nulls(2, pa.binary())), directory / name)
+    history.publish(directory, [name])
     archive, _ = lsm(tmp_path)
     assert archive.find(time_of(1)) is not None
     with pytest.raises(CorruptTimelineError, match=name):
@@ -276,7 +276,7 @@ def test_a_torn_log_of_version_6_is_named_wherever_it_is_torn(tmp_path: Path) ->
     data = damaged.read_bytes()
     for length in range(1, len(data), 997):
         damaged.write_bytes(data[:length])
-        # One that ends at a block's end is whole, as far as it tells.
+        # One that ends at a block's end is whole, as far as it shows.
         try:
             assert len(answers(table)) < 6
         except CorruptTimelineError as error:
@@ -305,12 +305,12 @@ def test_no_damage_to_a_log_of_version_6_ends_in_a_foreign_error(tmp_path: Path)
 
 
 def test_no_damage_to_a_file_of_version_9_ends_in_a_foreign_error(tmp_path: Path) -> None:
-    folder = tmp_path / FOLDER
-    name = history.write_file(folder, history.instants(3, FIRST_MS))
-    history.publish(folder, [name])
-    data = (folder / name).read_bytes()
+    directory = tmp_path / DIRECTORY
+    name = history.write_file(directory, history.instants(3, FIRST_MS))
+    history.publish(directory, [name])
+    data = (directory / name).read_bytes()
     for length in range(0, len(data), 101):
-        (folder / name).write_bytes(data[:length])
+        (directory / name).write_bytes(data[:length])
         with pytest.raises(CorruptTimelineError, match=name):
             list(lsm(tmp_path)[0].writes(*ALL))
 

@@ -57,7 +57,7 @@ def test_partition_paths_are_values_and_in_hives_style_named() -> None:
     assert partition_paths(rows, named).to_pylist() == ["a=x/n=1", f"a={default}/n=2", f"a={default}/n={default}"]
 
 
-def test_a_slash_makes_folders_unless_paths_are_encoded() -> None:
+def test_a_slash_makes_directories_unless_paths_are_encoded() -> None:
     rows = pa.table({"a": ["2026/11/21", "50% é"]})
     assert partition_paths(rows, keys_by("a", partition=("a",))).to_pylist() == ["2026/11/21", "50% é"]
     encoded = keys_by("a", partition=("a",), encoded=True, hive=True)
@@ -79,14 +79,14 @@ def test_a_value_that_leads_out_is_refused_behind_its_name_too(value: str) -> No
 
 
 @pytest.mark.parametrize("hive", [False, True])
-def test_a_value_whose_folder_no_listing_looks_into_is_refused(hive: bool) -> None:
+def test_a_value_whose_directory_no_listing_looks_into_is_refused(hive: bool) -> None:
     """At any depth: readers pass every directory of the name `.hoodie` over, and would miss the rows."""
     rows = pa.table({"a": ["x"], "b": ["y/.hoodie"]})
     with pytest.raises(InvalidRecordError, match="partition field 'b'"):
         partition_paths(rows, keys_by("a", partition=("a", "b"), hive=hive))
 
 
-def test_a_value_with_a_colon_is_no_scheme_behind_the_first_folder() -> None:
+def test_a_value_with_a_colon_is_no_scheme_behind_the_first_directory() -> None:
     rows = pa.table({"a": ["x"], "b": ["s3:y"]})
     assert partition_paths(rows, keys_by("a", partition=("a", "b"))).to_pylist() == ["x/s3:y"]
 

@@ -155,8 +155,8 @@ def test_a_plan_that_has_not_completed_is_not_what_another_engine_has_run_since(
 def test_a_plan_of_hudi_waits_for_a_write_that_may_not_have_seen_it_on_version_6_alone(version: int) -> None:
     bench = table({PENDING_WRITE_WAIT_MS: "2000"}, version)
     instant = schedule_as_stock(bench.process())
-    folder = bench.process().files.config().timeline_path
-    write = f"{folder}/{int(instant) - 1}.deltacommit.inflight"
+    directory = bench.process().files.config().timeline_path
+    write = f"{directory}/{int(instant) - 1}.deltacommit.inflight"
     bench.storage.put(write, b"")
     before, began = bench.moment(), bench.clock.now_ms()
     if version == 6:

@@ -46,7 +46,7 @@ def _cut(milliseconds: int) -> CommitMetadata:
 
 @dataclass(slots=True)
 class Archive:
-    """Archived writes, and which of them were asked for."""
+    """Archived writes, and which of them were requested."""
 
     held: Mapping[Instant, CommitMetadata | None] = field(default_factory=dict[Instant, CommitMetadata | None])
     asked: list[str] = field(default_factory=list[str])

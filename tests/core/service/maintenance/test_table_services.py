@@ -27,9 +27,9 @@ TABLES = (
 )
 
 
-def compacted(name: str, mode: str, folder: Path) -> Path:
+def compacted(name: str, mode: str, directory: Path) -> Path:
     """A golden table after two partial compactions, the second of which merges left-overs of the first."""
-    path = golden.unpack(name, folder)
+    path = golden.unpack(name, directory)
     table = Table.open(str(path))
     table.compact(dividing_plan(table, "event_ts", mode))
     table.compact(table.plan_compaction(before="2026-01-01T00:00Z"))
@@ -133,20 +133,20 @@ def test_a_clean_takes_the_marks_of_what_has_ended_and_none_of_a_writer_that_liv
     completed = Table.open(str(path)).state().timeline.writes[0].requested_time
     ended = ["20260101000000000", completed]
     beating, pending = "20260102000000000", "20260103000000000"
-    folder = path / ".hoodie"
+    directory = path / ".hoodie"
     for instant in (*ended, beating, pending):
-        marker = folder / ".temp" / instant / "part=a" / "file.parquet.marker.CREATE"
+        marker = directory / ".temp" / instant / "part=a" / "file.parquet.marker.CREATE"
         marker.parent.mkdir(parents=True)
         marker.touch()
-        heartbeat = folder / ".heartbeat" / instant
+        heartbeat = directory / ".heartbeat" / instant
         heartbeat.parent.mkdir(exist_ok=True)
         heartbeat.touch()
         if instant != beating:
             os.utime(heartbeat, (0, 0))
-    (folder / "timeline" / f"{pending}.clustering.requested").touch()
+    (directory / "timeline" / f"{pending}.clustering.requested").touch()
     Table.open(str(path)).clean(1)
-    assert {found.name for found in (folder / ".temp").iterdir()} == {beating, pending}
-    assert {found.name for found in (folder / ".heartbeat").iterdir()} == {beating, pending}
+    assert {found.name for found in (directory / ".temp").iterdir()} == {beating, pending}
+    assert {found.name for found in (directory / ".heartbeat").iterdir()} == {beating, pending}
 
 
 def data_files(path: Path) -> set[str]:
@@ -154,7 +154,7 @@ def data_files(path: Path) -> set[str]:
 
 
 def check_metadata_table(path: Path) -> None:
-    """It names the files that are there, and no others."""
+    """It names the files that exist, and no others."""
     application = assemble(str(path), {})
     if not application.files.config().metadata_partitions:
         return

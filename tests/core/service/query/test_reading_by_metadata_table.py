@@ -45,12 +45,12 @@ def ask(path: Path) -> tuple[Answers, set[str]]:
         queries.as_of(instants[3]),
         queries.incremental(instants[2], None),
     ]
-    folders = {
+    directories = {
         operation.path
         for operation in storage.operations[seen:]
         if operation.kind == "list" and not operation.path.startswith(".hoodie")
     }
-    return [rows(Rows(plan, application.reader, application.engine)) for plan in plans], folders
+    return [rows(Rows(plan, application.reader, application.engine)) for plan in plans], directories
 
 
 def rows(found: Any) -> list[str]:
@@ -67,18 +67,18 @@ def without_metadata_table(path: Path) -> Path:
     return copy
 
 
-def test_no_query_lists_a_folder_where_the_metadata_table_tells_all(table: Path) -> None:
-    answers, folders = ask(table)
+def test_no_query_lists_a_directory_where_the_metadata_table_tells_all(table: Path) -> None:
+    answers, directories = ask(table)
     by_listing, listed = ask(without_metadata_table(table))
     assert answers == by_listing
     assert answers[0] != answers[1]
-    assert folders == set()
+    assert directories == set()
     assert listed == {"", "part=a", "part=b", "part=c"}
 
 
 def timeline(table: Path) -> Path:
-    folder = table / ".hoodie" / "metadata" / ".hoodie"
-    return folder / "timeline" if (folder / "timeline").exists() else folder
+    directory = table / ".hoodie" / "metadata" / ".hoodie"
+    return directory / "timeline" if (directory / "timeline").exists() else directory
 
 
 def forget_a_commit(table: Path) -> None:
@@ -105,12 +105,12 @@ def begin_building(table: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [forget_a_commit, tear_a_log, lose_a_log, begin_building])
-def test_the_folders_tell_where_the_metadata_table_does_not(table: Path, damage: Callable[[Path], None]) -> None:
+def test_the_directories_tell_where_the_metadata_table_does_not(table: Path, damage: Callable[[Path], None]) -> None:
     expected, _ = ask(table)
     damage(table)
-    answers, folders = ask(table)
+    answers, directories = ask(table)
     assert answers == expected
-    assert folders == {"", "part=a", "part=b", "part=c"}
+    assert directories == {"", "part=a", "part=b", "part=c"}
 
 
 def test_a_savepoint_needs_no_commit_of_the_metadata_table(table: Path) -> None:

@@ -40,9 +40,9 @@ def after_step(name: str, number: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(repr(value) for value in row[1:]) for row in expected.read(as_of=as_of))
 
 
-def timeline_folder(path: Path) -> Path:
-    folder = path / ".hoodie" / "timeline"
-    return folder if folder.exists() else folder.parent
+def timeline_directory(path: Path) -> Path:
+    directory = path / ".hoodie" / "timeline"
+    return directory if directory.exists() else directory.parent
 
 
 @pytest.mark.parametrize("name", INFLIGHT)
@@ -88,8 +88,8 @@ def test_a_log_compaction_that_died_leaves_the_blocks_that_it_merged(name: str, 
     table = Table.open(str(path))
     columns = golden.expected(name).row_columns
     before = rows(table, columns)
-    instant = max(found.name.partition(".")[0] for found in timeline_folder(path).glob("*.logcompaction.inflight"))
-    (completed,) = (f for f in timeline_folder(path).glob(f"{instant}*.deltacommit") if f.suffix != ".crc")
+    instant = max(found.name.partition(".")[0] for found in timeline_directory(path).glob("*.logcompaction.inflight"))
+    (completed,) = (f for f in timeline_directory(path).glob(f"{instant}*.deltacommit") if f.suffix != ".crc")
     completed.unlink()
     (pending,) = table.state().timeline.pending
     assert (pending.requested_time, pending.action) == (instant, Action.LOG_COMPACTION)
@@ -182,10 +182,10 @@ def test_rollbacks_of_another_hand_that_died_are_ended(name: str, tmp_path: Path
     path = golden.unpack(name, tmp_path)
     table = Table.open(str(path))
     (failed,) = table.state().timeline.pending
-    kept = {found: found.read_bytes() for found in timeline_folder(path).glob(f"{failed.requested_time}*")}
+    kept = {found: found.read_bytes() for found in timeline_directory(path).glob(f"{failed.requested_time}*")}
     table.rollback(failed.requested_time, force=True)
-    begun = next(timeline_folder(path).glob("*.rollback.requested"))
-    for found in timeline_folder(path).glob("*.rollback"):
+    begun = next(timeline_directory(path).glob("*.rollback.requested"))
+    for found in timeline_directory(path).glob("*.rollback"):
         found.unlink()
     for found, data in kept.items():
         found.write_bytes(data)
@@ -195,7 +195,7 @@ def test_rollbacks_of_another_hand_that_died_are_ended(name: str, tmp_path: Path
     with pytest.raises(BusyError, match="of another engine has been pending"):
         table.rollback(failed.requested_time)
     assert run("clean", path).exit_code == 4
-    for found in timeline_folder(path).glob("*.rollback.*"):
+    for found in timeline_directory(path).glob("*.rollback.*"):
         os.utime(found, (0, 0))
     assert assemble(str(path), {}).rollback.undo_failed_writes() == (failed.requested_time,)
     assert sorted(path.glob("part=*/*")) == files

@@ -42,12 +42,12 @@ def files(path: Path) -> dict[str, bytes]:
 
 def on_disk(path: Path) -> dict[str, dict[str, int]]:
     return {
-        folder.name: {
+        directory.name: {
             file.name: file.stat().st_size
-            for file in folder.iterdir()
+            for file in directory.iterdir()
             if (".log." in file.name or file.suffix == ".parquet") and file.suffix != ".crc"
         }
-        for folder in path.glob("part=*")
+        for directory in path.glob("part=*")
     }
 
 
@@ -67,7 +67,7 @@ def test_it_is_updated_unless_said_otherwise(name: str, mode: str, tmp_path: Pat
 
 
 class PassedOver(FaultyStorage):
-    """Hudi compacts the metadata table between its update and the table's own commit, and so passes over the update."""
+    """Hudi compacts the metadata table between its update and the table's own commit, and so skips the update."""
 
     def __init__(self, path: Path, instant: str) -> None:
         super().__init__(LocalStorage(path))
@@ -85,7 +85,7 @@ class PassedOver(FaultyStorage):
 
 
 def test_an_update_that_was_passed_over_drops_the_metadata_table(tmp_path: Path) -> None:
-    """Else readers who list by it would miss the files of the compaction."""
+    """Otherwise, readers who list by it would miss the files of the compaction."""
     path = golden.unpack("v9_mdt", tmp_path)
     table = Table.open(str(path))
     before = Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist()))
@@ -207,9 +207,9 @@ def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> N
     path = golden.unpack("v6_mdt", tmp_path)
     begin(path)
     write(opened(path))
-    folder = path / ".hoodie" / "metadata" / "files"
-    (ours,) = folder.glob(".files-*.log.11_*")
-    theirs = next(folder.glob(".files-*.log.10_*"))
+    directory = path / ".hoodie" / "metadata" / "files"
+    (ours,) = directory.glob(".files-*.log.11_*")
+    theirs = next(directory.glob(".files-*.log.10_*"))
     ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
     before = metadata_files(path)
     with pytest.raises(UnsupportedTableError, match=r"log\.11_.* together with those of others"):

@@ -90,7 +90,7 @@ def test_a_link_that_leads_out_of_the_table_is_reported_and_not_followed(tmp_pat
     assert "outside the table" in finding["problem"]
 
 
-def test_a_link_to_a_folder_leads_nobody_round_in_a_circle(tmp_path: Path) -> None:
+def test_a_link_to_a_directory_leads_nobody_round_in_a_circle(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     before = Table.open(str(path)).snapshot().to_arrow().num_rows
     (path / "part=a" / "round").symlink_to(path)
@@ -113,10 +113,10 @@ def test_a_person_is_reported_what_is_damaged_how_to_mend_it_and_what_was_not_ch
     assert "1 failed" in answer.stdout
 
 
-@pytest.mark.parametrize(("name", "folder"), [("v9_no_deletes", "timeline/"), ("v6_no_deletes", "")])
-def test_a_timeline_file_that_hudi_is_about_to_rename_is_no_damage(name: str, folder: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "directory"), [("v9_no_deletes", "timeline/"), ("v6_no_deletes", "")])
+def test_a_timeline_file_that_hudi_is_about_to_rename_is_no_damage(name: str, directory: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
-    completed = max((path / ".hoodie" / folder).glob("*.deltacommit"))
+    completed = max((path / ".hoodie" / directory).glob("*.deltacommit"))
     temporary = completed.with_name(f"{completed.name}.fd51b752-5ba2-42d9-9393-0c0688120a7f")
     temporary.write_bytes(b"")
     assert run("verify", path).exit_code == 0

@@ -21,7 +21,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.table.bucket import BUCKET_INDEX_FOLDER
+from eventide_core.table.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.write_shape import WriteOperation
 from support.append_tables import SCHEMA, START_MS, make, rows, seen
 
@@ -157,7 +157,7 @@ def test_a_table_of_consistent_hashing_is_left_to_hudi(tmp_path: Path) -> None:
     lines = settings.read_text().splitlines(keepends=True)
     settings.write_text("".join(line for line in lines if not line.startswith(INDEX_TYPE)))
     table.upsert(rows(("a", "p", 2, "two")))
-    hashing = tmp_path / "t" / BUCKET_INDEX_FOLDER / "consistent_hashing_metadata" / "p"
+    hashing = tmp_path / "t" / BUCKET_INDEX_DIRECTORY / "consistent_hashing_metadata" / "p"
     hashing.mkdir(parents=True)
     (hashing / "00000000000000.hashing_meta").write_text("{}")
     before = files_of(tmp_path)

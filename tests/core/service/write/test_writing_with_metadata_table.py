@@ -38,11 +38,11 @@ def path(tmp_path: Path) -> Path:
     """A table of Hudi whose metadata table has these indexes too, as empty as Hudi begins them."""
     made = golden.unpack("v9_mdt", tmp_path)
     for partition, file_ids in FILE_GROUPS.items():
-        folder = made / ".hoodie/metadata" / partition
-        folder.mkdir()
+        directory = made / ".hoodie/metadata" / partition
+        directory.mkdir()
         for file_id in file_ids:
             empty = encode_delete_block(FIRST, partition, [], pa.nulls(0))
-            (folder / f".{file_id}_{FIRST}.log.1_0-0-0").write_bytes(empty)
+            (directory / f".{file_id}_{FIRST}.log.1_0-0-0").write_bytes(empty)
     definition = {"sourceFields": INDEXED, "version": "V2"}
     (made / ".hoodie/.index_defs").mkdir()
     (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
@@ -187,8 +187,8 @@ def test_a_table_with_an_index_of_values_is_not_written(index: str, path: Path) 
 
 
 def test_a_record_index_of_each_partition_is_not_written(path: Path) -> None:
-    folder = path / ".hoodie/metadata/record_index"
-    for log in sorted(folder.iterdir()):
-        log.rename(folder / log.name.replace("record-index-", "part=a-record-index-"))
+    directory = path / ".hoodie/metadata/record_index"
+    for log in sorted(directory.iterdir()):
+        log.rename(directory / log.name.replace("record-index-", "part=a-record-index-"))
     with pytest.raises(UnsupportedTableError, match="record index by partition"):
         Table.open(str(path), OPTIONS).delete(pa.table({"id": ["k00000"], "part": ["a"]}))

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from eventide_core.errors import UnsafePathError
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 # Linux' PATH_MAX, its NUL taken off. Whoever goes by whole paths, as every other reader does, cannot open what lies deeper.
 _PATH_BYTES_MAX = 4095
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFolders:
+class LocalDirectories:
     """The directories below `root`, an absolute path. Failures but UnsafePathError are the operating system's own."""
 
     root: str
@@ -57,12 +57,12 @@ class LocalFolders:
         """A handle of the directory that a name lies in, and the name in it."""
         if creates and len(os.fsencode(f"{self.root}/{path}")) > _PATH_BYTES_MAX:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-        folder, name = posixpath.split(path)
-        with self.opened(folder, creates=creates) as handle:
+        directory, name = posixpath.split(path)
+        with self.opened(directory, creates=creates) as handle:
             yield handle, name
 
     def target(self, path: str, link: str) -> str:
-        """What the link of that name leads to, by its text alone. Raises UnsafePathError where that is not in the table."""
+        """What the link of that name leads to, by its text alone. Raises UnsafePathError if that is not in the table."""
         found = self.named(path, link)
         if found is None:
             raise UnsafePathError(
@@ -71,7 +71,7 @@ class LocalFolders:
         return found
 
     def named(self, path: str, link: str) -> str | None:
-        """The path that the text of a link names; None where it is not below the root."""
+        """The path that the text of a link names; None if it is not below the root."""
         real = os.path.realpath(self.root)
         named = os.path.normpath(os.path.join(real, posixpath.dirname(path), link))
         for root in (real, self.root):
@@ -81,16 +81,16 @@ class LocalFolders:
 
     def _open_root(self, *, creates: bool) -> int:
         try:
-            return os.open(self.root, _FOLDER)
+            return os.open(self.root, _DIRECTORY)
         except FileNotFoundError:
             if not creates:
                 raise
         _make_root(self.root)
-        return os.open(self.root, _FOLDER)
+        return os.open(self.root, _DIRECTORY)
 
     def _open_below(self, handle: int, name: str, path: str, *, creates: bool) -> int:
         try:
-            return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=handle)
+            return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
         except FileNotFoundError:
             if not creates:
                 raise
@@ -120,7 +120,7 @@ def _make_root(root: str) -> None:
         return
     parent = os.path.dirname(root)
     _make_root(parent)
-    handle = os.open(parent, _FOLDER)
+    handle = os.open(parent, _DIRECTORY)
     try:
         _make(os.path.basename(root), handle)
     finally:
