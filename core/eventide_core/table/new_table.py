@@ -153,7 +153,7 @@ class NewTable:
         ordering = {} if self.ordering_field is None else {"hoodie.table.precombine.field": self.ordering_field}
         return {
             "hoodie.timeline.layout.version": "1",
-            "hoodie.archivelog.directory": "archived",
+            "hoodie.archivelog.folder": "archived",
             **ordering,
             "hoodie.table.keygenerator.class": self.key_generator.class_name,
             "hoodie.compaction.payload.class": _PAYLOADS[self.merge_rule],
@@ -167,7 +167,7 @@ class NewTable:
             "hoodie.timeline.layout.version": "2",
             "hoodie.timeline.path": "timeline",
             "hoodie.timeline.history.path": "history",
-            "hoodie.archivelog.directory": "history",
+            "hoodie.archivelog.folder": "history",
             "hoodie.table.keygenerator.type": self.key_generator.value,
             "hoodie.record.merge.mode": self.merge_rule,
             "hoodie.table.multiple.base.file.formats.enable": "false",

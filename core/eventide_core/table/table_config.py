@@ -60,7 +60,7 @@ class TableConfig:
         """The directory of the archived timeline."""
         if self.version >= 8:
             return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
-        return f".hoodie/{self.properties.get('hoodie.archivelog.directory', 'archived').strip('/')}".rstrip("/")
+        return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
 
     @property
     def captures_changes(self) -> bool:
