@@ -60,21 +60,21 @@ def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str])
 def maven_jars(wanted: MavenJar, *, python: Path, environment: Mapping[str, str]) -> list[Path]:
     """The paths of a jar and its dependencies, as `maven_jar`; the checksum is that of all of them, by name."""
     _, artifact, version = wanted.coordinate.split(":")
-    folder = cache_folder() / "jars" / f"{artifact}-{version}"
-    if _sha256_of_all(folder) != wanted.sha256:
+    directory = cache_directory() / "jars" / f"{artifact}-{version}"
+    if _sha256_of_all(directory) != wanted.sha256:
         with _resolved(wanted, python, environment) as jars:
             _require(wanted, _sha256_of_all(jars))
             # Another run may have been faster, with the same bytes.
             with suppress(OSError):
-                jars.replace(folder)
-        _require(wanted, _sha256_of_all(folder))
-    return sorted(folder.iterdir())
+                jars.replace(directory)
+        _require(wanted, _sha256_of_all(directory))
+    return sorted(directory.iterdir())
 
 
 @contextmanager
 def _resolved(wanted: MavenJar, python: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     """A directory of what Spark's resolver downloads, for the length of the block."""
-    jars = cache_folder() / "jars"
+    jars = cache_directory() / "jars"
     jars.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".resolving-", dir=jars))
     try:
@@ -102,9 +102,9 @@ def _require(wanted: MavenJar, found: str) -> None:
         raise JarUnavailableError(f"{wanted.coordinate} has SHA-256 {found}, expected {wanted.sha256}")
 
 
-def _sha256_of_all(folder: Path) -> str:
+def _sha256_of_all(directory: Path) -> str:
     """Of the names and checksums of all files; of nothing where there is no such directory."""
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    files = sorted(directory.iterdir()) if directory.is_dir() else []
     return hashlib.sha256("".join(f"{file.name} {_sha256(file)}\n" for file in files).encode()).hexdigest()
 
 

@@ -27,13 +27,8 @@ class HiveMetastore:
     """ports.Catalog over one connection, to the first of the addresses that answers."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
-<<<<<<< HEAD
         """Raises CatalogError where none of them answers, ConfigError where the library for it is missing."""
         self._thrift = metastore_thrift()
-=======
-        """Raises CatalogError if none of them answers, ConfigError if the library for it is missing."""
-        self._thrift = _thrift()
->>>>>>> main
         self._where = ", ".join(map(str, addresses))
         self._client = metastore_client(addresses)
 

@@ -1,6 +1,7 @@
 """Which table lock a provider's name means."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
@@ -20,8 +21,8 @@ from eventide_core.config import (
     Option,
     Options,
 )
-from eventide_core.errors import ConfigError
-from eventide_core.ports import Clock, Storage, TableLock
+from eventide_core.errors import ConfigError, NotAHudiTableError
+from eventide_core.ports import Clock, Lease, Storage, TableLock
 from eventide_core.table.properties import parse_properties, settings_text
 
 _HUDI_PACKAGE = "org.apache.hudi.client.transaction.lock."
@@ -45,7 +46,9 @@ def open_lock(provider: str | None, storage: Storage, options: Options, clock: C
     come from the user, never from the table: it says which code to run. Raises ConfigError for a name that means
     nothing here.
     """
-    if provider is None or provider in _FILE_SYSTEM_BASED:
+    if provider is None:
+        return _DefaultLock(FileSystemBasedLock(storage, options, clock, owner), storage)
+    if provider in _FILE_SYSTEM_BASED:
         return FileSystemBasedLock(storage, options, clock, owner)
     if provider in _STORAGE_BASED:
         return StorageBasedLock(storage, options, clock, owner)
@@ -69,6 +72,28 @@ def open_lock(provider: str | None, storage: Storage, options: Options, clock: C
         f"S3 to {_STORAGE_BASED[0]} ({_STORAGE_BASED[1]}), to {_ZOOKEEPER_BASED[0]}, {_DYNAMODB_BASED[0]} or "
         f"{_METASTORE_BASED[0]}, or plug in the lock that the other writers use as MODULE:FACTORY"
     )
+
+
+class _DefaultLock:
+    """The default, unless the table's settings name another: a lock that no other writer looks at protects nothing."""
+
+    def __init__(self, lock: FileSystemBasedLock, storage: Storage) -> None:
+        self._lock = lock
+        self._storage = storage
+        self._is_checked = False
+
+    def acquire(self) -> Lease:
+        if not self._is_checked:
+            with suppress(NotAHudiTableError):  # a table that is being created
+                text = settings_text(self._storage.read, self._storage.root)
+                named = parse_properties(text).get(LOCK_PROVIDER)
+                if named is not None and named not in _FILE_SYSTEM_BASED:
+                    raise ConfigError(
+                        f"{self._storage.root} names its lock in hoodie.properties, {LOCK_PROVIDER}={named}, and eventide "
+                        f"was not told to use it: set {LOCK_PROVIDER} to the lock that the table's writers share"
+                    )
+            self._is_checked = True
+        return self._lock.acquire()
 
 
 def _factory(provider: str) -> Callable[[Storage, Options, Clock, str], TableLock]:

@@ -49,7 +49,7 @@ class HiveMetastoreServer:
 
 
 @contextmanager
-def hive_metastore(folder: Path) -> Iterator[HiveMetastoreServer]:
+def hive_metastore(directory: Path) -> Iterator[HiveMetastoreServer]:
     """Raises ServerUnavailableError where there is no Java, or no Hive among PySpark's jars."""
     jars = Path(pyspark.__file__).parent / "jars"
     if not list(jars.glob("hive-metastore-*.jar")):
@@ -59,15 +59,15 @@ def hive_metastore(folder: Path) -> Iterator[HiveMetastoreServer]:
     except JavaNotFoundError as missing:
         raise ServerUnavailableError(str(missing)) from missing
     (port,) = free_ports(1)
-    warehouse = folder / "warehouse"
+    warehouse = directory / "warehouse"
     warehouse.mkdir()
     settings = {**_SETTINGS, "hive.metastore.warehouse.dir": str(warehouse)}
-    with (folder / "log").open("w") as output:
+    with (directory / "log").open("w") as output:
         gateway_port, process = cast(Any, launch_gateway)(
             jarpath=str(next(jars.glob("py4j-*.jar"))),
             classpath=f"{jars}/*",
             # It starts once, for a few calls.
-            javaopts=["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.stream.error.file={folder}/derby.log"],
+            javaopts=["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.stream.error.file={directory}/derby.log"],
             java_path=str(java),
             die_on_exit=True,
             return_proc=True,
@@ -81,7 +81,7 @@ def hive_metastore(folder: Path) -> Iterator[HiveMetastoreServer]:
             _start(gateway.jvm, port, settings)
             yield HiveMetastoreServer(f"thrift://127.0.0.1:{port}")
         except Py4JError as failure:
-            raise ServerUnavailableError(f"the Hive Metastore did not start: {_last_words(folder)}") from failure
+            raise ServerUnavailableError(f"the Hive Metastore did not start: {_last_words(directory)}") from failure
         finally:
             gateway.close()
             process.stdin.close()
@@ -98,5 +98,5 @@ def _start(java: Any, port: int, settings: dict[str, str]) -> None:
     hive.metastore.MetaStoreUtils.startMetaStore(port, hive.shims.ShimLoader.getHadoopThriftAuthBridge(), conf)
 
 
-def _last_words(folder: Path) -> str:
-    return ((folder / "log").read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+def _last_words(directory: Path) -> str:
+    return ((directory / "log").read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]

@@ -21,7 +21,7 @@ class ZookeeperServer:
 
 
 @contextmanager
-def zookeeper(folder: Path) -> Iterator[ZookeeperServer]:
+def zookeeper(directory: Path) -> Iterator[ZookeeperServer]:
     """Raises ServerUnavailableError where there is no Java, or no ZooKeeper among PySpark's jars."""
     jars = Path(pyspark.__file__).parent / "jars"
     if not list(jars.glob("zookeeper-3*.jar")):
@@ -32,10 +32,10 @@ def zookeeper(folder: Path) -> Iterator[ZookeeperServer]:
         raise ServerUnavailableError(str(missing)) from missing
     (port,) = free_ports(1)
     # A tick bounds how short a session may be: twice that long.
-    settings = {"dataDir": folder / "data", "clientPort": port, "tickTime": 500, "admin.enableServer": "false"}
-    config = folder / "zoo.cfg"
+    settings = {"dataDir": directory / "data", "clientPort": port, "tickTime": 500, "admin.enableServer": "false"}
+    config = directory / "zoo.cfg"
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     command = [str(java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
     command += ["org.apache.zookeeper.server.ZooKeeperServerMain", str(config)]
-    with server(command, folder / "log", lambda: answers(port)):
+    with server(command, directory / "log", lambda: answers(port)):
         yield ZookeeperServer(f"127.0.0.1:{port}")
