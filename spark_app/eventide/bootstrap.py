@@ -39,7 +39,7 @@ from eventide_core.service.compaction.schedule import CompactionScheduler
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.maintenance.archive import Archiver
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.maintenance.sync import CatalogSync

@@ -177,7 +177,7 @@ def _slice_lines(op: PlannedOperation) -> list[str]:
         f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}",
     ]
     lines += [f"    - merged   {log.name}" for log in op.compacted]
-    lines += [f"    - left     {left.log.name}" + _link(left.new_name) + _early(left) for left in op.left_overs]
+    lines += [f"    - left     {left.log_file.name}" + _link(left.new_name) + _early(left) for left in op.left_overs]
     if op.carried_name is not None:
         lines.append(f"    - carries tombstones in {op.carried_name}")
     return lines
@@ -222,7 +222,7 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
         "link_mode": link_mode,
         "compacted": [log.name for log in op.compacted],
         "remaining": [
-            {"target": left.log.name, "symlink": left.new_name, "merged_before_ms": left.merged_before_ms}
+            {"target": left.log_file.name, "symlink": left.new_name, "merged_before_ms": left.merged_before_ms}
             for left in op.left_overs
         ],
         "carried": op.carried_name,
@@ -234,19 +234,21 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
 def offending_json(found: OffendingRecords) -> dict[str, Any]:
     """A log file with records of the future as plain values."""
     return {
-        "partition": found.log.partition,
-        "file_id": found.log.file_id,
-        "log": found.log.log.path,
-        "held_back": found.log.held_back,
+        "partition": found.offending.partition,
+        "file_id": found.offending.file_id,
+        "log": found.offending.log_file.path,
+        "held_back": found.offending.held_back,
         "records": [{"key": one.key, "event_time_ms": one.event_time_ms} for one in found.keys],
         "problem": found.problem,
     }
 
 
 def _offending(found: OffendingRecords) -> list[str]:
-    above = counted(found.log.held_back, "log file")
-    held_back = f", which holds back {above} above it" if found.log.held_back else ""
-    lines = [f"from the future: {found.log.log.path} reaches {format_timestamp(found.log.latest_ms)}{held_back}"]
+    above = counted(found.offending.held_back, "log file")
+    held_back = f", which holds back {above} above it" if found.offending.held_back else ""
+    lines = [
+        f"from the future: {found.offending.log_file.path} reaches {format_timestamp(found.offending.latest_ms)}{held_back}"
+    ]
     lines += [f"    - key {one.key!r} has event time {format_timestamp(one.event_time_ms)}" for one in found.keys]
     return lines if found.problem is None else [*lines, f"    - {found.problem}"]
 

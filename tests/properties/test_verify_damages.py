@@ -46,7 +46,7 @@ class Damaged:
     def left_over(self) -> str:
         """The first left-over's name in the new slice of partition a."""
         op = self.plan.operations[0]
-        return op.path_of(op.left_overs[0].new_name or op.left_overs[0].log.name)
+        return op.path_of(op.left_overs[0].new_name or op.left_overs[0].log_file.name)
 
     @property
     def base(self) -> str:
@@ -121,7 +121,7 @@ def link_by_a_link(table: Damaged) -> None:
 
 def link_to_another_left_over(table: Damaged) -> None:
     op = table.plan.operations[0]
-    table.files[op.path_of(op.left_overs[0].new_name or "")] = MemoryFile(b"", 1, op.left_overs[1].log.path)
+    table.files[op.path_of(op.left_overs[0].new_name or "")] = MemoryFile(b"", 1, op.left_overs[1].log_file.path)
 
 
 def missing_copy(table: Damaged) -> None:

@@ -148,7 +148,7 @@ def _touched_by_compaction(data: bytes, path: str) -> Iterable[str]:
         yield from plan.paths
         return
     for op in plan.operations:
-        yield from (log.path for log in (*op.compacted, *(left.log for left in op.left_overs)))
+        yield from (log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs)))
         yield from map(op.path_of, (op.new_base_name, *op.new_log_names))
         yield from (op.base_path,) if op.base_path else ()
 

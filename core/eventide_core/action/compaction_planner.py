@@ -94,16 +94,18 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     has_carried = selection.carried_tombstones > 0
     # A plan without links names no log file above its base, those of the new slice neither.
     kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
-    above = {fact.log.path for fact in selection.above}
+    above = {fact.log_file.path for fact in selection.above}
     unnamed = above if table_version >= 8 else set[str]()
-    early = {fact.log.path for fact in selection.early}
+    early = {fact.log_file.path for fact in selection.early}
     left_overs = tuple(
         LeftOver(
             _planned(fact),
-            None if fact.log.path in unnamed else _left_over_name(fact.log, number, link, table_version, has_carried),
-            selection.exact_ms if fact.log.path in early else None,
+            None
+            if fact.log_file.path in unnamed
+            else _left_over_name(fact.log_file, number, link, table_version, has_carried),
+            selection.exact_ms if fact.log_file.path in early else None,
             fact.delete_count,
-            is_above=fact.log.path in above,
+            is_above=fact.log_file.path in above,
         )
         for number, fact in enumerate(kept)
     )
@@ -145,4 +147,4 @@ def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version
 
 
 def _planned(fact: LogFacts) -> PlannedLog:
-    return PlannedLog(fact.log.path, fact.log.size, fact.event_times)
+    return PlannedLog(fact.log_file.path, fact.log_file.size, fact.event_times)

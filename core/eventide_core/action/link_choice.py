@@ -106,9 +106,11 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
                 "version of a key"
             ),
         )
-    after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
+    after = max(_completion(timeline, fact.log_file) for s in selections for fact in s.compacted)
     before = min(
-        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.left_overs
+        min(_completion(timeline, fact.log_file), fact.log_file.name.instant)
+        for s in selections
+        for fact in s.left_overs
     )
     instant = next_instant_time(after)
     while instant in facts.back.used_times:

@@ -31,7 +31,7 @@ class OffendingLog:
 
     partition: str
     file_id: str
-    log: LogFile
+    log_file: LogFile
     since_ms: int
     latest_ms: int
     held_back: int
@@ -41,7 +41,7 @@ def offending_logs(slices: Iterable[SliceFacts], threshold_ms: int | None, now_m
     """The worst of them, those first that hold back most, then those furthest in the future. `threshold_ms` is T, if any."""
     found = sorted(
         (offending for facts in slices for offending in _of_slice(facts, threshold_ms, now_ms)),
-        key=lambda o: (-o.held_back, -o.latest_ms, o.log.path),
+        key=lambda o: (-o.held_back, -o.latest_ms, o.log_file.path),
     )
     return tuple(found[:LOGS_NAMED])
 
@@ -49,14 +49,14 @@ def offending_logs(slices: Iterable[SliceFacts], threshold_ms: int | None, now_m
 def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Iterator[OffendingLog]:
     later_max: int | None = None
     later_count = retirable = 0
-    for fact in reversed(facts.logs):
+    for fact in reversed(facts.log_facts):
         latest = fact.event_times.max_ms
         if latest is None:
             continue
         since = _since(latest, later_max if later_count >= _LATER_LOGS_MIN else None, now_ms)
         if since is not None and (threshold_ms is None or latest >= threshold_ms):
             found = facts.file_slice
-            yield OffendingLog(found.partition, found.file_id, fact.log, since, latest, retirable)
+            yield OffendingLog(found.partition, found.file_id, fact.log_file, since, latest, retirable)
         retirable += _is_retirable(fact, threshold_ms)
         later_max = latest if later_max is None else max(latest, later_max)
         later_count += 1

@@ -29,7 +29,7 @@ class LogFacts:
     `has_partial_updates`: records of some columns, as far as its headers were looked at.
     """
 
-    log: LogFile
+    log_file: LogFile
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
@@ -49,13 +49,13 @@ class SliceFacts:
     """
 
     file_slice: FileSlice
-    logs: tuple[LogFacts, ...]
+    log_facts: tuple[LogFacts, ...]
     above: int = 0
 
     @property
     def below(self) -> tuple[LogFacts, ...]:
         """The log files that a compaction may merge."""
-        return self.logs[: len(self.logs) - self.above]
+        return self.log_facts[: len(self.log_facts) - self.above]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class Selection:
 
     @property
     def compacted(self) -> tuple[LogFacts, ...]:
-        return self.facts.logs[: self.count]
+        return self.facts.log_facts[: self.count]
 
     @property
     def left_overs(self) -> tuple[LogFacts, ...]:
-        return self.facts.logs[self.count :]
+        return self.facts.log_facts[self.count :]
 
     @property
     def in_old_slice(self) -> tuple[LogFacts, ...]:
@@ -93,7 +93,7 @@ class Selection:
     @property
     def above(self) -> tuple[LogFacts, ...]:
         """The remaining log files that belong to the new slice."""
-        return self.facts.logs[len(self.facts.below) :]
+        return self.facts.log_facts[len(self.facts.below) :]
 
     @property
     def early(self) -> tuple[LogFacts, ...]:
@@ -104,7 +104,7 @@ class Selection:
 
     @property
     def has_partial_updates(self) -> bool:
-        return any(fact.has_partial_updates for fact in self.facts.logs)
+        return any(fact.has_partial_updates for fact in self.facts.log_facts)
 
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
         return replace(self, count=len(self.facts.below), fallback=fallback, reason=reason, carried_tombstones=0)
@@ -137,7 +137,7 @@ def select(
     facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
 ) -> Selection | None:
     """The slice's split by the strategy; None if it has nothing to compact."""
-    compacted, left_overs = strategy.filter_log_files([fact.log for fact in facts.below], instant)
+    compacted, left_overs = strategy.filter_log_files([fact.log_file for fact in facts.below], instant)
     if exact is None:
         if not compacted:
             return None
@@ -149,19 +149,20 @@ def select(
     for fact in facts.below:
         if fact.rolled_back:
             return chosen.in_full(
-                FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} rolls back blocks, so the log files must stay together"
+                FallbackReason.ROLLBACK_BLOCK,
+                f"{fact.log_file.name} rolls back blocks, so the log files must stay together",
             )
         for block_instant in sorted(fact.instants):
             if not timeline.is_completed(block_instant):
                 return chosen.in_full(
                     FallbackReason.UNCOMMITTED_BLOCK,
-                    f"{fact.log.name} has a block of {block_instant}, which never completed",
+                    f"{fact.log_file.name} has a block of {block_instant}, which never completed",
                 )
     for fact in chosen.in_old_slice:
         if fact.has_merged_block:
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
-                f"{fact.log.name} has the result of a log compaction of the log files before it",
+                f"{fact.log_file.name} has the result of a log compaction of the log files before it",
             )
     return chosen
 
@@ -176,10 +177,10 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
             f"{len(chosen.in_old_slice)} log files would be left over, and {exact.max_left_overs} are "
-            f"allowed: {first.log.name} is the first with a record at or after T, and the latest of them has "
+            f"allowed: {first.log_file.name} is the first with a record at or after T, and the latest of them has "
             f"event time {format_timestamp(latest_ms)}",
         )
-    reason = f"{first.log.name} is the first log file with a record at or after T"
+    reason = f"{first.log_file.name} is the first log file with a record at or after T"
     if chosen.early:
         reason += f"; takes the records before T from {counted(len(chosen.early), 'log file')} that stay"
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
@@ -199,7 +200,7 @@ def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
         return False
     if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
         return False
-    has_deletes = any(fact.delete_count for fact in selection.facts.logs)
+    has_deletes = any(fact.delete_count for fact in selection.facts.log_facts)
     if has_deletes and (
         MergeRule.EVENT_TIME_ORDERING in rules.readers or rules.is_base_file_index or _takes_columns(selection, rules)
     ):
@@ -226,7 +227,7 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
         and not _takes_columns(selection, rules)
         and not rules.is_base_file_index
         and all(reader is MergeRule.EVENT_TIME_ORDERING for reader in rules.readers)
-        and all(fact.event_times.unknown_records == 0 for fact in selection.facts.logs)
+        and all(fact.event_times.unknown_records == 0 for fact in selection.facts.log_facts)
     )
 
 

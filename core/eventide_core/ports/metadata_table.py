@@ -73,7 +73,7 @@ class MetadataFiles:
     """
 
     completed: str | None
-    logs: tuple[str, ...]
+    log_paths: tuple[str, ...]
     pending: tuple[str, ...]
 
 

@@ -72,7 +72,7 @@ class LeftOver:
     `delete_count`: how many deletes it holds; None if the plan does not say, which an earlier eventide made.
     """
 
-    log: PlannedLog
+    log_file: PlannedLog
     new_name: str | None
     merged_before_ms: int | None = None
     delete_count: int | None = None
@@ -108,12 +108,14 @@ class PlannedOperation:
     @property
     def merged_before_ms(self) -> Mapping[str, int]:
         """Up to where a left-over is merged early, by its path; the others are not in it."""
-        return {left.log.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None}
+        return {
+            left.log_file.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None
+        }
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
         """The log files whose records go into the new base, all or some, in reader order."""
-        return self.compacted + tuple(left.log for left in self.left_overs if left.merged_before_ms is not None)
+        return self.compacted + tuple(left.log_file for left in self.left_overs if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
         """The path of a file of this slice's partition, relative to the table's root."""
@@ -161,7 +163,7 @@ class CompactionPlan:
         """The bytes that copies take; 0 if names are enough."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log.size for op in self.operations for left in op.left_overs if left.new_name is not None)
+        return sum(left.log_file.size for op in self.operations for left in op.left_overs if left.new_name is not None)
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:

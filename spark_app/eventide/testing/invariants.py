@@ -128,7 +128,7 @@ def _needed(it: Inspection) -> None:
 def _needed_paths(it: Inspection) -> Iterator[str]:
     if it.plan is not None and not it.is_completed:
         for op in it.plan.operations:
-            yield from (log.path for log in (*op.compacted, *(left.log for left in op.left_overs)))
+            yield from (log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs)))
             yield from (op.base_path,) if op.base_path is not None else ()
     for path, file in it.files.items():
         if path.endswith(".savepoint") and file.data:

@@ -110,7 +110,7 @@ class HudiMetadataTable:
         pending = (Instant(instant, Action.DELTA_COMMIT, state) for state in (State.INFLIGHT, State.REQUESTED))
         return MetadataFiles(
             completed=f"{reader.timeline_path}/{found.file_name}" if found.is_completed else None,
-            logs=tuple(path for name in reader.partitions for path in self._logs_of(reader, name, instant)),
+            log_paths=tuple(path for name in reader.partitions for path in self._logs_of(reader, name, instant)),
             pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
         )
 

@@ -137,7 +137,7 @@ def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict
     has_links = plan.link_mode is not LinkMode.PREFIX
     linked = _linked(operation)
     assert _fits(operation, plan.link_mode), f"{operation.left_overs} in a plan with link mode {plan.link_mode}"
-    logs = operation.compacted + tuple(left.log for left in linked)
+    logs = operation.compacted + tuple(left.log_file for left in linked)
     for log in logs:
         assert log.path == operation.path_of(log.name), f"{log.path} is outside {operation.partition!r}"
     base_name = None if operation.base_path is None else operation.base_path.rpartition("/")[2]
@@ -168,7 +168,7 @@ def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
 
 
 def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
-    return [{"symlink": left.new_name, "target": left.log.name} for left in _linked(operation)]
+    return [{"symlink": left.new_name, "target": left.log_file.name} for left in _linked(operation)]
 
 
 def _metrics(operation: PlannedOperation, logs: tuple[PlannedLog, ...]) -> Mapping[str, float]:
@@ -201,7 +201,7 @@ def _encode_left_over(left: LeftOver) -> dict[str, Any]:
     early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
     deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
     above = {"above": True} if left.is_above else {}
-    return _encode_log(left.log) | {"linked": left.new_name} | early | deletes | above
+    return _encode_log(left.log_file) | {"linked": left.new_name} | early | deletes | above
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
 
 def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: LinkMode) -> None:
     has_links = link_mode is not LinkMode.PREFIX
-    listed = [log.name for log in (*decoded.compacted, *(left.log for left in _linked(decoded)))]
+    listed = [log.name for log in (*decoded.compacted, *(left.log_file for left in _linked(decoded)))]
     links = _symlinks(decoded) if has_links else []
     if not _fits(decoded, link_mode):
         raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")

@@ -15,7 +15,7 @@ def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
         return
     logs = [log for slices in facts.view.slices.values() for found in slices for log in found.log_files]
     for log in logs:
-        scan = facts.logs.get(log.path)
+        scan = facts.log_scans.get(log.path)
         if scan is None:
             continue  # a link that leads nowhere
         if scan.problem is not None:

@@ -95,7 +95,7 @@ class TableFacts:
     saved: Mapping[str, frozenset[str]]
     archived: frozenset[str]
     untold: frozenset[str]
-    logs: Mapping[str, LogScan]
+    log_scans: Mapping[str, LogScan]
     row_counts: Mapping[str, int]
     base_problems: Mapping[str, str]
     freshness: Freshness | None
@@ -117,7 +117,7 @@ class TableFacts:
         """The instants whose blocks a command block rolls back, with the file group where it does so."""
         return frozenset(
             (_file_group(path), block.rollback_target)
-            for path, scan in self.logs.items()
+            for path, scan in self.log_scans.items()
             for block in scan.blocks
             if block.rollback_target is not None
         )
@@ -161,7 +161,7 @@ class TableFacts:
         """
         if not self.slices_by_completion_time:
             return True
-        name, scan = log.parsed, self.logs.get(log.path)
+        name, scan = log.parsed, self.log_scans.get(log.path)
         if name is None or scan is None or not scan.instants or name.instant in scan.instants:
             return False
         return (log.partition, name.file_id, name.instant) in self._bases
@@ -277,7 +277,7 @@ class TableFacts:
     def is_readable(self, log_path: str) -> bool:
         if log_path in self.astray:
             return False
-        scan = self.logs.get(log_path)
+        scan = self.log_scans.get(log_path)
         return scan is not None and scan.problem is None and not any(self.is_lost(log_path, b) for b in scan.blocks)
 
     def is_lost(self, log_path: str, block: BlockFacts) -> bool:

@@ -131,7 +131,7 @@ def _untold(file: DataFile, instant: str) -> Remark:
 
 
 def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Iterator[Said]:
-    scan = facts.logs.get(file.path)
+    scan = facts.log_scans.get(file.path)
     if scan is None or scan.problem is not None:
         yield Remark(f"{file.path} is named by no commit, and its blocks could not be read")
         return

@@ -30,7 +30,7 @@ def commit_metadata(
         link_mode=plan.link_mode,
         cut=_published_threshold(plan, fresh),
         links={
-            op.path_of(left.new_name): left.log.name
+            op.path_of(left.new_name): left.log_file.name
             for op in plan.operations
             for left in op.left_overs
             if left.new_name is not None
@@ -80,7 +80,7 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
         if op.carried_name is not None and result.carried_size is not None:
             added.append(AddedFile(op.partition, op.carried_name, result.carried_size))
         added += [
-            AddedFile(op.partition, left.new_name, left.log.size, (left.log.name,))
+            AddedFile(op.partition, left.new_name, left.log_file.size, (left.log_file.name,))
             for left in op.left_overs
             if left.new_name is not None
         ]
@@ -91,9 +91,9 @@ def _uncompacted(op: PlannedOperation, results: Mapping[str, MergeResult]) -> di
     result = results[op.path_of(op.new_base_name)]
     since = result.uncompacted_from_ms
     found = {
-        op.path_of(left.new_name): since[left.log.path]
+        op.path_of(left.new_name): since[left.log_file.path]
         for left in op.left_overs
-        if left.new_name is not None and left.log.path in since
+        if left.new_name is not None and left.log_file.path in since
     }
     if op.carried_name is not None and result.carried_size is not None:
         found[op.path_of(op.carried_name)] = None
@@ -137,14 +137,14 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
     for left in op.left_overs:
         if left.new_name is not None:
             times = _known_event_times(left)
-            stat = _link_stat(op, left.new_name, left.log.size)
+            stat = _link_stat(op, left.new_name, left.log_file.size)
             stats.append(stat._replace(min_event_time_ms=times.min_ms, max_event_time_ms=times.max_ms))
     return tuple(stats)
 
 
 def _known_event_times(left: LeftOver) -> EventTimeRange:
     """The range that the left-over's stat states, so that the next process need not ask its file; see EVENT_TIMES_KEY."""
-    known = left.log.event_times
+    known = left.log_file.event_times
     return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
 
 

@@ -166,7 +166,7 @@ class CompactionDrafter:
         instant: str,
     ) -> "_Picked":
         """Which slices to compact now, up to which log file each."""
-        ranges = {fact.log.path: fact.event_times for found in facts for fact in found.logs}
+        ranges = {fact.log_file.path: fact.event_times for found in facts for fact in found.log_facts}
         by_event_time = EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path], cut)
         exact = self._exact_cut(threshold_ms) if cut is CutMode.EXACT else None
         found = [
@@ -202,7 +202,7 @@ class CompactionDrafter:
         slices = [s for s in state.view.latest_slices() if s.log_files]
         below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
         chosen = strategy.choose(_partitions(state), below)
-        self.facts.logs.check((found.log_files for found in chosen), state.blocks(), state.shape(None))
+        self.facts.log_facts.check((found.log_files for found in chosen), state.blocks(), state.shape(None))
         with_logs = _partitions_with_logs(slices, {found.file_group for found in chosen})
         terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.version, with_logs)
         plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")
@@ -282,34 +282,34 @@ class _Picked:
 
 def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
     """The latest event time in a log file."""
-    found = (fact.event_times.max_ms for of_slice in facts for fact in of_slice.logs)
+    found = (fact.event_times.max_ms for of_slice in facts for fact in of_slice.log_facts)
     return max((latest_ms for latest_ms in found if latest_ms is not None), default=None)
 
 
 def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
     """Whether everything before the T that was requested is compacted already."""
     watermark_ms = freshness(
-        published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.logs], 0
+        published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.log_facts], 0
     ).watermark_ms
     return watermark_ms is not None and asked_ms <= watermark_ms
 
 
 def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
     """The log files from before the moment that lie between later ones: on version 6, where writes have overlapped."""
-    return [fact for fact in facts.logs[len(facts.below) :] if max(fact.instants, default="") <= moment]
+    return [fact for fact in facts.log_facts[len(facts.below) :] if max(fact.instants, default="") <= moment]
 
 
 def _left_uncompacted(
     facts: Sequence[SliceFacts], selections: Sequence[Selection]
 ) -> list[tuple[FileSlice, list[EventTimeRange]]]:
     """The ranges of what is in no base file when the selections are compacted, by slice."""
-    compacted = {fact.log.path for s in selections for fact in s.compacted}
-    until = {fact.log.path: s.exact_ms for s in selections for fact in s.early}
+    compacted = {fact.log_file.path for s in selections for fact in s.compacted}
+    until = {fact.log_file.path: s.exact_ms for s in selections for fact in s.early}
     found: list[tuple[FileSlice, list[EventTimeRange]]] = []
     for of_slice in facts:
         left: list[EventTimeRange] = []
-        for fact in (fact for fact in of_slice.logs if fact.log.path not in compacted):
-            merged_until = until.get(fact.log.path)
+        for fact in (fact for fact in of_slice.log_facts if fact.log_file.path not in compacted):
+            merged_until = until.get(fact.log_file.path)
             left.append(fact.uncompacted if merged_until is None else fact.uncompacted.since(merged_until))
         found.append((of_slice.file_slice, left))
     return found

@@ -28,7 +28,7 @@ def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tu
             base_path=op.base_path,
             merged=tuple((log.path, log.size) for log in op.compacted),
             left_overs=tuple(
-                (left.log.path, left.log.size, op.path_of(left.new_name) if left.new_name else None)
+                (left.log_file.path, left.log_file.size, op.path_of(left.new_name) if left.new_name else None)
                 for left in op.left_overs
             ),
             early=op.merged_before_ms,

@@ -11,10 +11,10 @@ def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation)
     if found is None:
         return False
     present = {(log.path, log.size) for log in found.log_files if not is_in_new_slice(state, plan.instant, log)}
-    linked = [left.log for left in op.left_overs if left.new_name is not None]
+    linked = [left.log_file for left in op.left_overs if left.new_name is not None]
     expected = {(log.path, log.size) for log in (*op.compacted, *linked)}
     all_logs = {(log.path, log.size) for log in found.log_files}
-    return present == expected and all((left.log.path, left.log.size) in all_logs for left in op.left_overs)
+    return present == expected and all((left.log_file.path, left.log_file.size) in all_logs for left in op.left_overs)
 
 
 def _holds(file_slice: FileSlice, op: PlannedOperation) -> bool:

@@ -9,7 +9,7 @@ from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
-from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
@@ -105,7 +105,7 @@ class FreshnessReader:
             return {}
         count = _CountWaiting(self.content, self._shape(state), cut_ms, state.blocks())
         counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
-        return dict(zip((fact.log.path for fact in late), counts, strict=True))
+        return dict(zip((fact.log_file.path for fact in late), counts, strict=True))
 
     def _shape(self, state: TableState) -> RecordShape:
         return state.shape(event_time_field_of(state, self.options))
@@ -122,11 +122,11 @@ class _CountWaiting:
 
     def __call__(self, fact: LogFacts) -> int:
         since_ms = fact.uncompacted.min_ms
-        found = self.content.count_before(fact.log, self.shape, self.cut_ms, self.blocks)
+        found = self.content.count_before(fact.log_file, self.shape, self.cut_ms, self.blocks)
         if since_ms is None or since_ms == fact.event_times.min_ms:
             return found
         # An exact cut has merged what lies before.
-        return found - self.content.count_before(fact.log, self.shape, since_ms, self.blocks)
+        return found - self.content.count_before(fact.log_file, self.shape, since_ms, self.blocks)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:

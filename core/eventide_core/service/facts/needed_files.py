@@ -36,7 +36,7 @@ def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> t
     plan = files.plan(state.config, compaction.requested_time)
     if not isinstance(plan, CompactionPlan):
         return plan.paths
-    logs = [log.path for op in plan.operations for log in (*op.compacted, *(left.log for left in op.left_overs))]
+    logs = [log.path for op in plan.operations for log in (*op.compacted, *(left.log_file for left in op.left_overs))]
     return (*logs, *(op.base_path for op in plan.operations if op.base_path is not None))
 
 

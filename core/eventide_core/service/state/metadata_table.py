@@ -206,7 +206,7 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
         return
     if written.completed is not None:
         storage.delete(written.completed)
-    for path in (*written.logs, *written.pending):
+    for path in (*written.log_paths, *written.pending):
         storage.delete(path)
 
 

@@ -103,7 +103,7 @@ class FactsReader:
             saved=saved,
             archived=archived,
             untold=untold,
-            logs=logs,
+            log_scans=logs,
             row_counts=bases,
             base_problems=base_problems,
             freshness=fresh,

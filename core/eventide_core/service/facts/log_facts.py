@@ -65,7 +65,9 @@ class LogFactsReader:
         unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
         if unknown:
             by_stats = from_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
-            self._known.update({(path, fact.log.size, shape.event_time_field): fact for path, fact in by_stats.items()})
+            self._known.update(
+                {(path, fact.log_file.size, shape.event_time_field): fact for path, fact in by_stats.items()}
+            )
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
         for log, summary in zip(unknown, self._summarize(unknown, shape, tells_errors), strict=True):
@@ -86,7 +88,7 @@ class LogFactsReader:
         readable = (log for log in wanted if log.path not in problems)
         known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
         in_base = _in_base(state, known)
-        return {fact.log.path: _still_uncompacted(fact, in_base) for fact in known}, problems
+        return {fact.log_file.path: _still_uncompacted(fact, in_base) for fact in known}, problems
 
     def _forget_gone(self, state: TableState) -> None:
         """Lets the facts of log files go that are no longer there: a service asks for as long as it lives."""
@@ -162,13 +164,13 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     only where a left-over of it has something before the cut: no other was merged early. What a pending compaction has
     made, which on version 6 is in the slice already, waits with the log file that it is of.
     """
-    pending = {fact.log.path: None for fact in facts if is_left_over_of_pending(state, fact.log.name)}
+    pending = {fact.log_file.path: None for fact in facts if is_left_over_of_pending(state, fact.log_file.name)}
     active = state.publications
-    commits = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
-    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log)]
+    commits = [active[time] for time in {fact.log_file.name.instant for fact in facts} & active.keys()]
+    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log_file)]
     cut_ms = state.cut_ms if doubtful else None
     if cut_ms is not None:
-        archived = {fact.log.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
+        archived = {fact.log_file.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
         for time in sorted(archived):
             commit = state.archive.commit(time)
             said = None if commit is None else CompactionExtraMetadata.of(time, commit)
@@ -185,7 +187,7 @@ def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
 
 
 def _still_uncompacted(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:
-    if fact.log.path not in in_base:
+    if fact.log_file.path not in in_base:
         return fact
-    since = in_base[fact.log.path]
+    since = in_base[fact.log_file.path]
     return replace(fact, uncompacted=EventTimeRange(None, None) if since is None else fact.event_times.since(since))
