@@ -73,7 +73,9 @@ def test_a_lock_whose_node_is_gone_is_lost(options: dict[str, str]) -> None:
     other = KazooClient(options[ZOOKEEPER_URL])
     other.start()
     with _held(options) as lease:
-        (node,) = other.get_children(path) or ()
+        nodes = other.get_children(path)
+        assert nodes is not None
+        (node,) = nodes
         other.delete(f"{path}/{node}")
         with pytest.raises(LockLostError, match=r"was lost: its session ended"):
             lease.check()
