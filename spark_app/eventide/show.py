@@ -46,7 +46,7 @@ class TableDescription:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the table's writers."""
+        """What the user should know of the table's writers."""
         alone = tuple(map(single_writer_note, self.single_writers))
         return alone if self.unused_lock is None else (*alone, _unused_lock_note(self.unused_lock))
 
