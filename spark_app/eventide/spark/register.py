@@ -20,7 +20,7 @@ def register(spark: SparkSession) -> None:
             f'format("eventide") needs Spark 4.1, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '
             "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
         )
-    # Imported here: PySpark may not be there at all.
+    # Imported here, because PySpark may not be installed.
     from eventide.spark.datasource import register_source
 
     register_source(spark)
