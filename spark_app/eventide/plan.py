@@ -155,7 +155,7 @@ class Plan:
         return _text(lines)
 
     def summary(self) -> str:
-        """The plan in a line, and in further lines what a person should know before it runs."""
+        """The plan in a line, and in further lines what the user should know before it runs."""
         return _text([f"compacting {self._what()}", *self._remarks()])
 
     def _what(self) -> str:

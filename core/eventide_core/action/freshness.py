@@ -67,7 +67,7 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
 
 
 def watermark_text(found: Freshness) -> str:
-    """The watermark for people."""
+    """The watermark as text for the user."""
     return "complete (copy-on-write)" if found.is_complete else format_timestamp(found.watermark_ms)
 
 
