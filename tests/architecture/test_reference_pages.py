@@ -7,4 +7,4 @@ def test_the_reference_pages_are_those_that_the_code_makes() -> None:
     made = pages()
     assert {path.name for path in DIRECTORY.iterdir()} == set(made)
     outdated = [name for name, text in made.items() if (DIRECTORY / name).read_text(encoding="utf-8") != text]
-    assert outdated == [], "`./run docs` writes them anew"
+    assert outdated == [], "`./run docs` updates them"
