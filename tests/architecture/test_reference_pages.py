@@ -1,4 +1,4 @@
-"""The pages of docs/reference say what the code says."""
+"""The pages of docs/reference match the code."""
 
 from support.reference_pages import DIRECTORY, pages
 
