@@ -80,6 +80,11 @@ class MetadataFiles:
 class MetadataUpdate(Protocol):
     """A prepared change of the metadata table, of which nothing is written yet."""
 
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Its indexes that cannot follow the action, and so are dropped with it; they can be created again with Hudi."""
+        ...
+
     def write(self, completion_time: str) -> None:
         """Writes it, with a commit of its own at the table's instant; nothing where that is there already.
 
