@@ -27,7 +27,7 @@ class Goal:
     ours: str = "eventide"
 
     def reached(self, samples: Sequence[Sample]) -> float | None:
-        """The ratio; None where one of both was not measured."""
+        """The ratio; None if one of both was not measured."""
         ours = least(samples, self.task, self.ours, is_cold=self.is_cold)
         peer = least(samples, self.task, self.peer, is_cold=self.is_cold)
         return None if ours is None or peer is None else ours / peer
@@ -51,7 +51,7 @@ GOALS: Final = (
 def goals_tables(workloads: Sequence[str], samples: Sequence[Sample]) -> str:
     """Two tables in Markdown, by the processor's time and by the clock: a goal a line, a workload a column.
 
-    What is missed stands in bold.
+    What is missed is in bold.
     """
     of_each = [[sample for sample in samples if sample.workload == name] for name in workloads]
     by_clock = [

@@ -141,7 +141,7 @@ def python_of_the_judges(place: Place) -> Server:
 
 
 def build(place: Place, workload: Workload) -> None:
-    """The workload's table by stock Hudi, and what it holds after a compaction, by eventide. Nothing where it is there."""
+    """The workload's table by stock Hudi, and what it holds after a compaction, by eventide. Nothing where it exists."""
     table, merged = place.table(workload), place.merged(workload)
     if not table.exists():
         unfinished = table.with_name(f"{table.name}-unfinished")

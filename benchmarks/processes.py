@@ -74,7 +74,7 @@ class Server:
         return self._answer()
 
     def measure(self, method: str, **arguments: object) -> tuple[Cost, Any]:
-        """What the request cost, and its answer. The first one measured bears what starting the process cost."""
+        """What the request cost, and its answer. The first one measured has what starting the process cost."""
         for pid in _tree(self._process.pid):
             with contextlib.suppress(OSError):
                 Path(f"/proc/{pid}/clear_refs").write_text(_RESET_PEAK)

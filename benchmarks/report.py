@@ -30,7 +30,7 @@ def read_samples(file: Path) -> list[Sample]:
 
 
 def least(samples: Sequence[Sample], task: str, peer: str, *, is_cold: bool) -> float | None:
-    """The least that a contestant ever spent on a task, in seconds of the processor; None where it was not measured."""
+    """The least that a contestant ever spent on a task, in seconds of the processor; None if it was not measured."""
     return min(_cpu(samples, task, peer, is_cold=is_cold), default=None)
 
 

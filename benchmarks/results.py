@@ -14,7 +14,7 @@ END: Final = "<!-- end of results -->"
 
 
 def with_results(readme: str, samples: Sequence[Sample]) -> str:
-    """The text with everything between the marks made anew; workloads stand in the order of the samples."""
+    """The text with everything between the marks made again; workloads are in the order of the samples."""
     before, _, rest = readme.partition(BEGIN)
     _, _, after = rest.partition(END)
     assert after, "README.md has both marks"

@@ -12,7 +12,7 @@ FULL_RECORDS: Final = 1_600_000
 FIRST_EVENT_MS: Final = 1_700_000_000_000
 COMMIT_MS: Final = 600_000
 LATE_COMMITS: Final = 3
-"""The events of each commit lie in ten minutes of their own, but for one in twenty that is up to half an hour late."""
+"""The events of each commit lie in ten minutes of their own, except for one in twenty that is up to half an hour late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def replay(case: Case, records: int, commits: int) -> dict[str, Any]:
             seen.retired.append(
                 sum(log.size for op in plan.operations for log in op.compacted) / max(1, sum(logs.values()))
             )
-            seen.copied += sum(left.log.size for op in plan.operations for left in op.left_overs if left.new_name)
+            seen.copied += sum(left.log_file.size for op in plan.operations for left in op.left_overs if left.new_name)
             seen.fallbacks += sum(op.fallback is not None for op in plan.operations)
             seen.left_over_logs.append(len(_logs(table)))
             _look(table, stream, t_us, clock, seen)

@@ -43,8 +43,8 @@ _ROWS_A_LOG = 8
 class MadeTable:
     """`logs` log files on each of `groups` file groups.
 
-    Without `has_ranges` the write stats tell no event times. `is_ours`: the commits say that eventide wrote them, and the
-    headers of blocks tell the event times, too.
+    Without `has_ranges` the write stats state no event times. `is_ours`: the commits say that eventide wrote them, and
+    the headers of blocks tell the event times, too.
     """
 
     version: int

@@ -29,7 +29,7 @@ from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import BaseContent, Clock, Engine, MetricsSink, Storage, TableLock, Unreported
+from eventide_core.ports import BaseContent, Clock, Engine, Heartbeats, MetricsSink, Storage, TableLock, Unreported
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.draft import CompactionDrafter
 from eventide_core.service.compaction.pending import PendingCompactions
@@ -39,7 +39,7 @@ from eventide_core.service.compaction.schedule import CompactionScheduler
 from eventide_core.service.compaction.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.split_judge import SplitJudge
 from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.maintenance.archive import Archiver
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.maintenance.sync import CatalogSync
@@ -134,12 +134,24 @@ def assemble(
     storage = storage or open_storage(uri, typed)
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
     lock = lock or open_lock(typed.get(LOCK_PROVIDER), storage, typed, clock, owner)
+    heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
+    return _application(storage, lock, heartbeats, engine, clock, typed, new_uuid)
+
+
+def _application(
+    storage: Storage,
+    lock: TableLock,
+    heartbeats: Heartbeats,
+    engine: Engine,
+    clock: Clock,
+    typed: Options,
+    new_uuid: Callable[[], str],
+) -> Application:
     files = _table_files(storage, clock, typed)
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
     metadata = MetadataTableUpkeep(storage, files.metadata_table, typed)
-    heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
     liveness = Liveness(storage, heartbeats, clock, typed)
     ownership = Ownership(lock, heartbeats, liveness)
     splits = SplitJudge(content, engine)

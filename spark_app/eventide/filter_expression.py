@@ -85,7 +85,7 @@ class _Translation:
 
     def condition(self, node: Node) -> pc.Expression:
         """What a part says of a row: true, false or null."""
-        # The parser has an argument for every extra of every dialect; one that is passed over would be a wrong answer.
+        # The parser has an argument for every extra of every dialect; one that is skipped would be a wrong answer.
         if any(value and name not in _KNOWN_ARGUMENTS for name, value in node.args.items()):
             raise _unsupported(node)
         found = self._positive(node)

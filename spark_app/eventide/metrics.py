@@ -15,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def publish_metrics(application: Application) -> None:
-    """The table's metrics as they are now; nothing where they are off.
+    """The table's metrics as they are now; nothing if they are off.
 
     What fails here is logged and fails nothing else: what was measured has happened. Why nothing is reported, where metrics
     are on, is logged once in a process.
@@ -28,7 +28,7 @@ def publish_metrics(application: Application) -> None:
         case sink:
             try:
                 _measure(application, sink)
-            except Exception as error:  # be it a mistake of a library's or our own: a commit stands behind it
+            except Exception as error:  # whether a library's mistake or our own: the commit is done
                 _LOG.warning("no metrics were written: %s", sanitize(error))
 
 

@@ -1,4 +1,4 @@
-"""What a sync is asked for by words, and the one that follows a compaction by itself."""
+"""A sync on request, and the one that follows a compaction automatically."""
 
 import logging
 from collections.abc import Mapping

@@ -90,7 +90,7 @@ def new_table(
 
 
 def create(storage: Storage, table: NewTable) -> None:
-    """Makes the empty table. Raises ConfigError where there is one already."""
+    """Makes the empty table. Raises ConfigError if there is one already."""
     if not storage.put_if_absent(PROPERTIES_PATH, table.properties().encode()):
         raise ConfigError(f"{storage.root} is already a Hudi table; write to it, or choose another path")
 
@@ -155,7 +155,7 @@ def _sanitized_schema(schema: Any) -> Any:
 
 
 def _sanitized_fields(fields: str | Sequence[str] | None) -> list[str]:
-    """The fields of a key or partition path, each perhaps with its kind behind a colon."""
+    """The fields of a key or partition path, each perhaps with its kind after a colon."""
     pairs = (text.partition(":") for text in _names(fields))
     return [sanitized(name) + colon + kind for name, colon, kind in pairs]
 
@@ -168,7 +168,7 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _key_generator(options: Options) -> KeyGenerator | None:
-    """The key generator that the user names; None where that is left to the fields."""
+    """The key generator that the user names; None if that is left to the fields."""
     text = options.get(keys.KEY_GENERATOR)
     if text is None:
         return None

@@ -1,6 +1,6 @@
-"""Tables with change data capture: eventide compacts them, and Hudi reads the same changes as before, and goes on.
+"""Tables with change data capture: eventide compacts them, and Hudi reads the same changes as before, and continues.
 
-Hudi 1.1 writes change logs (`.cdc`) beside the base files of its own compactions: they are passed over, and cleaned.
+Hudi 1.1 writes change logs (`.cdc`) beside the base files of its own compactions: they are skipped, and cleaned.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ BY_ANOTHER_JUDGE = {
 
 
 def judge_of(table: golden.GoldenTable, rule: MergeRule) -> str:
-    """Whose readings ours must equal: Hudi 1.x's, but for a table that merges by a rule which only 0.x has."""
+    """Whose readings ours must equal: Hudi 1.x's, except for a table that merges by a rule which only 0.x has."""
     if table.name in BY_ANOTHER_JUDGE:
         return BY_ANOTHER_JUDGE[table.name]
     if rule is MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:

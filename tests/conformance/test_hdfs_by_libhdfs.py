@@ -30,7 +30,7 @@ def test_a_table_whose_bytes_go_by_libhdfs_is_the_same(
         "EVENTIDE_TEST_HDFS_WEB": server.web_address,
         "EVENTIDE_TEST_HDFS_SYMLINKS": str(server.has_symlinks),
     }
-    # Java has the signals of a crash for itself, and faulthandler would tell of them.
+    # Java uses the signals of a crash itself, and faulthandler would report them.
     done = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""After a partial compaction, or in the middle of one, stock Hudi goes on as if nothing had been there.
+"""After a partial compaction, or in the middle of one, stock Hudi continues as if nothing had been there.
 
 A twin of each table goes through the same writes and services of Hudi without eventide; both must show the same rows.
 """
@@ -95,7 +95,7 @@ def test_hudi_writes_compacts_and_cleans_a_compacted_table(
 def test_hudi_runs_a_plan_that_eventide_made_and_left(
     name: str, mode: str, crash_at: int | None, tmp_path: Path, judge: HudiJudge
 ) -> None:
-    """`crash_at`: None, the plan is only scheduled; else eventide dies before that write of the plan's execution."""
+    """`crash_at`: None, the plan is only scheduled; otherwise, eventide dies before that write of the plan's execution."""
     path, _, options = twins(name, tmp_path)
     before = rows(judge.read(path))
     table = opened(path, options)

@@ -1,9 +1,9 @@
-"""Each kind of table that real Hudi writes, compacted in part: every reader goes on as before, and so does Hudi.
+"""Each kind of table that real Hudi writes, compacted in part: every reader continues as before, and so does Hudi.
 
 One cell (support/matrix.py) a test. Hudi writes a base, changes with late rows, deletes, and later changes; eventide
-compacts everything before the later ones, so that their logs are left over. Then Hudi goes on with the table: an upsert with
-late rows, then a delete with a compaction and a clean, while the metadata table is compacted. It must end with the rows that
-the merge mode makes of the ones before and these changes.
+compacts everything before the later ones, so that their logs are left over. Then Hudi continues the table: an upsert
+with late rows, then a delete with a compaction and a clean, while the metadata table is compacted. It must end with the
+rows that the merge mode makes of the ones before and these changes.
 
 Filters are asked where something could prune by them: by key and partition in every cell, by other columns where the
 metadata table has their statistics.

@@ -1,4 +1,4 @@
-"""Tables of real Hudi with a metadata table, compacted in part by eventide: every reader and writer goes on as before.
+"""Tables of real Hudi with a metadata table, compacted in part by eventide: every reader and writer continues as before.
 
 A twin goes through the same later writes and services of Hudi without eventide. Every read is made with and without the
 metadata table, which must agree; filtered reads are pruned by it where it has column statistics.
@@ -72,7 +72,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A table with a metadata table, golden or made here, and the Hudi that goes on with it."""
+    """A table with a metadata table, golden or made here, and the Hudi that continues it."""
 
     name: str
     bundle: str
@@ -184,7 +184,7 @@ def check_filters(judge: HudiJudge, path: Path, case: Case, schema: pa.Schema) -
     """Filters by the columns of the schema, where the metadata table has statistics to prune by."""
     partitions = HudiMetadataTable(LocalStorage(path)).partitions()
     if "column_stats" in partitions:
-        # With a bucket index Hudi prunes by a key itself, and passes over one that is there.
+        # With a bucket index Hudi prunes by a key itself, and skips one that exists.
         by_hash = ["id"] if case.options["hoodie.index.type"] == "BUCKET" else []
         filters = check_pruned_reads(judge, path, schema, {**BY_FILE, **BY_KEY}, not_by_point=by_hash)
         reached(f"filters that Hudi {case.bundle} pruned by", filters)
@@ -287,7 +287,7 @@ def test_hudi_goes_on_with_an_updated_metadata_table(case: Case, tmp_path: Path,
     ],
 )
 def test_hudi_goes_on_where_an_update_died(case: Case, pattern: str, tmp_path: Path, judge: HudiJudge) -> None:
-    """Hudi writes before eventide goes on, and after it.
+    """Hudi writes before eventide continues, and after it.
 
     On version 9 Hudi rolls the dead update back, which eventide then cannot write again: it drops the metadata table, and
     Hudi's next write builds it again.

@@ -51,7 +51,7 @@ class DyingStorage(FaultyStorage):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A golden table with a metadata table, and the Hudi that goes on with it."""
+    """A golden table with a metadata table, and the Hudi that continues it."""
 
     path: Path
     options: Mapping[str, str]
@@ -137,7 +137,7 @@ def test_hudi_goes_on_with_a_compacted_metadata_table(
     assert subject.rows() != shown
     subject.check_files()
 
-    # And goes on after it: a compaction of its own takes in what both have written.
+    # And continues after it: a compaction of its own takes in what both have written.
     subject.upsert(subject.changed("once more", 4))
     assert subject.log_count() == 0
     assert len(list(path.glob(".hoodie/metadata/files/files-*.hfile"))) == 2  # old slices are gone

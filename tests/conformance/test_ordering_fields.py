@@ -1,6 +1,6 @@
 """Ordering and event-time fields of every type that Hudi orders by, in columns and in records: all read them alike.
 
-Hudi writes a table of each kind, of which eventide compacts a part; Hudi reads it as before, and goes on with it. And
+Hudi writes a table of each kind, of which eventide compacts a part; Hudi reads it as before, and continues it. And
 eventide compacts a twin in full, as Hudi does another.
 """
 

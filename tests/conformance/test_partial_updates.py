@@ -118,7 +118,7 @@ def hold_alike(
     compacts: bool,
     **more: str,
 ) -> dict[str, FallbackReason | None]:
-    """Compacts at T, and lets Hudi go on with the table and a twin: why slices were compacted in full, by partition."""
+    """Compacts at T, and lets Hudi continue the table and a twin: why slices were compacted in full, by partition."""
     path, twin, name = tmp_path / "updated", tmp_path / "twin", f"updated_{uuid4().hex}"
     settings = (
         QUIET | {"hoodie.write.table.version": str(version), "hoodie.spark.sql.insert.into.operation": "insert"} | more

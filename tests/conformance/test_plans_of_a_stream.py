@@ -2,7 +2,7 @@
 
 Such a stream plans a compaction after a commit, and runs it in a thread beside its next micro-batches. Its process is
 killed when the plan is there, or when the thread has begun it. In both cases, eventide makes of the plan what Hudi makes of
-it on a twin, and the stream goes on from its checkpoint.
+it on a twin, and the stream continues from its checkpoint.
 """
 
 from __future__ import annotations

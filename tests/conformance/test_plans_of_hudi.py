@@ -407,7 +407,7 @@ def test_a_race_for_a_plan_has_one_winner(
         made = set(bases_of(path, planned.instant))
         assert named <= made
         assert len(named) == len(bases_of(planned.twin, planned.instant))
-        # Hudi 0.15 rolls a plan back that has completed since it looked, begins it anew, and fails at its commit.
+        # Hudi 0.15 rolls a plan back that has completed since it looked, begins it again, and fails at its commit.
         assert made == named or (failures and case.judge == "judge_015"), made - named
         for stray in made - named:  # hudi-rs refuses two base files of one instant
             next(path.glob(f"part=*/{stray}")).unlink()

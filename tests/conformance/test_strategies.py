@@ -75,7 +75,7 @@ def class_names(strategy: str) -> str:
 
 
 def planned_by_hudi(judge: HudiJudge, path: Path, options: dict[str, str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Schedules a plan, reads it off the timeline, and takes it away again. Empty where Hudi makes none."""
+    """Schedules a plan, reads it off the timeline, and takes it away again. Empty if Hudi makes none."""
     chain = options["hoodie.compaction.strategy"]
     judge.sql(f"set hoodie.compaction.strategy={chain}")  # the procedure's options have no room for a comma
     judge.schedule_compaction(path, {key: value for key, value in options.items() if value != chain})

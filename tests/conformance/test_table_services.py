@@ -1,4 +1,4 @@
-"""After eventide has rolled back, cleaned, restored or archived, stock Hudi reads the same and goes on; and vice versa.
+"""After eventide has rolled back, cleaned, restored or archived, stock Hudi reads the same and continues; and vice versa.
 
 On a copy of the table Hudi does the same instead: the files that are left, and the rows of all readers, are the same.
 """
@@ -121,7 +121,7 @@ def test_hudi_goes_on_after_a_clean_a_restore_and_an_archival(name: str, tmp_pat
         (tag,) = opened(place, options).tags()
         assert (tag.name, tag.instant, tag.savepoint.remarks) == ("before/what-is-undone", saved, "kept")
 
-    # Each ends the savepoint on the other's table, and goes on.
+    # Each ends the savepoint on the other's table, and continues.
     opened(twin, options).delete_savepoint(saved)
     archived = table.archive()
     assert archived

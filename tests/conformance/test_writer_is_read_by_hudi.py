@@ -1,4 +1,4 @@
-"""Real Hudi meets tables that eventide's writer made: it reads them, and goes on writing to them."""
+"""Real Hudi meets tables that eventide's writer made: it reads them, and continues writing to them."""
 
 from __future__ import annotations
 

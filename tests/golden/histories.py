@@ -101,7 +101,7 @@ def changes_and_ordered_deletes() -> Iterator[Step]:
 
 
 def changes_in_event_time_order(*, from_nothing: bool = False) -> Iterator[Step]:
-    """No deletes; event times rise from batch to batch but for one late row in each of the last two.
+    """No deletes; event times rise from batch to batch except for one late row in each of the last two.
 
     `from_nothing`: the table begins with an upsert, so that slices hold logs alone.
     """
@@ -164,7 +164,7 @@ def logs_are_merged() -> Iterator[Step]:
 
 
 def the_table_goes_back() -> Iterator[Step]:
-    """Two upserts are undone by a restore to a savepoint, one by a rollback of its completed commit; work goes on."""
+    """Two upserts are undone by a restore to a savepoint, one by a rollback of its completed commit; work continues."""
     keys = _Keys(seed=80)
     yield Step("bulk_insert", keys.base())
     for batch in range(1, UPSERTS + 1):

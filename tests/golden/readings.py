@@ -72,7 +72,7 @@ class Readings:
 
 
 def as_values(row: dict[str, Any], columns: Sequence[str]) -> list[object]:
-    """A row as it stands in JSON. A column that an earlier schema of the table did not have is told apart from a null."""
+    """A row as it is in JSON. A column that an earlier schema of the table did not have is distinguished from a null."""
     return [as_json(row[name]) if name in row else ABSENT for name in columns]
 
 

@@ -66,16 +66,16 @@ class Recipe:
     schema: pa.Schema = PLAIN
 
 
+_BUCKET = MERGE_ON_READ | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | BUCKET_INDEX
+
+
 def recipes() -> tuple[Recipe, ...]:
     """All golden tables, with fresh histories."""
-    bucket = MERGE_ON_READ | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | BUCKET_INDEX
-    v6 = bucket | DEFAULT_PAYLOAD
-    v8 = bucket | table_version(8) | EVENT_TIME_ORDERING
-    v9 = bucket | table_version(9) | EVENT_TIME_ORDERING
-    by_seq = {
-        "hoodie.datasource.write.precombine.field": "seq",
-        "hoodie.payload.ordering.field": "seq",
-    }
+    return (*_version_6(), *_versions_8_and_9())
+
+
+def _version_6() -> tuple[Recipe, ...]:
+    v6 = _BUCKET | DEFAULT_PAYLOAD
     return (
         _v6("v6_avro_defpay", v6, changes_and_natural_deletes()),
         _v6("v6_parquet_defpay", v6 | PARQUET_LOG_BLOCKS, changes_and_natural_deletes(rich=True), RICH),
@@ -90,6 +90,25 @@ def recipes() -> tuple[Recipe, ...]:
         _v6("v6_inflight", v6, a_writer_dies(work_goes_on=False)),
         _v6("v6_mdt", v6 | METADATA_TABLE, changes_and_natural_deletes()),
         _v6("v6_archived", v6 | ARCHIVED_EARLY, changes_and_natural_deletes()),
+        _v6("v6_grown", v6 | SNAPPY, a_schema_that_grows(), grown(LAST_STAGE)),
+        _v6("v6_grown_nested", v6, a_schema_that_grows(nested=True), grown(LAST_STAGE, nested=True)),
+        _v6("v6_replaced", v6 | SIMPLE_INDEX | DELETED_PARTITION, partitions_are_replaced()),
+        _v6("v6_copy_on_write", v6 | SIMPLE_INDEX | DELETED_PARTITION | COPY_ON_WRITE, partitions_are_replaced()),
+        _v6("v6_clustering_planned", v6 | SIMPLE_INDEX, partitions_are_replaced(plan_only=True)),
+        _v6("v6_log_compacted", v6, logs_are_merged()),
+        _v6("v6_restored", v6, the_table_goes_back()),
+        _v6("v6_encoded", v6 | URL_ENCODED_REGIONS, in_odd_partitions(), REGIONAL),
+    )
+
+
+def _versions_8_and_9() -> tuple[Recipe, ...]:
+    v8 = _BUCKET | table_version(8) | EVENT_TIME_ORDERING
+    v9 = _BUCKET | table_version(9) | EVENT_TIME_ORDERING
+    by_seq = {
+        "hoodie.datasource.write.precombine.field": "seq",
+        "hoodie.payload.ordering.field": "seq",
+    }
+    return (
         _named("v8_event_bucket", "1.1.1", v8, changes_and_natural_deletes()),
         _named("v8_commit_no_deletes", "1.1.1", v8 | COMMIT_TIME_ORDERING, changes_in_event_time_order()),
         _v9("v9_event_bucket", v9, changes_and_natural_deletes()),
@@ -108,7 +127,6 @@ def recipes() -> tuple[Recipe, ...]:
         _v9("v9_rolled_back", v9, a_writer_dies(work_goes_on=True)),
         _v9("v9_inflight", v9, a_writer_dies(work_goes_on=False)),
         _v9("v9_archived", v9 | ARCHIVED_EARLY, changes_and_natural_deletes()),
-        _v6("v6_grown", v6 | SNAPPY, a_schema_that_grows(), grown(LAST_STAGE)),
         _v9("v9_grown_parquet", v9 | PARQUET_LOG_BLOCKS | ZSTD, a_schema_that_grows(), grown(LAST_STAGE)),
         _named(
             "v9_120_grown",
@@ -117,19 +135,12 @@ def recipes() -> tuple[Recipe, ...]:
             a_schema_that_grows(promotes=False),
             grown(LAST_STAGE, promotes=False),
         ),
-        _v6("v6_grown_nested", v6, a_schema_that_grows(nested=True), grown(LAST_STAGE, nested=True)),
         _v9("v9_grown_nested", v9, a_schema_that_grows(nested=True), grown(LAST_STAGE, nested=True)),
-        _v6("v6_replaced", v6 | SIMPLE_INDEX | DELETED_PARTITION, partitions_are_replaced()),
         _v9("v9_replaced", v9 | SIMPLE_INDEX | DELETED_PARTITION, partitions_are_replaced()),
-        _v6("v6_copy_on_write", v6 | SIMPLE_INDEX | DELETED_PARTITION | COPY_ON_WRITE, partitions_are_replaced()),
         _v9("v9_copy_on_write", v9 | SIMPLE_INDEX | METADATA_TABLE | COPY_ON_WRITE, changes_and_natural_deletes()),
-        _v6("v6_clustering_planned", v6 | SIMPLE_INDEX, partitions_are_replaced(plan_only=True)),
         _v9("v9_clustering_planned", v9 | SIMPLE_INDEX, partitions_are_replaced(plan_only=True)),
-        _v6("v6_log_compacted", v6, logs_are_merged()),
         _v9("v9_log_compacted", v9, logs_are_merged()),
-        _v6("v6_restored", v6, the_table_goes_back()),
         _v9("v9_restored", v9, the_table_goes_back()),
-        _v6("v6_encoded", v6 | URL_ENCODED_REGIONS, in_odd_partitions(), REGIONAL),
         _v9("v9_dates", v9 | DIRECTORIES_OF_DATES, in_partitions_of_days()),
         _v9("v9_unpartitioned", v9 | NOT_PARTITIONED, changes_and_natural_deletes()),
         _v9("v9_virtual_keys", v9 | NO_META_FIELDS, changes_and_natural_deletes()),

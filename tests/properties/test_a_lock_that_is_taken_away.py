@@ -1,4 +1,4 @@
-"""A stock writer that closes removes the lock file, whoever holds it; a compaction goes on by itself.
+"""A stock writer that closes removes the lock file, whoever holds it; a compaction continues by itself.
 
 `FileSystemBasedLockProvider.close` of Hudi 0.15 to 1.2 does so. Here the file goes before each look that the holder takes at
 it, one after the other. Not checked here: what a process does that takes the lock meanwhile (test_schedules).

@@ -1,6 +1,6 @@
 """Services whose clock has jumped back or far ahead, jumps while they run, or stands still so that instants tie.
 
-Instants are taken above all that are there, whatever the clock says. Whether another process lives is told by the clock, so
+Instants are taken above all that exist, whatever the clock says. Whether another process lives is told by the clock, so
 what died may be undone late; but no row is lost or made up, and the same again, by a right clock, ends what was begun.
 """
 

@@ -115,7 +115,7 @@ def unaware_write(case: Case) -> tuple[Oracle, Moment]:
 
 
 def as_planned_now(case: Case) -> Case:
-    """The case with the plan that stands on the timeline of the table as it is, which may have been made anew."""
+    """The case with the plan that stands on the timeline of the table as it is, which may have been made again."""
     files = case.bench.process().files
     return replace(case, plan=require_ours(files.plan(files.config(), case.instant)))
 

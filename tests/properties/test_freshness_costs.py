@@ -1,4 +1,4 @@
-"""What telling freshness reads: no log where write stats tell, its headers alone where these do, and each log once."""
+"""What telling freshness reads: no log where write stats state, its headers alone where these do, and each log once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eventide_core.config import (
     LinkChoice,
     Options,
 )
-from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.log_facts import LogFactsReader
 
 T = 1_700_002_204_000
 STATS: dict[str, str] = {TRACK_EVENT_TIMES: "true", LOG_EVENT_TIMES: "false", EVENT_TIME_FIELD: "ms"}

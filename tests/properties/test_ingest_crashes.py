@@ -1,10 +1,10 @@
-"""A write broken off at every one of its own writes, held to the invariants I1 to I14, and gone on from.
+"""A write interrupted at every one of its own writes, held to the invariants I1 to I14, and continued from.
 
 Beside another writer, or a scheduling, snapshot and time travel alone are checked: on version 6 the logs of two writers may
 lie in another order than their instants, which is what the oracle goes by, and it is not told of the compaction here. So I11
 and I13, which speak of pending plans, say nothing; compactions are held to them by test_execute_crashes.py.
 
-The write updates a key, adds one to a bucket that is there and one to a partition that is not, and deletes one.
+The write updates a key, adds one to a bucket that exists and one to a partition that is not, and deletes one.
 """
 
 from __future__ import annotations

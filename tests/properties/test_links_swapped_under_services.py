@@ -1,4 +1,4 @@
-"""While a clean, a rollback or a restore runs on a local disk, somebody puts a link that leads out of the table in its way.
+"""While a clean, a rollback or a restore runs on a local disk, someone puts a link that leads out of the table in its way.
 
 Before each of its storage operations in turn that has to do with the place: a partition, the timeline, or a file that the
 service removes. Outside lies the like of all that is in the table, and none of it may be touched. What happens between the
@@ -55,7 +55,7 @@ class Interrupted:
 
 
 def swap(root: Path, outside: Path, place: str) -> None:
-    """Takes what is there away, if it is still there, and puts a link to its like outside."""
+    """Takes what exists away, if it is still there, and puts a link to its like outside."""
     path = root / place
     if path.exists():
         path.rename(root.parent / "taken away")

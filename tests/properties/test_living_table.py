@@ -117,7 +117,7 @@ def test_the_instant_of_a_compaction_that_was_undone_is_never_taken_again(is_res
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("death", range(1, 6))
 def test_what_an_archival_that_died_has_archived_is_not_undone(version: int, death: int) -> None:
-    """It would stay in the archive, and count there once the timeline has gone on."""
+    """It would stay in the archive, and count there once the timeline has continued."""
     table = living(version)
     for ms in (5, 6, 7):
         table.write((put("k0", ms, f"at {ms}"),))
@@ -245,7 +245,7 @@ def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_says_so(versio
 
 
 def test_no_rollback_writes_into_a_slice_that_another_one_has_removed() -> None:
-    """One that was broken off is ended before the next one begins: on version 6 it still has a command block to write."""
+    """One that was interrupted is ended before the next one begins: on version 6 it still has a command block to write."""
     table = living(6)
     table.write((put("k0", 5, "undone halfway"),))
     table.undo_last(5)
@@ -327,7 +327,7 @@ def test_what_is_written_after_a_plan_meets_its_base_as_it_meets_that_of_hudi(
 
 @pytest.mark.parametrize("link", [LinkChoice.COPY, LinkChoice.PREFIX])
 def test_the_instant_of_a_write_that_was_rolled_back_is_never_taken_by_a_compaction(link: LinkChoice) -> None:
-    """Its writer slept, and was taken for dead; it wakes up, and would complete the compaction's instant as its own."""
+    """Its writer slept, and was considered dead; it wakes up, and would complete the compaction's instant as its own."""
     table = living(9, link)
     table.write((put("k1", 5, "merged"),))
     table.bench.clock.sleep(-9)  # the instant right after the last completion

@@ -1,4 +1,4 @@
-"""Ingest, compact, serve and clean in real processes, killed at random: no row is lost or doubled, the next run goes on.
+"""Ingest, compact, serve and clean in real processes, killed at random: no row is lost or doubled, the next run continues.
 
 Where a kill strikes is drawn from the number of the kill; what the rows must be is kept in a dictionary.
 """
@@ -88,7 +88,7 @@ class Pipeline:
         left = [found for name in (".temp", ".heartbeat", "lock") for found in _files(hoodie / name)]
         assert left == [], left
         if state.config.slices_by_completion_time:
-            # On version 6 a log keeps the blocks of a failed write, rolled back by a block behind them, as Hudi has it.
+            # On version 6 a log keeps the blocks of a failed write, rolled back by a block behind them, as in Hudi.
             known = {i.requested_time for i in state.timeline.completed} | {
                 i.requested_time for i in state.archive.writes("", "9")
             }

@@ -69,7 +69,7 @@ def test_three_actors_have_as_many_orders_as_there_are_ways_to_deal_their_operat
 
 @pytest.mark.parametrize("switches", range(7))
 def test_the_bounded_search_has_all_orders_of_so_few_switches(switches: int) -> None:
-    """Counted one by one: a switch leaves an actor that could have gone on."""
+    """Counted one by one: a switch leaves an actor that could have continued."""
     explored = Explored()
     ends([writes("a", 3), writes("b", 3)], explored, switches)
 
@@ -150,7 +150,7 @@ def test_drawn_orders_come_to_no_other_ends_than_all_orders() -> None:
 
 
 def test_who_looks_at_an_end_does_not_change_the_others() -> None:
-    """Who looks loads what it sees into the same storage; every actor goes on in its own world."""
+    """Who looks loads what it sees into the same storage; every actor continues in its own world."""
     bench = Bench("toys")
     bench.storage.put(COUNTER, b"0")
     worlds = Worlds(bench, bench.moment())

@@ -73,7 +73,7 @@ class Scene:
         application.cleaner.clean(self.retained)
 
     def reader(self, application: Application) -> None:
-        """Sees what everybody saw before, whatever goes on."""
+        """Sees what everybody saw before, whatever continues."""
         rows = RowReader(application.queries.snapshot(), application.reader, application.engine)
         columns = ("_hoodie_partition_path", "key", "ms", "word", "_hoodie_commit_time")
         found = frozenset(

@@ -1,7 +1,7 @@
-"""A table of version 6 that Hudi upgrades to version 8 while a compaction of eventide is pending, broken off at every write.
+"""Hudi upgrades a version 6 table to version 8 while a compaction of eventide is pending, interrupted at every write.
 
 The upgrade moves the timeline and gives each completed file a completion time. It renames no log: one of version 6 still
-bears the instant of its slice, and one that was written on top of the pending plan bears the plan's.
+has the instant of its slice, and one that was written on top of the pending plan has the plan's.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_a_clean_takes_nothing_that_the_plan_will_show(table: Upgraded) -> None:
 
 
 def test_a_restore_after_the_upgrade_takes_the_logs_of_version_6_along() -> None:
-    """They don't bear the instants of their writes. Left there, they would count again once these instants are archived."""
+    """They don't have the instants of their writes. Left there, they would count again once these instants are archived."""
     layout = Layout(6, Order.EVENT_TIME)
     bench = Bench("restored", {**OPTIONS, **layout.write_options, **ARCHIVED_EARLY})
     story = Story.begin(layout, bench.storage, bench.clock)

@@ -46,7 +46,7 @@ class Damaged:
     def left_over(self) -> str:
         """The first left-over's name in the new slice of partition a."""
         op = self.plan.operations[0]
-        return op.path_of(op.left_overs[0].new_name or op.left_overs[0].log.name)
+        return op.path_of(op.left_overs[0].new_name or op.left_overs[0].log_file.name)
 
     @property
     def base(self) -> str:
@@ -83,7 +83,7 @@ class Damaged:
         self.put(path, CODEC.encode_plan(change(self.plan)))
 
     def rewrite_base(self, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Other rows in a base file, which its commit tells as if they were its own."""
+        """Other rows in a base file, which its commit states as if they were its own."""
         table = pq.read_table(io.BytesIO(self.files[path].data))
         changed = change(table)
         sink = io.BytesIO()
@@ -121,7 +121,7 @@ def link_by_a_link(table: Damaged) -> None:
 
 def link_to_another_left_over(table: Damaged) -> None:
     op = table.plan.operations[0]
-    table.files[op.path_of(op.left_overs[0].new_name or "")] = MemoryFile(b"", 1, op.left_overs[1].log.path)
+    table.files[op.path_of(op.left_overs[0].new_name or "")] = MemoryFile(b"", 1, op.left_overs[1].log_file.path)
 
 
 def missing_copy(table: Damaged) -> None:
@@ -177,7 +177,7 @@ def torn_block(table: Damaged) -> None:
 
 
 def bit_flip_in_a_log(table: Damaged) -> None:
-    """In the length of a record, so that nothing fits any more; a flip within a value cannot be told from another value."""
+    """In the length of a record, so that nothing fits. A flip within a value can't be distinguished from another value."""
     data = bytearray(table.data(table.late_log))
     content = data.rindex(b"\x00\x00\x00\x03\x00\x00\x00")  # an Avro block's version and count of records
     data[content + 8] ^= 0x40

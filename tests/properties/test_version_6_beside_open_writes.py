@@ -1,7 +1,7 @@
 """Version 6 beside writers that never pause: a plan waits for a gap, then for those who may not have seen it, and no others.
 
-A log's slice stands in its name, as the writer knew it when it began. What the other processes do while a compaction waits
-is done by its clock: each sleep lets the next of them go on.
+A log's slice is in its name, as the writer knew it when it began. What the other processes do while a compaction waits
+is done by its clock: each sleep lets the next of them continue.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ORDERS = (Order.EVENT_TIME, Order.COMMIT_TIME)
 
 @dataclass(slots=True)
 class ClockOfAll(ManualClock):
-    """A clock by which others go on: what they `do`, one thing a sleep."""
+    """A clock by which others continue: what they `do`, one thing a sleep."""
 
     do: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
@@ -69,7 +69,7 @@ def living(
 
 
 def beside(table: LivingTable, *others: Callable[[], None]) -> None:
-    """From now on the others go on with each sleep of the clock."""
+    """From now on the others continue each sleep of the clock."""
     table.bench.clock = ClockOfAll(table.bench.clock.time_ms, list(others))
 
 

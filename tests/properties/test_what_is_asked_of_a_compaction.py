@@ -1,4 +1,4 @@
-"""T below the watermark, T beyond the clock, and plans of somebody else: what is refused, and what is true afterwards."""
+"""T below the watermark, T beyond the clock, and plans of someone else: what is refused, and what is true afterwards."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_late_records_below_t_are_compacted_up_to_the_published_cut(story: tuple
 
 
 def test_a_t_beyond_the_clock_and_all_records_is_refused_and_nothing_is_written(story: tuple[Bench, Story]) -> None:
-    """A digit too many, say: published, it would refuse every T before it for ever."""
+    """A digit too many, say: published, it would refuse every T before it forever."""
     bench, _ = story
     start = bench.moment()
     left, failure = bench.attempt(start, before(FUTURE_MS))

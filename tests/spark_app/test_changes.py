@@ -1,4 +1,4 @@
-"""The query of changes: what each write did to each row, told apart by snapshots before and after it."""
+"""The query of changes: what each write did to each row, distinguished by snapshots before and after it."""
 
 import json
 import random

@@ -1,7 +1,7 @@
 """Copy-on-write tables that Hudi wrote: every verb answers, compactions have nothing to do, writes are refused.
 
-That the queries and `verify` are right, test_golden_reads and test_verify say; that Hudi goes on, test_copy_on_write beside
-them.
+That the queries and `verify` are right, test_golden_reads and test_verify say; that Hudi continues, test_copy_on_write
+beside them.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def test_the_table_goes_back_to_a_savepoint(path: Path, name: str) -> None:
     ids=lambda words: words[0],
 )
 def test_a_log_file_in_a_copy_on_write_table_is_refused_by_every_verb(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Its readers would pass over the log's records: the type is wrong, or was changed while there were logs."""
+    """Its readers would skip the log's records: the type is wrong, or was changed while there were logs."""
     path = golden.unpack("v9_no_deletes", tmp_path)
     properties = path / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("MERGE_ON_READ", "COPY_ON_WRITE"))

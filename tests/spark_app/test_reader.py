@@ -1,4 +1,4 @@
-"""A query's rows as Arrow: columns in the order asked for, filters, batches; and how little is read for them."""
+"""A query's rows as Arrow: columns in the order requested, filters, batches; and how little is read for them."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ JSON_VALUES = (
 
 
 def offsets_of(data: bytes) -> tuple[int, ...]:
-    """Where lengths and counts stand in a log file, if it is one; else the beginning and the end, where they mostly do."""
+    """The positions of lengths and counts in a log file; in other files, the beginning and the end."""
     found: list[int] = []
     with suppress(EventideError):
         for block in read_blocks(lambda at, size: data[at : at + size], len(data), "log", is_strict=True):

@@ -1,4 +1,4 @@
-"""A clock for what waits: it stands still but for sleeping."""
+"""A clock for what waits: it stands still except for sleeping."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class ManualClock:
-    """Stands still but for sleeping. `events` happen when a sleep reaches their time."""
+    """Stands still except for sleeping. `events` happen when a sleep reaches their time."""
 
     time_ms: int = 1_795_000_000_000
     events: list[tuple[int, Callable[[], object]]] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """The commands of the documentation's examples, run inside this process and held to what the page says they print.
 
 It knows no more of a shell than the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines that go
-on after a backslash, and `; echo "exit code $?"`. Installing is passed over, and what a job of one's own does after `&&`.
+on after a backslash, and `; echo "exit code $?"`. Installing is skipped, and what a job of one's own does after `&&`.
 Spark is left out where a page does not ask for it, and `serve` ends after a round. `sync` finds no metastore: its words are
 held to be right, and other tests have it speak to a real one.
 """
@@ -65,7 +65,7 @@ class Commands:
                 )
 
     def run(self, words: Sequence[str], place: str, *, may_fail: bool = False) -> tuple[str, int]:
-        """What `eventide` with these words prints, and its exit code; AssertionError where it should go well and doesn't."""
+        """What `eventide` with these words prints, and its exit code; AssertionError if it should go well and doesn't."""
         verb, *rest = words[1:]
         if verb in _ON_SPARK_BY_DEFAULT and "--engine" not in rest:
             rest += ["--engine", "local"]

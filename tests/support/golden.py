@@ -1,4 +1,4 @@
-"""The golden tables, written once by real Hudi, unpacked anew for each test; and what Hudi reads in them."""
+"""The golden tables, written once by real Hudi, unpacked again for each test; and what Hudi reads in them."""
 
 from __future__ import annotations
 

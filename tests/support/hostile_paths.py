@@ -1,4 +1,4 @@
-"""Texts that somebody may have put where a table names a path, to make a reader leave the table or take what it needs.
+"""Texts that someone may have put where a table names a path, to make a reader leave the table or take what it needs.
 
 `{}` stands for what belongs there: a partition, or the name of a file of it.
 """

@@ -1,4 +1,4 @@
-"""Java's `Properties.store`, written anew, as the other end of what reads it."""
+"""Java's `Properties.store`, written again, as the other end of what reads it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 def run_until_killed(at: int, *words: object) -> int | None:
     """Runs `eventide` with these words, and kills it by SIGKILL in front of its `at`th change.
 
-    None, or how many changes there were where it came to its end before. Raises AssertionError where it failed.
+    None, or how many changes there were where it came to its end before. Raises AssertionError if it failed.
     """
     _start_server()
     answers, say = _PROCESSES.Pipe(duplex=False)

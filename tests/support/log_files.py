@@ -114,7 +114,7 @@ def delete_block(instant: str, deletes: Sequence[tuple[str, tuple[str, Any] | No
 
 
 def delete_content(deletes: Sequence[tuple[str, tuple[str, Any] | None]]) -> bytes:
-    """The content of a DELETE block of version 3, from the schema that Hudi 1.1.1 bears in its class files."""
+    """The content of a DELETE block of version 3, from the schema that Hudi 1.1.1 has in its class files."""
     records = [
         {
             "recordKey": key,

@@ -27,7 +27,7 @@ FILES = {
     # a and d are deleted with ordering values; b is changed; c comes in.
     LOGS[0]: delete_block(D1, [("a", 30), ("d", 30)])
     + data_block(D1, [row("b", 20, "first", D1, "f-0"), row("c", 20, "first", D1, "f-0")]),
-    # a comes late: it lost to its tombstone, and must go on losing.
+    # a comes late: it lost to its tombstone, and must continue losing.
     LOGS[1]: data_block(D2, [row("a", 20, "late", D2, "f-0"), row("b", 40, "second", D2, "f-0")]),
     LOGS[2]: data_block(D3, [row("e", 50, "third", D3, "f-0"), row("d", 50, "third", D3, "f-0")]),
 }

@@ -49,7 +49,7 @@ def undo_failed(story: Story, _: Bench) -> Service:
 
 
 def begin_and_die(story: Story, changes: Commit) -> PendingWrite:
-    """A write whose files are there, and whose last sign of life is long past."""
+    """A write whose files exist, and whose last sign of life is long past."""
     writer = story.writer
     failed = writer.append.begin(WriteOperation.UPSERT, arrow_records(writer, *records(changes)), NoProgress())
     writer.append.heartbeats.stop(failed.instant)

@@ -62,7 +62,7 @@ class PathField:
         return f"{self.document.strip('.')} {self.name}"
 
     def bytes_with(self, text: str) -> bytes:
-        """The document with that text. Raises UnicodeEncodeError where it cannot hold it."""
+        """The document with that text. Raises UnicodeEncodeError if it cannot hold it."""
         schema, good = _good(self.document)
         record = deepcopy(good)
         self.change(record, text)
@@ -148,7 +148,7 @@ def _touched_by_compaction(data: bytes, path: str) -> Iterable[str]:
         yield from plan.paths
         return
     for op in plan.operations:
-        yield from (log.path for log in (*op.compacted, *(left.log for left in op.left_overs)))
+        yield from (log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs)))
         yield from map(op.path_of, (op.new_base_name, *op.new_log_names))
         yield from (op.base_path,) if op.base_path else ()
 

@@ -18,7 +18,7 @@ class Peak:
 def peak_memory() -> Iterator[Peak]:
     """What the process holds at most within the block beyond what it held before."""
     with open("/proc/self/clear_refs", "w") as counters:
-        counters.write("5")  # the peak is counted anew
+        counters.write("5")  # the peak is counted again
     before, peak = _status("VmRSS"), Peak()
     try:
         yield peak

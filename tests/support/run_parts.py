@@ -33,7 +33,7 @@ Start = Callable[..., AbstractContextManager[Part]]
 
 class Parts(Protocol):
     def get(self, start: Start[Part], *values: Hashable) -> Part:
-        """The part that `start(directory, *values)` starts; what stopped that from starting, each time it is asked for."""
+        """The part that `start(directory, *values)` starts; what stopped that from starting, each time it is requested."""
         ...
 
     def close(self) -> None: ...

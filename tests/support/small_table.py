@@ -54,7 +54,7 @@ def rows(*values: tuple[str, int, str]) -> pa.Table:
 
 
 def seen(rows: pa.Table) -> dict[str, tuple[int, str]]:
-    """Each key's row. A key that is there twice is no mapping."""
+    """Each key's row. A key that exists twice is no mapping."""
     found = {row["id"]: (row["ms"], row["word"]) for row in rows.to_pylist()}
     assert len(found) == rows.num_rows, f"a key is there twice: {rows.to_pylist()}"
     return found

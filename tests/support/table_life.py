@@ -32,7 +32,7 @@ COLUMNS: list[pa.Field[Any]] = [
 @dataclass(frozen=True, slots=True)
 class Chapter:
     """What a deed left: the rows of the queries that were asked, the watermark, the files, where those lead that are links,
-    and what the deed itself told. `kept` are files that are there only because a link leads to them.
+    and what the deed itself told. `kept` are files that exist only because a link leads to them.
     """
 
     deed: str
@@ -45,7 +45,7 @@ class Chapter:
 
     @property
     def rows(self) -> set[tuple[str, int, str]]:
-        """The snapshot; KeyError where it wasn't asked."""
+        """The snapshot; KeyError if it wasn't asked."""
         return {(row["id"], row["ms"], row["word"]) for row in self.queries["snapshot"]}
 
     def as_with_copies(self) -> tuple[object, ...]:
@@ -76,7 +76,7 @@ class TableLife:
         return {(key, ms, word) for key, (ms, word) in latest.items() if word is not None}
 
     def chapters(self) -> Iterator[Chapter]:
-        """The chapters in their order; a deed is done when its chapter is asked for."""
+        """The chapters in their order; a deed is done when its chapter is requested."""
         table = self._created()
         self._upsert(table, "base", range(8), hour=0)
         self._upsert(table, "first", (0, 1, 2, 3), hour=1)

@@ -6,7 +6,7 @@
    file systems that show a file as soon as it is opened.
 3. Who finds the name taken asks again, for at most `hoodie.write.lock.wait_time_ms`.
 4. The holder deletes the file at the end, after a look that it is still the holder's.
-5. When `hoodie.write.lock.filesystem.expire` minutes have gone by since the file was modified, anybody may delete it
+5. When `hoodie.write.lock.filesystem.expire` minutes have gone by since the file was modified, anyone may delete it
    and compete for the name again. By default (0) that is never done.
 6. The file of a process of this machine that is dead is deleted likewise, whatever the time. Elsewhere it stays until it
    expires.
@@ -18,7 +18,7 @@ deletes it; and gives the claim up. One who comes late finds another lock, or no
 holding the claim leaves the lock to be removed by hand: a claim that could expire would have the same race again.
 
 Not guarded against: a stock writer deletes an expired lock without a claim, and a clock that differs from the file
-system's makes a lock expire early. `Lease.check` then finds the loss, and put-if-absent stands behind it.
+system's makes a lock expire early. `Lease.check` then finds the loss, and put-if-absent backs it up.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from eventide_core.ports import Capability, Clock, Storage
 
 DEFAULT_DIRECTORY = ".hoodie"
 
-# Far below the seconds that a compaction holds the lock, far above what one look costs.
+# Much shorter than the seconds for which a compaction holds the lock, much longer than one request.
 _POLL_MS = 100
 
 _MS_PER_MINUTE = 60_000
@@ -46,7 +46,7 @@ _MS_PER_MINUTE = 60_000
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A lock file as somebody saw it: no two that were ever taken are equal."""
+    """An observed lock file: no two acquired locks are equal."""
 
     content: bytes
     modified_ms: int
@@ -57,7 +57,7 @@ class _Found:
 
 
 class FileSystemBasedLock:
-    """ports.TableLock; `owner` says to a person who is at work. Raises ConfigError for a lock outside the table."""
+    """ports.TableLock; `owner` identifies the holder in messages. Raises ConfigError for a lock outside the table."""
 
     def __init__(self, storage: Storage, options: Options, clock: Clock, owner: str) -> None:
         self._storage = storage
@@ -83,7 +83,7 @@ class FileSystemBasedLock:
             except StorageError as lost:
                 failure = lost
             found = self._look()
-            # Only the reply was lost; or the storage's client asked twice, and met its own file.
+            # Only the reply was lost, or the storage's client repeated the request and found its own file.
             if found is not None and found.content == content:
                 return FileSystemBasedLease(self, content)
             if failure is not None:
@@ -107,7 +107,7 @@ class FileSystemBasedLock:
             )
 
     def release(self, content: bytes) -> None:
-        """Gives the lock up, unless it is somebody else's by now."""
+        """Releases the lock, unless another owner has it now."""
         found = self._look()
         if found is not None and found.content == content:
             if self._expire_ms:
@@ -128,9 +128,9 @@ class FileSystemBasedLock:
         return 0 < self._expire_ms < self._clock.now_ms() - found.modified_ms
 
     def _remove(self, found: _Found) -> bool:
-        """Deletes this very lock; False where another is at it."""
+        """Deletes this very lock; False if another process is deleting it."""
         claim = f"{self._path}.{found.digest}"
-        # Empty: on a full disk, too, a lock can be given up.
+        # Empty, so that a lock can be released on a full disk, too.
         if not self._storage.put_if_absent(claim, b""):
             return False
         try:
@@ -144,7 +144,7 @@ class FileSystemBasedLock:
         created = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         lock_info = {
             "lockCreateTime": created.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
-            # The number tells two locks of one owner apart.
+            # The number distinguishes two locks of one owner.
             "lockThreadName": f"{self._owner} {uuid.uuid4().hex}",
             "lockStacksInfo": [],
             **this_process(),
@@ -187,7 +187,7 @@ class FileSystemBasedLease:
 
 
 def _lock_path(root: str, configured: str | None) -> str:
-    """Where the lock lies, from the table's root. `configured` is a path or URI, as Hudi has it, of a directory."""
+    """The lock's path relative to the table's root. `configured` is the path or URI of a directory, as in Hudi."""
     if configured is None:
         return f"{DEFAULT_DIRECTORY}/lock"
     table, directory = _without_scheme(root), _without_scheme(configured)
@@ -207,12 +207,12 @@ def _scheme(uri: str) -> str | None:
 
 
 def _without_scheme(uri: str) -> str:
-    """`/lake/trips` of `file:///lake/trips` and `file:/lake/trips`; host and path of any other."""
+    """The path of `file:///lake/trips` and `file:/lake/trips`; host and path of any other URI."""
     return re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(//)?", "", uri)
 
 
 def _owner_in(content: bytes) -> str:
-    """Who holds a lock, for a person; Hudi mostly does not say."""
+    """The holder of a lock, for the user; Hudi mostly does not name it."""
     try:
         owner = json.loads(content)["lockThreadName"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,8 +1,8 @@
-"""Heartbeats as Hudi's writers leave them: a file `.hoodie/.heartbeat/<instant>`, written anew at each beat.
+"""Heartbeats as Hudi's writers leave them: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
 
 Hudi takes a write for dead when the file has not been modified for `hoodie.client.heartbeat.interval_in_ms` times
 `hoodie.client.heartbeat.tolerable.misses`; so does eventide. Hudi leaves the file empty. Ours names the process, as JSON:
-a person reads host and process number, and another process of the same machine sees at once that this one has ended.
+the user reads host and process number, and another process of the same machine sees at once that this one has ended.
 """
 
 import json
@@ -51,7 +51,7 @@ class FileHeartbeats:
 
     def _go_on(self, instant: str, end: threading.Event) -> None:
         while not end.wait(self._interval_seconds):
-            # A beat that fails may be followed by one that does not; without any this process is taken for dead, rightly.
+            # A failed beat may be followed by a successful one. Without any, this process rightly counts as dead.
             with suppress(StorageError):
                 if not self._is_ours(instant):
                     return  # rolled back or taken over while this process slept

@@ -11,7 +11,7 @@ A store may ignore the condition, and then any number would hold the lock. So wh
 version that never was, by what stands there: who succeeds refuses to go on.
 
 Not guarded against: a holder that stands still for longer than the lock is valid, between `Lease.check` and the write that
-follows it. Put-if-absent stands behind it.
+follows it. Put-if-absent backs it up.
 """
 
 import json
@@ -36,7 +36,7 @@ _POLL_MS: Final = 1000  # as Hudi
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The lock as somebody saw it. `version` is for replacing just this one."""
+    """An observed lock. `version` identifies it in a replacement."""
 
     content: bytes
     version: str
@@ -53,7 +53,10 @@ class _Found:
 
 
 class StorageBasedLock:
-    """ports.TableLock; `owner` says to a person who is at work. Raises ConfigError for times that don't go together."""
+    """ports.TableLock; `owner` identifies the holder in messages.
+
+    Raises ConfigError for times that contradict each other.
+    """
 
     def __init__(self, storage: Storage, options: Options, clock: Clock, owner: str) -> None:
         self._storage = storage
@@ -70,7 +73,7 @@ class StorageBasedLock:
 
     def acquire(self) -> "StorageBasedLease":
         deadline_ms = self._clock.now_ms() + self._wait_ms
-        # The number tells two locks of one owner apart.
+        # The number distinguishes two locks of one owner.
         owner = f"{self._owner} {uuid.uuid4().hex}"
         while True:
             found = self.look()
@@ -85,7 +88,7 @@ class StorageBasedLock:
             self._clock.sleep(min(_POLL_MS, remaining_ms))
 
     def check(self, owner: str) -> None:
-        """Raises LockError where this owner does not hold the lock now."""
+        """Raises LockError if this owner does not hold the lock now."""
         found = self.look()
         if found is None or found.owner != owner:
             now = "is gone" if found is None else f"is now held by {found.owner!r}"
@@ -101,7 +104,7 @@ class StorageBasedLock:
         return None if found is None else _parse(*found, self.place)
 
     def write(self, owner: str, over: _Found | None, *, is_released: bool) -> _Found | None:
-        """The owner's lock in place of the one found; None where another one was faster."""
+        """The owner's lock in place of the one found; None if another one was faster."""
         until_ms = over.valid_until_ms if over and is_released else self._clock.now_ms() + self._validity_ms
         content = _document(owner, until_ms, is_released=is_released)
         failure = None
@@ -112,7 +115,7 @@ class StorageBasedLock:
                 self._files.replace_version(PATH, content, over.version)
         except StorageError as lost:
             failure = lost
-        # A look tells more than the answer, which may have been lost, or be that to a repeated request.
+        # Read the lock again: the answer may have been lost, or be that to a repeated request.
         found = self.look()
         if found is not None and found.content == content:
             return found
@@ -168,7 +171,7 @@ class StorageBasedLease:
         self._lock.check(self._found.owner)
 
     def renew(self) -> bool:
-        """Makes it valid from now on; False where it was lost."""
+        """Makes it valid from now on; False if it was lost."""
         with self._one_at_a_time:
             renewed = self._lock.write(self._found.owner, self._found, is_released=False)
             self._found = renewed or self._found
@@ -189,7 +192,8 @@ class StorageBasedLease:
     def _go_on(self) -> None:
         is_held = True
         while is_held and not self._end.wait(self._lock.renewal_seconds):
-            # A renewal that fails may be followed by one that does not; without any the lock is over, and `check` says so.
+            # A failed renewal may be followed by a successful one. Without any, the lock expires, and `check` reports
+            # it.
             with suppress(StorageError):
                 is_held = self.renew()
 

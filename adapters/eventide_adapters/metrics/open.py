@@ -1,4 +1,4 @@
-"""Which sink the options ask for, by Hudi's keys for metrics where it has one.
+"""Opens the sink that the options name, by Hudi's keys for metrics if it has one.
 
 A file of options may be shared with stock Hudi. So a reporter that Hudi has and eventide has not, or whose library isn't
 installed, is no wrong usage: nothing is reported, and a warning is logged.
@@ -41,14 +41,14 @@ _LIBRARIES: Final = {
 
 
 def open_sink(options: Options) -> MetricsSink | Unreported | None:
-    """The sink; None where metrics are off, as they are by default. Raises ConfigError for a value that cannot be read."""
+    """The sink; None if metrics are off, as they are by default. Raises ConfigError for a value that cannot be read."""
     if not options.get(METRICS_ON):
         return None
     reporter = _reporter(options)
     if isinstance(reporter, Unreported):
         return reporter
     prefix = options.get(METRICS_PREFIX)
-    # Imported where they are asked for: their libraries may not be there.
+    # Imported on use, because their libraries may not be installed.
     match reporter:
         case Reporter.PROMETHEUS_TEXTFILE:
             return PrometheusTextfile(_file(options), prefix)
@@ -126,7 +126,7 @@ def _suffix() -> str:
 
 
 def _labels(options: Options) -> tuple[tuple[str, str], ...]:
-    """`key:value,key:value`, as Hudi has it."""
+    """`key:value,key:value`, as in Hudi."""
     text = options.get(PUSHGATEWAY_LABELS)
     if text is None:
         return ()

@@ -25,11 +25,11 @@ class PrometheusHttp:
     prefix: str
 
     def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
-        # A scrape has a time of its own.
+        # A scrape has its own time.
         self._endpoint().put(self.prefix, table, metrics)
 
     def _endpoint(self) -> LatestSamples:
-        """Listens from the first call on. Raises StorageError where something else has the port."""
+        """Listens from the first call on. Raises StorageError if something else has the port."""
         with _opening:
             found = _endpoints.get(self.port)
             if found is None:

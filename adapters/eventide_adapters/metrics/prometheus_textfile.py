@@ -25,7 +25,7 @@ class PrometheusTextfile:
     prefix: str
 
     def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
-        # The collector refuses a file whose samples bear a time of their own: `at_ms` is the file's.
+        # The collector refuses a file whose samples have a time of their own: `at_ms` is the file's.
         target = Path(self.path)
         part = target.with_name(f".{target.name}.{getpid()}.part")
         try:

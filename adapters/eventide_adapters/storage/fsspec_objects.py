@@ -60,7 +60,7 @@ class FsspecObjects:
             except FileNotFoundError:
                 return None
             except Exception:
-                # Behind the end of an object there is nothing, which some stores call an error.
+                # After the end of an object there is nothing, which some stores call an error.
                 found = self.head(key)
                 if found is None or offset < found.size:
                     raise

@@ -160,7 +160,7 @@ class HdfsStorage:
         return data
 
     def _status(self, at: str) -> tuple[str, Mapping[str, Any]] | None:
-        """Where all links from there lead, and what is there; None where nothing is."""
+        """Where all links from there lead, and what exists; None if nothing is."""
 
         def look(resolved: str) -> tuple[str, Mapping[str, Any]]:
             return resolved, self._web.call("GET", "GETFILESTATUS", resolved)["FileStatus"]
@@ -168,7 +168,7 @@ class HdfsStorage:
         return self._followed(at, look)
 
     def _followed(self, at: str, ask: Callable[[str], T]) -> T | None:
-        """The answer at the end of all links; None where nothing is there. Raises UnsafePathError outside the root."""
+        """The answer at the end of all links; None if nothing is there. Raises UnsafePathError outside the root."""
         for _ in range(_LINKS_MAX):
             try:
                 return ask(at)

@@ -22,7 +22,7 @@ class HdfsBytes(Protocol):
 
 
 def hdfs_bytes(config: HdfsConfig, names: WebHdfs) -> HdfsBytes:
-    """As the configuration says. Raises ConfigError where libhdfs is asked for and not to be had."""
+    """As the configuration says. Raises ConfigError if libhdfs is requested and not to be had."""
     if config.native is None:
         return names
     # It needs pyarrow's own HDFS module, which nobody else does.

@@ -150,7 +150,7 @@ def _settings(options: Options) -> Options:
 
 
 def _site(directory: str | None) -> dict[str, str]:
-    """What hdfs-site.xml says; nothing where there is none."""
+    """What hdfs-site.xml says; nothing if there is none."""
     path = Path(directory or "", "hdfs-site.xml")
     if directory is None or not path.exists():
         return {}

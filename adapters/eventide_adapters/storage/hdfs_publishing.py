@@ -34,7 +34,7 @@ class HdfsPublisher:
     directory: str
 
     def create(self, at: str, content: BinaryIO, size: int) -> bool:
-        """Creates the file at an absolute path, whole; False where the name is taken."""
+        """Creates the file at an absolute path, whole; False if the name is taken."""
         return self._publish(self._write(content, size), at)
 
     def replace(self, at: str, content: BinaryIO, size: int) -> None:
@@ -42,7 +42,7 @@ class HdfsPublisher:
         self._rename(self._write(content, size), at, "OVERWRITE")
 
     def link(self, target: str, at: str) -> bool:
-        """Makes a symbolic link to an absolute path; False where its name is taken."""
+        """Makes a symbolic link to an absolute path; False if its name is taken."""
         temporary = self._temporary()
         try:
             self.web.call("PUT", "CREATESYMLINK", temporary, destination=target, createParent="true")
@@ -53,7 +53,7 @@ class HdfsPublisher:
         return self._publish(temporary, at)
 
     def try_out(self) -> Capability:
-        """What the NameNode keeps, by a link that is gone again afterwards. NONE where nothing may be written."""
+        """What the NameNode keeps, by a link that is gone again afterwards. NONE if nothing may be written."""
         link = self._temporary()
         try:
             self.web.call("PUT", "MKDIRS", posixpath.dirname(link))

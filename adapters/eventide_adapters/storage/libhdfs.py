@@ -1,7 +1,7 @@
 """Bytes of files on HDFS by libhdfs, Hadoop's own client, through pyarrow's HadoopFileSystem.
 
 It knows nothing of links: a listing shows one as an empty file, a write follows it, and a move overwrites. So it is given
-real paths only, each one after the NameNode was asked what is there, and never a name that appears to others.
+real paths only, each one after the NameNode was asked what exists, and never a name that appears to others.
 """
 
 import os
@@ -31,7 +31,7 @@ _CURES: Final = (
 
 
 class LibHdfs:
-    """hdfs_bytes.HdfsBytes. `names` tells what lies at a path. Raises ConfigError where libhdfs cannot be loaded."""
+    """hdfs_bytes.HdfsBytes. `names` tells what lies at a path. Raises ConfigError if libhdfs cannot be loaded."""
 
     def __init__(self, config: NativeConfig, names: WebHdfs) -> None:
         self._files = _connected(config)
@@ -60,7 +60,7 @@ class LibHdfs:
             raise OSError(f"only {written} of {size} bytes were written to {path}")
 
     def _check_new(self, path: str) -> None:
-        """Raises RemoteError where something has the name, be it a link, or a link is on the way to it."""
+        """Raises RemoteError if something has the name, be it a link, or a link is on the way to it."""
         try:
             self._names.call("GET", "GETFILESTATUS", path)
         except RemoteError as refused:

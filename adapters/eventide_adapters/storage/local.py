@@ -11,7 +11,7 @@ A new file, whole or not at all, and for one writer only:
 TEMPORARY, which a later writer removes after a day.
 
 Links to files are followed by us, never by the operating system, and only to targets below the root; no link to a directory
-is. How that holds while somebody puts links in the way is in local_directories.py.
+is. How that holds while someone puts links in the way is in local_directories.py.
 """
 
 import errno
@@ -192,7 +192,7 @@ class LocalStorage:
             return True
 
     def _check_room(self, size: int, target: str) -> None:
-        """Raises StorageError where the disk says that a copy of this size does not fit."""
+        """Raises StorageError if the disk says that a copy of this size does not fit."""
         with self._answering("write", target):
             disk = os.statvfs(self._root)
             free = disk.f_bavail * disk.f_frsize
@@ -231,7 +231,7 @@ class LocalStorage:
     def _followed(self, path: str, use: Callable[[int, str, str], T]) -> T:
         """What `use` answers at the end of all links from a name: handle of the directory, name in it, and path.
 
-        `use` raises OSError(ELOOP) where it meets a link. Raises UnsafePathError where one leads out of the table.
+        `use` raises OSError(ELOOP) where it meets a link. Raises UnsafePathError if one leads out of the table.
         """
         at = path
         for _ in range(_LINKS_MAX):
@@ -297,7 +297,7 @@ def _is_hidden(entry: os.DirEntry[str]) -> bool:
 
 
 def _open(directory_fd: int, name: str, _: str) -> int:
-    # O_NONBLOCK, lest a pipe that somebody put there would hold us for ever.
+    # O_NONBLOCK, lest a pipe that someone put there would hold us forever.
     return os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory_fd)
 
 

@@ -62,7 +62,7 @@ class LocalDirectories:
             yield handle, name
 
     def target(self, path: str, link: str) -> str:
-        """What the link of that name leads to, by its text alone. Raises UnsafePathError where that is not in the table."""
+        """What the link of that name leads to, by its text alone. Raises UnsafePathError if that is not in the table."""
         found = self.named(path, link)
         if found is None:
             raise UnsafePathError(
@@ -71,7 +71,7 @@ class LocalDirectories:
         return found
 
     def named(self, path: str, link: str) -> str | None:
-        """The path that the text of a link names; None where it is not below the root."""
+        """The path that the text of a link names; None if it is not below the root."""
         real = os.path.realpath(self.root)
         named = os.path.normpath(os.path.join(real, posixpath.dirname(path), link))
         for root in (real, self.root):

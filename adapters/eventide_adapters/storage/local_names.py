@@ -17,7 +17,7 @@ _SIDE_FILE = re.compile(r"\..+\.crc", re.DOTALL)
 
 
 def publish(written_in: int, written: str, directory_fd: int, name: str) -> bool:
-    """Gives a written file its second name; False where that is taken."""
+    """Gives a written file its second name; False if that is taken."""
     if not prepare_new(directory_fd, name):
         return False
     try:
@@ -29,7 +29,7 @@ def publish(written_in: int, written: str, directory_fd: int, name: str) -> bool
 
 
 def create(directory_fd: int, name: str) -> bool:
-    """Makes an empty file; False where the name is taken."""
+    """Makes an empty file; False if the name is taken."""
     if not prepare_new(directory_fd, name):
         return False
     try:
@@ -62,7 +62,7 @@ def prepare_new(directory_fd: int, name: str) -> bool:
 
 
 def remove_content(directory_fd: int) -> None:
-    """Empties a directory of side files of files that are gone. Raises OSError where it has more."""
+    """Empties a directory of side files of files that are gone. Raises OSError if it has more."""
     names = os.listdir(directory_fd)
     if not all(is_side_file(name) for name in names):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))

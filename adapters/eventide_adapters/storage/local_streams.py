@@ -95,7 +95,7 @@ class LocalOutput:
             os.close(self._written_in)
 
     def _remove_first_name(self) -> None:
-        # What cannot be removed now is in nobody's way, and is removed as abandoned.
+        # What cannot be removed now is in no one's way, and is removed as abandoned.
         with suppress(OSError):
             os.unlink(self._written, dir_fd=self._written_in)
         self._has_first_name = False

@@ -1,6 +1,6 @@
 """Tables in memory, for tests and trials: gone with the process, shared by name within it.
 
-A directory is there as long as a file lies below it.
+A directory exists as long as a file lies below it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Files:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put(self, path: str, file: MemoryFile) -> None:
-        """A name anew, or another file under it."""
+        """Puts a name, or another file under it."""
         self.by_path[path] = file
         self.infos.pop(path, None)
         while path:

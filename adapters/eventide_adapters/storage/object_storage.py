@@ -1,7 +1,7 @@
 """Tables in an object store: S3 and what speaks its language, and others that fsspec knows.
 
-A key is a file; a directory is there as long as a key lies below it. Nothing is ever renamed. A file appears whole, by one
-request; which of two writers made it is settled by the store (s3_objects.py, fsspec_objects.py).
+A key is a file; a directory exists as long as a key lies below it. Nothing is ever renamed. A file appears whole, by
+one request; which of two writers made it is settled by the store (s3_objects.py, fsspec_objects.py).
 
 A store that ignores the condition of a create would let two writers both win, so the first write finds out: a key is
 created twice, once by either kind of request, and the second create must fail. Such a store is refused, unless the option
@@ -9,7 +9,7 @@ created twice, once by either kind of request, and the second create must fail. 
 
 Not found by that: a store that looks for the key before it writes it, without holding others off. SeaweedFS 4 does so for
 CompleteMultipartUpload, not for PutObject. There two who create one large file at the same time may both learn that they
-did; it is whole all the same. What eventide creates in parts are data files whose names belong to one task of one plan.
+did; it is whole anyway. What eventide creates in parts are data files whose names belong to one task of one plan.
 """
 
 import uuid
@@ -149,7 +149,7 @@ class ObjectStorage:
         return self._may_create(key) and self._objects.create(key, data, is_conditional=not self._is_unsafe)
 
     def _may_create(self, key: str) -> bool:
-        """Whether a create of the key is worth a request. Raises RefusedError where no create is exclusive."""
+        """Whether a create of the key is worth a request. Raises RefusedError if no create is exclusive."""
         if Capability.PUT_IF_ABSENT not in self.capabilities:
             raise RefusedError(
                 f"{self._objects.where} ignores the condition of a create, so two writers of {self.root} could "

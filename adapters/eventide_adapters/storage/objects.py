@@ -58,7 +58,7 @@ class Objects(Protocol):
     def head(self, key: str) -> StoredObject | None: ...
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
-        """The object, or that range of it, shorter where it ends before; None where it is absent."""
+        """The object, or that range of it, shorter where it ends before; None if it is absent."""
         ...
 
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
@@ -73,7 +73,7 @@ class Objects(Protocol):
     def replace(self, key: str, data: bytes) -> None: ...
 
     def create(self, key: str, data: bytes, *, is_conditional: bool = True) -> bool:
-        """Creates an object, whole; False where the key is taken, which nobody looks for where it is unconditional."""
+        """Creates an object, whole; False if the key is taken, which nobody looks for where it is unconditional."""
         ...
 
     def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
@@ -81,7 +81,7 @@ class Objects(Protocol):
         ...
 
     def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
-        """Copies a source that is not empty; False where the key is taken."""
+        """Copies a source that is not empty; False if the key is taken."""
         ...
 
 
@@ -89,9 +89,9 @@ class VersionedObjects(Objects, Protocol):
     """Of a store that replaces an object on the condition of its ETag."""
 
     def read_version(self, key: str) -> tuple[bytes, str] | None:
-        """The object and its ETag; None where it is absent."""
+        """The object and its ETag; None if it is absent."""
         ...
 
     def replace_version(self, key: str, data: bytes, etag: str) -> bool:
-        """Replaces the object; False where it is absent or has another ETag by now."""
+        """Replaces the object; False if it is absent or has another ETag by now."""
         ...

@@ -10,7 +10,7 @@ from eventide_core.ports import WHOLE_FILE_BYTES_MAX
 from eventide_core.table.table_path import why_unsafe
 
 
-@lru_cache(maxsize=1 << 14)  # the same few paths are asked for again and again
+@lru_cache(maxsize=1 << 14)  # the same few paths are requested again and again
 def checked_path(path: str) -> str:
     """The path itself, when it names something below the table's root. Raises UnsafePathError."""
     if (reason := why_unsafe(path)) is not None:
@@ -24,7 +24,7 @@ def checked_directory(path: str) -> str:
 
 
 def check_whole(size: int, path: str, root: str) -> None:
-    """Raises ResourceLimitError where so many bytes are more than a file has that is read whole."""
+    """Raises ResourceLimitError if so many bytes are more than a file has that is read whole."""
     if size > WHOLE_FILE_BYTES_MAX:
         raise ResourceLimitError(
             f"{path!r} in {root} has more than {WHOLE_FILE_BYTES_MAX} bytes, the most that eventide reads of "

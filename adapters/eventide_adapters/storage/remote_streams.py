@@ -24,7 +24,7 @@ _PIECES_AT_ONCE = 8
 def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
     """That range; a large one by several requests at a time, all of which have ended when this returns or raises.
 
-    Raises what the first of its pieces raises that fails; what has not been asked for by then is not.
+    Raises what the first of its pieces raises that fails; what has not been requested by then is not.
     """
     count = -(-length // _PIECE_BYTES)
     if count <= 1:
@@ -33,7 +33,7 @@ def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
     starts, sizes = borders[:-1], [end - start for start, end in itertools.pairwise(borders)]
     with ThreadPoolExecutor(min(count, _PIECES_AT_ONCE)) as threads:
         pieces = list(threads.map(read, starts, sizes))
-    # Behind the end of the file there is nothing, nor behind a piece that the end has cut.
+    # After the end of the file there is nothing, nor behind a piece that the end has cut.
     whole = next((place for place in range(count) if len(pieces[place]) < sizes[place]), count)
     return b"".join(pieces[: whole + 1])
 

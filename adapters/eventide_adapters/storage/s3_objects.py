@@ -3,8 +3,8 @@
 A create is a request with `If-None-Match: *`: PutObject, or for what is larger or is copied inside the store the
 CompleteMultipartUpload of a multipart upload. Requests are repeated, by the client library and here, so an answer
 "taken" may be to the repeat of a request that was carried out, and whose own answer was lost. Therefore each create gives
-its object a mark of its own, as metadata, and where the answer is "taken" or none the object is asked for its mark: ours,
-and it was this create; another, and the race is lost; none, and it has not happened.
+its object a mark of its own, as metadata, and where the answer is "taken" or none the object is asked for its mark:
+ours, and it was this create; another, and the race is lost; none, and it has not happened.
 """
 
 import os
@@ -67,7 +67,7 @@ class S3Objects:
             return _object(key, found["ContentLength"], found, found.get("Metadata", {}).get(_MARK))
 
     def read(self, key: str, offset: int = 0, length: int | None = None) -> bytes | None:
-        """The object, or that range of it, shorter where it ends before; None where it is absent."""
+        """The object, or that range of it, shorter where it ends before; None if it is absent."""
         end = "" if length is None else offset + length - 1
         with self._answering("read", key):
             try:
@@ -79,7 +79,7 @@ class S3Objects:
             return None if found is None else found[0]
 
     def read_version(self, key: str) -> tuple[bytes, str] | None:
-        """The object and its ETag; None where it is absent."""
+        """The object and its ETag; None if it is absent."""
         with self._answering("read", key):
             return self._get(key)
 
@@ -106,7 +106,7 @@ class S3Objects:
             self._call("put_object", Key=key, Body=data)
 
     def replace_version(self, key: str, data: bytes, etag: str) -> bool:
-        """Replaces the object; False where it is absent or has another ETag, if only by a request that was repeated."""
+        """Replaces the object; False if it is absent or has another ETag, if only by a request that was repeated."""
         with self._answering("write", key):
             try:
                 self._call("put_object", Key=key, Body=data, IfMatch=etag)
@@ -119,12 +119,12 @@ class S3Objects:
         return True
 
     def create(self, key: str, data: bytes, *, is_conditional: bool = True) -> bool:
-        """Creates a small object; False where the key is taken."""
+        """Creates a small object; False if the key is taken."""
         condition = {"IfNoneMatch": "*"} if is_conditional else {}
         return self._create(key, lambda mark: self._call("put_object", Key=key, Body=data, Metadata=mark, **condition))
 
     def create_large(self, key: str, stream: BinaryIO, *, is_conditional: bool = True) -> bool:
-        """Creates an object in parts; False where the key is taken."""
+        """Creates an object in parts; False if the key is taken."""
 
         def send(mark: dict[str, str]) -> None:
             stream.seek(0)
@@ -135,7 +135,7 @@ class S3Objects:
         return self._create(key, send)
 
     def copy(self, source: StoredObject, key: str, *, is_conditional: bool = True) -> bool:
-        """Copies a source that is not empty inside the store; False where the key is taken.
+        """Copies a source that is not empty inside the store; False if the key is taken.
 
         In parts whatever the size: stores keep the condition for the end of a multipart upload, few for CopyObject.
         """
@@ -200,7 +200,7 @@ class S3Objects:
             raise
 
     def _get(self, key: str, **part: str) -> tuple[bytes, str] | None:
-        """What is there, and its ETag."""
+        """What exists, and its ETag."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 found = self._call("get_object", Key=key, **part)
@@ -209,7 +209,7 @@ class S3Objects:
             try:
                 return self._read_body(found["Body"]), found["ETag"]
             except S3_RETRYABLE_ERRORS:
-                # The connection broke off in the middle of the content.
+                # The connection was interrupted in the middle of the content.
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("the last attempt answers or raises")

@@ -35,7 +35,7 @@ def may_be_secret(key: str) -> bool:
 
 
 def refuse_user_info(address: str | None, option: str) -> None:
-    """Raises ConfigError for an address with a user or a secret in it: addresses stand in messages."""
+    """Raises ConfigError for an address with a user or a secret in it: addresses are in messages."""
     if address is not None and "@" in address:
         raise ConfigError(
             f"option {option} contains a user or a secret before `@`: set it as an option of its own, or in "
@@ -44,7 +44,7 @@ def refuse_user_info(address: str | None, option: str) -> None:
 
 
 def harmless(failure: BaseException, secrets: Iterable[str]) -> BaseException | None:
-    """The failure, to be the cause of another; None where a traceback of it, and of all behind it, would show a secret."""
+    """The failure, to be the cause of another; None if a traceback of it, and of all behind it, would show a secret."""
     shown = "".join(traceback.format_exception(failure))
     return failure if without_secrets(shown, secrets) == shown else None
 

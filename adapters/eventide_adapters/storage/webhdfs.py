@@ -84,7 +84,7 @@ class WebHdfs:
     def _transfer(
         self, method: str, operation: str, path: str, parameters: Mapping[str, str], content: BinaryIO | None, size: int
     ) -> bytes:
-        """An operation that the NameNode sends on to a DataNode; begun anew where that one fails."""
+        """An operation that the NameNode sends on to a DataNode; begun again where that one fails."""
         failure: Exception | None = None
         for attempt in range(_ROUNDS):
             if failure is not None:

@@ -1,6 +1,7 @@
 """Which instants leave the active timeline: Hudi's rule, and what left-overs need.
 
-1. Nothing while there are at most `max_commits` completed writes. Else all but the last `min_commits` may go, oldest first.
+1. Nothing while there are at most `max_commits` completed writes. Otherwise, all but the last `min_commits` may go,
+   oldest first.
 2. Of these only the ones before every bound: the first pending instant; the first savepoint (unless an option says so); the
    earliest write that cleaning retains, as the last clean said and as its options say; the delta commits that Hudi's trigger
    still counts; the last compaction of Hudi's metadata table; the first replacecommit whose file groups have not been
@@ -20,7 +21,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ArchiveTerms:
-    """How many writes stay. `max_delta_commits` is what Hudi's compaction trigger counts to."""
+    """How many writes stay. `max_delta_commits` is the limit of Hudi's compaction trigger."""
 
     min_commits: int
     max_commits: int
@@ -30,7 +31,7 @@ class ArchiveTerms:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFacts:
-    """`bounds` are requested times that stay, with all after them; `compactions` those of completed compactions."""
+    """`bounds`: requested times that stay, with everything after them. `compactions`: those of completed compactions."""
 
     timeline: Timeline
     bounds: Collection[str]

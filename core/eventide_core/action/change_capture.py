@@ -1,4 +1,4 @@
-"""What a table with change data capture (`hoodie.table.cdc.enabled`) asks of a compaction.
+"""The requirements of a table with change data capture (`hoodie.table.cdc.enabled`) on a compaction.
 
 Hudi derives the changes of a write from its files: those of a new base file are inserts, those of a log file are told by the
 slice that its write stat names. A compaction changes no row, so it adds nothing to them, and leaves them as they are.
@@ -19,7 +19,7 @@ from eventide_core.table.table_config import TableConfig
 
 
 def require_derived_changes(config: TableConfig, options: Options, slices: Iterable[FileSlice], place: str) -> None:
-    """Raises UnsupportedTableError where the changes of the table may be read from its compactions."""
+    """Raises UnsupportedTableError if the changes of the table may be read from its compactions."""
     if not config.captures_changes:
         return
     said = options.text(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)

@@ -1,4 +1,4 @@
-"""The plan of a compaction, with every file that its execution will make.
+"""The plan of a compaction, with the name of every file that its execution makes.
 
 Of an event-time compaction: `plan_compaction`, from each slice's selection (action/slice_selection.py) and the choice of a
 link mode (action/link_choice.py). Of whole slices, by another strategy: `plan_whole_slices`. In place of a plan that no
@@ -26,7 +26,7 @@ from eventide_core.table.plans import (
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
-    """What a plan says besides its operations; see CompactionPlan."""
+    """A plan's fields besides its operations; see CompactionPlan."""
 
     cut_ms: int | None
     cut: CutMode
@@ -46,7 +46,7 @@ def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: 
 
 
 def plan_whole_slices(slices: Sequence[FileSlice], instant: str, terms: PlanTerms, *, reason: str) -> CompactionPlan:
-    """The plan that compacts these slices in full, in this order, whatever their log files hold."""
+    """The plan that compacts these slices in full, in this order."""
     operations = tuple(
         whole_slice(found, instant, f"{number}-0-0", reason, None) for number, found in enumerate(slices)
     )
@@ -92,18 +92,20 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
-    # A plan without links names no log file above its base, those of the new slice neither.
+    # A plan without links names no log file above its base, not even those of the new slice.
     kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
-    above = {fact.log.path for fact in selection.above}
+    above = {fact.log_file.path for fact in selection.above}
     unnamed = above if table_version >= 8 else set[str]()
-    early = {fact.log.path for fact in selection.early}
+    early = {fact.log_file.path for fact in selection.early}
     left_overs = tuple(
         LeftOver(
             _planned(fact),
-            None if fact.log.path in unnamed else _left_over_name(fact.log, number, link, table_version, has_carried),
-            selection.exact_ms if fact.log.path in early else None,
+            None
+            if fact.log_file.path in unnamed
+            else _left_over_name(fact.log_file, number, link, table_version, has_carried),
+            selection.exact_ms if fact.log_file.path in early else None,
             fact.delete_count,
-            is_above=fact.log.path in above,
+            is_above=fact.log_file.path in above,
         )
         for number, fact in enumerate(kept)
     )
@@ -130,10 +132,10 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
 
 
 def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version: int, has_carried: bool) -> str | None:
-    """The left-over's name in the new slice; None where it needs none.
+    """The left-over's name in the new slice; None if it needs none.
 
     Version 6: version 0, which no writer chooses, with tokens that rise as strings; so it lies below every log file
-    that a writer appends to the new slice, planned or not. Version 8 and later: a writer's log file bears its own
+    that a writer appends to the new slice, planned or not. Version 8 and later: a writer's log file has its own
     instant.
     """
     if link.mode is LinkMode.PREFIX:
@@ -145,4 +147,4 @@ def _left_over_name(log: LogFile, number: int, link: LinkDecision, table_version
 
 
 def _planned(fact: LogFacts) -> PlannedLog:
-    return PlannedLog(fact.log.path, fact.log.size, fact.event_times)
+    return PlannedLog(fact.log_file.path, fact.log_file.size, fact.event_times)

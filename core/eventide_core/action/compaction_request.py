@@ -1,4 +1,4 @@
-"""What a user asks of a compaction."""
+"""A user's request for a compaction."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +17,7 @@ _AHEAD_MS_MAX: Final = 24 * 3_600_000
 class CompactionRequest:
     """T itself, or T as the time now less the latency of the data; neither for a strategy that knows no event time.
 
-    `is_for_t`: the user has asked for T by name, not by an option. Then no trigger is asked whether it is due, and the
+    `is_for_t`: the user has requested T by name, not by an option. Then no trigger is asked whether it is due, and the
     strategy has to know event time. `alignment` floors T to the start of a day, an hour or the like.
     """
 
@@ -29,17 +29,17 @@ class CompactionRequest:
     alignment: Alignment | None = None
 
     def threshold_at(self, now_ms: int, published_ms: int | None) -> int:
-        """Up to where to compact: T, but not below the cut that is published already, which falls only by rollback."""
+        """The T to compact up to: not below the published cut, which only a rollback lowers."""
         asked_ms = self.asked_at(now_ms)
         return asked_ms if published_ms is None else max(asked_ms, published_ms)
 
     def asked_at(self, now_ms: int) -> int:
-        """T itself, aligned."""
+        """The requested T, aligned."""
         asked_ms = self._given_at(now_ms)
         return asked_ms if self.alignment is None else self.alignment.floor(asked_ms)
 
     def check_reach(self, threshold_ms: int, now_ms: int, published_ms: int | None, latest_ms: int | None) -> None:
-        """Raises InvalidThresholdError where T lies beyond the clock and all that a smaller T would take in as well.
+        """Raises InvalidThresholdError if T lies beyond the clock and all that a smaller T would take in as well.
 
         Once published, a T of the year 5000 would refuse every T before it. `latest_ms` is the latest event time in a
         log file.
@@ -66,7 +66,7 @@ class CompactionRequest:
         )
 
     def check_strategy(self, name: str) -> None:
-        """Raises ConfigError where T is asked for, and the strategy of that name knows none."""
+        """Raises ConfigError if T is requested, and the strategy of that name knows none."""
         if self.is_for_t:
             raise ConfigError(
                 f"option {STRATEGY}: {name} ignores event times, so it cannot compact everything before T: name "

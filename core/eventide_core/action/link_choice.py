@@ -1,8 +1,9 @@
 """How the left-overs of a plan stay visible, and the compaction's instant.
 
 1. Back-dated below the left-overs where the whole plan allows it (`prefix`; docs/invariants.md, step 1): no file is needed.
-2. Else a new instant and a file for each left-over: a symbolic link where the storage has them, where every reader and
-   service of the table is declared to resolve links, and where a copy would have to travel through the network (HDFS);
+2. Otherwise, a new instant and a file for each left-over: a symbolic link where the storage has them, where every
+   reader and service of the table is declared to resolve links, and where a copy would have to travel through the
+   network (HDFS);
 3. else a copy.
 """
 
@@ -21,7 +22,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class LinkChoiceFacts:
-    """What the choice of a link mode looks at.
+    """The facts that decide the link mode.
 
     `moment` is the quiet moment that the plan is made for (action/quiet_moment.py). `is_exclusive`: the table's owner
     declares that every reader and service of it resolves links. `has_symlinks` and `has_server_copies` say what the storage
@@ -47,7 +48,7 @@ class LinkDecision:
 def choose_link(selections: Sequence[Selection], facts: LinkChoiceFacts) -> LinkDecision:
     """How left-overs stay visible, and the compaction's instant.
 
-    Raises RefusedError where the mode that was asked for would not be safe.
+    Raises RefusedError if the mode that was requested would not be safe.
     """
     if facts.choice is LinkChoice.SYMLINK:
         _require_symlinks(facts)
@@ -105,9 +106,11 @@ def _backdated_instant(selections: Sequence[Selection], facts: LinkChoiceFacts) 
                 "version of a key"
             ),
         )
-    after = max(_completion(timeline, fact.log) for s in selections for fact in s.compacted)
+    after = max(_completion(timeline, fact.log_file) for s in selections for fact in s.compacted)
     before = min(
-        min(_completion(timeline, fact.log), fact.log.name.instant) for s in selections for fact in s.left_overs
+        min(_completion(timeline, fact.log_file), fact.log_file.name.instant)
+        for s in selections
+        for fact in s.left_overs
     )
     instant = next_instant_time(after)
     while instant in facts.back.used_times:

@@ -1,14 +1,14 @@
-"""Which log files hold records that a clock gone wrong has dated into the future.
+"""Finds log files with records that a wrong clock dated into the future.
 
 Such a record keeps its log file from being retired by an exact cut, and with it every log file above it, until the
 slice has more left-overs than it may and is compacted in full. By the ranges of the log files alone, so at no cost, a
 log file offends if
 
 1. its latest record lies beyond the clock, or
-2. its latest record lies beyond everything in the log files that came after it, at least three: a stream goes on, and
+2. its latest record lies beyond everything in the log files that came after it, at least three: a stream continues, and
    its event times with it.
 
-Whose records these are costs a look into the log file; that is only taken when somebody asks
+Whose records these are costs a look into the log file; that is only taken when someone asks
 (service/query/offending_records.py).
 """
 
@@ -18,30 +18,33 @@ from dataclasses import dataclass
 from eventide_core.action.slice_selection import LogFacts, SliceFacts
 from eventide_core.table.file_slice import LogFile
 
-LOGS_NAMED = 5  # enough to find the device; the rest turns up when these are mended
-_LATER_LOGS_MIN = 3  # a log file or two of late data after one of timely data is nothing strange
+LOGS_NAMED = 5  # enough to find the device; others appear after these are repaired
+_LATER_LOGS_MIN = 3  # one or two log files of late data after timely data are normal
 
 
 @dataclass(frozen=True, slots=True)
 class OffendingLog:
     """A log file with records at or after `since_ms` that seem to be of the future.
 
-    `held_back` counts the log files above it that hold nothing but records before T, and would be retired but for it.
+    `held_back` counts the log files above it that hold nothing but records before T, and would be retired without it.
     """
 
     partition: str
     file_id: str
-    log: LogFile
+    log_file: LogFile
     since_ms: int
     latest_ms: int
     held_back: int
 
 
 def offending_logs(slices: Iterable[SliceFacts], threshold_ms: int | None, now_ms: int) -> tuple[OffendingLog, ...]:
-    """The worst of them, those first that hold back most, then those furthest in the future. `threshold_ms` is T, if any."""
+    """The worst log files: first those that hold back most, then those furthest in the future.
+
+    `threshold_ms` is T, if any.
+    """
     found = sorted(
         (offending for facts in slices for offending in _of_slice(facts, threshold_ms, now_ms)),
-        key=lambda o: (-o.held_back, -o.latest_ms, o.log.path),
+        key=lambda o: (-o.held_back, -o.latest_ms, o.log_file.path),
     )
     return tuple(found[:LOGS_NAMED])
 
@@ -49,21 +52,21 @@ def offending_logs(slices: Iterable[SliceFacts], threshold_ms: int | None, now_m
 def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Iterator[OffendingLog]:
     later_max: int | None = None
     later_count = retirable = 0
-    for fact in reversed(facts.logs):
+    for fact in reversed(facts.log_facts):
         latest = fact.event_times.max_ms
         if latest is None:
             continue
         since = _since(latest, later_max if later_count >= _LATER_LOGS_MIN else None, now_ms)
         if since is not None and (threshold_ms is None or latest >= threshold_ms):
             found = facts.file_slice
-            yield OffendingLog(found.partition, found.file_id, fact.log, since, latest, retirable)
+            yield OffendingLog(found.partition, found.file_id, fact.log_file, since, latest, retirable)
         retirable += _is_retirable(fact, threshold_ms)
         later_max = latest if later_max is None else max(latest, later_max)
         later_count += 1
 
 
 def _since(latest_ms: int, later_max_ms: int | None, now_ms: int) -> int | None:
-    """From where on the records of a log file seem to be of the future; None where its latest one doesn't."""
+    """The time from which a log file's records seem to be of the future; None if its latest record doesn't."""
     bounds = [bound for bound in (later_max_ms, now_ms) if bound is not None and latest_ms > bound]
     return min(bounds) + 1 if bounds else None
 

@@ -1,11 +1,11 @@
-"""Which slices a query reads, and which of their blocks and rows count.
+"""Plans which slices a query reads, and which of their blocks and rows count.
 
 snapshot: each file group's latest slice, base and log files merged.
 read-optimized: each file group's latest base file alone.
 time travel: the slices as of an instant, and the blocks of their log files up to it. The link of a left-over is read like
     any log file:
-    its blocks bear the instants of the commits that brought them (not skipped, as RFC-74 section 7 has it: they would be
-    lost to every instant after the compaction).
+    its blocks have the instants of the commits that brought them (not skipped, as RFC-74 section 7 has it: they would
+    be lost to every instant after the compaction).
 incremental (begin, end]: the slices that the files written in that span make up, and of their rows the ones committed in
     it, as Hudi's readers do. Version 6 measures the span by requested times, 8 and later by completion times. A span may
     begin before the active timeline: its archived writes are among them (Hudi's readers of version 6 leave them out).
@@ -27,7 +27,7 @@ _WRITE_MS_MAX = 24 * 60 * 60 * 1000
 
 
 def parse_instant_time(text: str, *, is_end: bool = False) -> str:
-    """An instant as a user writes it: digits of Hudi's form (shorter ones are a prefix), or a date or time in ISO-8601.
+    """Parses a user's instant: digits in Hudi's form (fewer digits are a prefix), or a date or time in ISO-8601.
 
     A time without a zone is taken as UTC. With `is_end` a time in whole seconds means the end of that second, as Hudi has
     it. Raises InstantNotFoundError for anything else.
@@ -63,7 +63,7 @@ def plan_slices(
 def earliest_request(begin: str) -> str:
     """The least requested time of a write that can have completed after `begin`.
 
-    A write takes less than a day, as Hudi has it too. All of time where `begin` is but the prefix of an instant.
+    A write takes less than a day, as in Hudi. All of time where `begin` is but the prefix of an instant.
     """
     try:
         return instant_time(instant_epoch_ms(begin) - _WRITE_MS_MAX) if len(begin) in (14, 17) else ""
@@ -72,16 +72,16 @@ def earliest_request(begin: str) -> str:
 
 
 def span(writes: Iterable[Instant], begin: str, end: str | None) -> tuple[Instant, ...]:
-    """Of these completed writes those in (begin, end], by completion time where it is recorded, else by requested time."""
+    """The completed writes in (begin, end], by completion time if it is recorded, otherwise by requested time."""
     times = [(i.completion_time or i.requested_time, i) for i in writes]
     return tuple([i for time, i in times if time > begin and (end is None or time <= end)])
 
 
 def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
-    """The time up to which a span tells the same rows for ever: no write will be added before it. "0" where there is none.
+    """The time up to which a span has final rows: no write will be added before it. "0" if there is none.
 
     Version 8 and later measure spans by completion times, which rise from write to write. Version 6 measures them by
-    requested times: what was requested after a write that is pending has to wait for it, or that one would be passed over.
+    requested times: what was requested after a write that is pending has to wait for it, or that one would be skipped.
     Compactions bring no rows of their own; a pending replacecommit may be an insert overwrite.
     """
     if by_completion_time:

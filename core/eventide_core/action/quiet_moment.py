@@ -2,21 +2,20 @@
 
 A *span* of a write is [requested, completed]; it is open-ended while the write is pending. An instant time is *quiet* when
 no span holds it: each write was requested after it, or had completed before it. A compaction at a quiet moment C is what
-would be there, had somebody scheduled it then. Every log file that completed before C belongs to the old slice and is
-merged or left over. Every log file that completes after C bears an instant after C: it belongs to the new slice under
-its own name, and sorts after the left-overs, which bear C. So a pending write that was requested after C is in nobody's
-way.
+would be there, had someone scheduled it then. Every log file that completed before C belongs to the old slice and is
+merged or left over. Every log file that completes after C has an instant after C: it belongs to the new slice under
+its own name, and sorts after the left-overs, which have C. A pending write that was requested after C does not matter.
 
 1. No write is pending: after everything there is, and `AWAY_FROM_WRITERS_MS` ago where the table was at rest then. A
    writer that requests its instant right now takes the present millisecond; two actions of one requested time hide each
    other, and share names of log files, heartbeats and instants of the metadata table.
-2. Else the latest gap between spans: below the request of the oldest pending write, and of every completed write whose
-   span reaches across that request, and so on. C is the first time in the gap: a writer that has chosen its instant and
-   not yet put its file has most likely chosen a later one.
+2. Otherwise, the latest gap between spans: below the request of the oldest pending write, and of every completed write
+   whose span reaches across that request, and so on. C is the first time in the gap: a writer that has chosen its
+   instant and not yet put its file has most likely chosen a later one.
 3. C is not used by another instant, nor was by one that a rollback undid (its writer may sleep, and wake up). C lies
-   a. after the last completion of a compaction whose left-overs are still there: they bear that compaction's instant and
-      count from its completion. Two compactions in one gap would put them into the later slice, on top of a base that has
-      merged them. A compaction without left-overs need only have been requested before C;
+   a. after the last completion of a compaction whose left-overs are still there: they have that compaction's instant
+      and count from its completion. Two compactions in one gap would put them into the later slice, on top of a base
+      that has merged them. A compaction without left-overs need only have been requested before C;
    b. after the last restore: the instants that it undid are not used again;
    c. not before the active timeline's start: Hudi takes the log files in between for uncommitted;
    d. not before the earliest commit that cleaning retains: the next clean would remove the old slice under its readers;
@@ -48,8 +47,8 @@ class BackdatingFacts:
     """What bounds the instant of a compaction that is back-dated.
 
     `now` is an unused instant above every time of the timeline, `used_times` are all that can't be taken.
-    `earliest_retained` is the earliest commit that cleaning keeps, None where it keeps all. `schema_since`: every write
-    from there on has the table's schema. `logged`: the instants in the names of the log files that are there.
+    `earliest_retained` is the earliest commit that cleaning keeps, None if it keeps all. `schema_since`: every write
+    from there on has the table's schema. `logged`: the instants in the names of the log files that exist.
     """
 
     timeline: Timeline
@@ -62,7 +61,7 @@ class BackdatingFacts:
 
 @dataclass(frozen=True, slots=True)
 class QuietMoment:
-    """The instant that a compaction may have, or None and why there is none.
+    """The instant that a compaction may take, or None and the reason.
 
     `is_now`: nothing is pending, so nothing lies above it. `beside` are the writes whose
     spans fill the time since.
@@ -75,12 +74,12 @@ class QuietMoment:
 
 
 def open_at(timeline: Timeline, time: str) -> tuple[Instant, ...]:
-    """The writes whose span holds the time, pending or completed, by requested time. Version 8 and later."""
+    """The writes, pending or completed, whose span contains the time; by requested time. Version 8 and later."""
     return tuple(w for w in _writes(timeline) if w.requested_time <= time <= (w.completion_time or _NEVER))
 
 
 def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
-    """The latest quiet moment that a compaction may be put at."""
+    """The latest quiet moment for a compaction."""
     timeline = facts.timeline
     if not timeline.pending_writes:
         return QuietMoment(_in_nobodys_way(facts), is_now=True)
@@ -94,7 +93,7 @@ def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
         instant = bound if before is None else next_instant_time(before)
         if before is None or instant < bound:
             break
-        bound = before  # the two are next to each other: the gap is a lower one
+        bound = before  # the two are adjacent: the gap is lower
     beside = tuple(w for w in _writes(timeline) if (w.completion_time or _NEVER) >= bound)
     why_not = why_not_at(instant, facts) if before is not None else "no write has completed before it was requested"
     return QuietMoment(None if why_not else instant, why_not=why_not, beside=beside)
@@ -133,13 +132,13 @@ def why_not_back_to(instant: str, facts: BackdatingFacts) -> str:
 
 
 def _writes(timeline: Timeline) -> Iterator[Instant]:
-    """What adds rows; a completed `commit` of a merge-on-read table is a compaction."""
+    """The writes that add rows. A completed `commit` of a merge-on-read table is a compaction."""
     yield from timeline.pending_writes
     yield from (i for i in (*timeline.writes, *timeline.archived) if i.action is not Action.COMMIT)
 
 
 def gap_now(facts: BackdatingFacts) -> QuietMoment:
-    """Version 6, where a log file's slice stands in its name: now, where no write is pending, and never another moment."""
+    """Version 6, where a log file's name states its slice: now, if no write is pending, and no other moment."""
     pending = facts.timeline.pending_writes
     if not pending:
         return QuietMoment(_in_nobodys_way(facts), is_now=True)
@@ -147,9 +146,9 @@ def gap_now(facts: BackdatingFacts) -> QuietMoment:
 
 
 def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
-    """Version 6, where no gap comes: before the oldest open write. Its log files, and later ones, are left over.
+    """Version 6 without a gap: before the oldest open write. Its log files, and later ones, are left over.
 
-    Only where no other engine runs plans of the table: one that runs the plan as it was first made passes over what the open
+    Only where no other engine runs plans of the table: one that runs the plan as it was first made skips what the open
     writes have yet to add to the old slices.
     """
     pending = facts.timeline.pending_writes
@@ -163,7 +162,7 @@ def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
 
 
 def no_quiet_moment(quiet: QuietMoment) -> str:
-    """Why there is no moment to plan at, and which writes leave none, for people."""
+    """The user's explanation of why there is no moment to plan at, with the writes that leave none."""
     named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
     more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
     return f"open and overlapping writes ({named}{more}) leave no quiet moment for a plan: {quiet.why_not}"

@@ -1,4 +1,4 @@
-"""What an event-time compaction takes of each slice.
+"""Selects what an event-time compaction takes of each slice.
 
 1. `select` splits each slice's log files by the strategy. A slice with nothing before T is left alone. A rollback
    block, or a block of an instant that never completed, anywhere in the slice, or a log compaction's block among the
@@ -22,14 +22,14 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """A log file and what is known of its content.
+    """A log file and what is known about its content.
 
     `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
-    records that are in no base file yet: all of them, but for what an exact cut has merged early. `has_partial_updates`:
-    records of some columns, as far as its headers were looked at.
+    records that are in no base file yet: all of them, except for what an exact cut has merged early.
+    `has_partial_updates`: records of some columns, as far as its headers were looked at.
     """
 
-    log: LogFile
+    log_file: LogFile
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int
@@ -49,18 +49,18 @@ class SliceFacts:
     """
 
     file_slice: FileSlice
-    logs: tuple[LogFacts, ...]
+    log_facts: tuple[LogFacts, ...]
     above: int = 0
 
     @property
     def below(self) -> tuple[LogFacts, ...]:
         """The log files that a compaction may merge."""
-        return self.logs[: len(self.logs) - self.above]
+        return self.log_facts[: len(self.log_facts) - self.above]
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A slice's split: the first `count` log files are compacted, the rest remains.
+    """A slice's split: the first `count` log files are compacted, the others remain.
 
     `exact_ms` is T where the cut is exact: records of the rest that lie before it are merged, too.
     `carried_tombstones` have to be carried, or at least one of so many may have to be.
@@ -79,11 +79,11 @@ class Selection:
 
     @property
     def compacted(self) -> tuple[LogFacts, ...]:
-        return self.facts.logs[: self.count]
+        return self.facts.log_facts[: self.count]
 
     @property
     def left_overs(self) -> tuple[LogFacts, ...]:
-        return self.facts.logs[self.count :]
+        return self.facts.log_facts[self.count :]
 
     @property
     def in_old_slice(self) -> tuple[LogFacts, ...]:
@@ -93,18 +93,18 @@ class Selection:
     @property
     def above(self) -> tuple[LogFacts, ...]:
         """The remaining log files that belong to the new slice."""
-        return self.facts.logs[len(self.facts.below) :]
+        return self.facts.log_facts[len(self.facts.below) :]
 
     @property
     def early(self) -> tuple[LogFacts, ...]:
-        """The left-over log files with records that are merged all the same, those that were merged before among them."""
+        """The left-over log files with records that an exact cut merges, or merged before."""
         if self.exact_ms is None:
             return ()
         return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
 
     @property
     def has_partial_updates(self) -> bool:
-        return any(fact.has_partial_updates for fact in self.facts.logs)
+        return any(fact.has_partial_updates for fact in self.facts.log_facts)
 
     def in_full(self, fallback: FallbackReason, reason: str) -> "Selection":
         return replace(self, count=len(self.facts.below), fallback=fallback, reason=reason, carried_tombstones=0)
@@ -136,8 +136,8 @@ class ExactCut:
 def select(
     facts: SliceFacts, strategy: CompactionStrategy, instant: str, timeline: Timeline, exact: ExactCut | None = None
 ) -> Selection | None:
-    """The slice's split by the strategy; None where it has nothing to compact."""
-    compacted, left_overs = strategy.filter_log_files([fact.log for fact in facts.below], instant)
+    """The slice's split by the strategy; None if it has nothing to compact."""
+    compacted, left_overs = strategy.filter_log_files([fact.log_file for fact in facts.below], instant)
     if exact is None:
         if not compacted:
             return None
@@ -149,19 +149,20 @@ def select(
     for fact in facts.below:
         if fact.rolled_back:
             return chosen.in_full(
-                FallbackReason.ROLLBACK_BLOCK, f"{fact.log.name} rolls back blocks, so the log files must stay together"
+                FallbackReason.ROLLBACK_BLOCK,
+                f"{fact.log_file.name} rolls back blocks, so the log files must stay together",
             )
         for block_instant in sorted(fact.instants):
             if not timeline.is_completed(block_instant):
                 return chosen.in_full(
                     FallbackReason.UNCOMMITTED_BLOCK,
-                    f"{fact.log.name} has a block of {block_instant}, which never completed",
+                    f"{fact.log_file.name} has a block of {block_instant}, which never completed",
                 )
     for fact in chosen.in_old_slice:
         if fact.has_merged_block:
             return chosen.in_full(
                 FallbackReason.LOG_COMPACTION,
-                f"{fact.log.name} has the result of a log compaction of the log files before it",
+                f"{fact.log_file.name} has the result of a log compaction of the log files before it",
             )
     return chosen
 
@@ -176,10 +177,10 @@ def _exact_selection(facts: SliceFacts, count: int, exact: ExactCut) -> Selectio
         return chosen.in_full(
             FallbackReason.TOO_MANY_LEFT_OVERS,
             f"{len(chosen.in_old_slice)} log files would be left over, and {exact.max_left_overs} are "
-            f"allowed: {first.log.name} is the first with a record at or after T, and the latest of them has "
+            f"allowed: {first.log_file.name} is the first with a record at or after T, and the latest of them has "
             f"event time {format_timestamp(latest_ms)}",
         )
-    reason = f"{first.log.name} is the first log file with a record at or after T"
+    reason = f"{first.log_file.name} is the first log file with a record at or after T"
     if chosen.early:
         reason += f"; takes the records before T from {counted(len(chosen.early), 'log file')} that stay"
     return replace(chosen, reason=reason, is_alike_in_time=not chosen.early)
@@ -192,14 +193,14 @@ def _reason(compacted: int, left_overs: int) -> str:
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
-    """Whether key histories decide: None: no; True: those of keys with a delete; False: those of all shared keys."""
+    """Which key histories decide. None: none; True: of keys with a delete; False: of all shared keys."""
     if not selection.left_overs or _is_cut_by_order(selection, rules):
         return None
     if _takes_columns(selection, rules) and MergeRule.EVENT_TIME_ORDERING in rules.readers:
         return False
     if MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST in rules.readers:
         return False
-    has_deletes = any(fact.delete_count for fact in selection.facts.logs)
+    has_deletes = any(fact.delete_count for fact in selection.facts.log_facts)
     if has_deletes and (
         MergeRule.EVENT_TIME_ORDERING in rules.readers or rules.is_base_file_index or _takes_columns(selection, rules)
     ):
@@ -226,12 +227,12 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
         and not _takes_columns(selection, rules)
         and not rules.is_base_file_index
         and all(reader is MergeRule.EVENT_TIME_ORDERING for reader in rules.readers)
-        and all(fact.event_times.unknown_records == 0 for fact in selection.facts.logs)
+        and all(fact.event_times.unknown_records == 0 for fact in selection.facts.log_facts)
     )
 
 
 def unjudged(selection: Selection, rules: ReaderRules) -> Selection:
-    """The selection where no histories are needed. Deletes of a cut by order may have to be carried: the merge finds out."""
+    """The selection that needs no histories. The merge finds out whether deletes of a cut by order have to be carried."""
     if not selection.early or not _is_cut_by_order(selection, rules):
         return selection
     deletes = sum(fact.delete_count for fact in (*selection.compacted, *selection.early))
@@ -251,7 +252,7 @@ _FALLBACK_REASONS = {
 
 
 def apply_verdict(selection: Selection, verdict: SplitVerdict) -> Selection:
-    """The selection after its keys' histories have been judged."""
+    """The selection after the verdict on its keys' histories."""
     is_split_in_time = bool(selection.above) and not verdict.is_alike_in_time
     if (verdict.fallback is not None or is_split_in_time) and not selection.in_old_slice:
         return replace(selection, has_to_wait=True)

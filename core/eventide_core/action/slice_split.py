@@ -33,7 +33,7 @@ from eventide_core.table.record_order import MergeRule, Version, fold, latest, m
 
 @dataclass(frozen=True, slots=True)
 class SplitVerdict:
-    """`fallback` says why the slice must be compacted in full, with an example key; else how many tombstones to carry.
+    """`fallback` says why the slice must be compacted in full, with an example key; otherwise, how many tombstones to carry.
 
     `is_alike_in_time`: a reader sees no difference as of the instants between the left-overs either.
     """
@@ -81,7 +81,7 @@ def judge_split(
 
 
 def carried_tombstone(history: KeyHistory, rule: MergeRule) -> Version | None:
-    """The ordered delete that is merged and must go on lying below Q; None where Q cannot contradict it."""
+    """The ordered delete that is merged and must go on lying below Q; None if Q cannot contradict it."""
     if rule is not MergeRule.EVENT_TIME_ORDERING:
         return None
     winner = fold(rule, history.taken)

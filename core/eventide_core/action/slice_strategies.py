@@ -56,7 +56,7 @@ class BoundedIOCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class LogFileSizeBasedCompactionStrategy(CompactionStrategy):
-    """Slices with at least so many bytes of log files, the most first, until the bound of IO."""
+    """Slices with at least that many bytes of log files, the most first, until the bound of IO."""
 
     threshold_bytes: int
     bound: BoundedIOCompactionStrategy
@@ -68,7 +68,7 @@ class LogFileSizeBasedCompactionStrategy(CompactionStrategy):
 
 @dataclass(frozen=True, slots=True)
 class LogFileNumBasedCompactionStrategy(CompactionStrategy):
-    """Slices with at least so many log files, the most first, until the bound of IO."""
+    """Slices with at least that many log files, the most first, until the bound of IO."""
 
     threshold: int
     bound: BoundedIOCompactionStrategy
@@ -123,7 +123,7 @@ class PartitionRegexBasedCompactionStrategy(CompactionStrategy):
 
 
 def day_of(partition: str) -> date:
-    """The day of a partition path `yyyy/MM/dd` or `a=yyyy/b=MM/c=dd`, whatever stands behind it. Raises ConfigError."""
+    """The day of a partition path `yyyy/MM/dd` or `a=yyyy/b=MM/c=dd`, whatever follows it. Raises ConfigError."""
     found = _DAY.match(_PARTITION_KEYS.sub(r"\1", partition))
     try:
         if found is not None:

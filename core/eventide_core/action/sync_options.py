@@ -15,7 +15,7 @@ _NAME = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """`base_path` is None where the table's own URI is what readers know it by. Names are in lower case."""
+    """`base_path` is None if the table's own URI is what readers know it by. Names are in lower case."""
 
     database: str
     table: str

@@ -1,4 +1,4 @@
-"""Whether a write may complete after what others completed since it looked: optimistic concurrency, as Hudi's.
+"""Whether a write conflicts with what completed since it loaded the table: Hudi's optimistic concurrency.
 
 A write looks at the table after its instant is on the timeline. What completed before that look it has seen. Of what has
 completed, or been scheduled, since:
@@ -27,7 +27,7 @@ from eventide_core.table.stream_batch import batches_of
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroups:
-    """What a write has changed: file groups, and the partitions into which it put keys that it had looked for in vain."""
+    """What a write has changed: file groups, and the partitions into which it put keys that it had not found."""
 
     instant: str
     index: Index
@@ -36,7 +36,7 @@ class WrittenGroups:
 
 
 def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadata) -> None:
-    """Raises WriteConflictError where the other write, completed since this one looked, excludes it."""
+    """Raises WriteConflictError if the other write, completed since this one looked, excludes it."""
     if other.is_compacted and other_instant < written.instant:
         return
     others = {(stat.partition, stat.file_id) for stat in other.stats}
@@ -54,13 +54,13 @@ def check_write(written: WrittenGroups, other_instant: str, other: CommitMetadat
 
 
 def check_plan(written: WrittenGroups, plan_instant: str, planned: Iterable[FileGroup]) -> None:
-    """Raises WriteConflictError where a plan made since this write looked takes its file groups."""
+    """Raises WriteConflictError if a plan made since this write looked takes its file groups."""
     if plan_instant > written.instant and not written.groups.isdisjoint(planned):
         raise _conflict(written, plan_instant, "the slices in a plan")
 
 
 def check_batch(instant: str, written: CommitMetadata, others: Iterable[CommitMetadata]) -> None:
-    """Raises WriteConflictError where a batch of a stream, as `written` says that it is, has been written by another."""
+    """Raises WriteConflictError if a batch of a stream, as `written` says that it is, has been written by another."""
     for batch in batches_of(written.extra_metadata):
         for other in (found for metadata in others for found in batches_of(metadata.extra_metadata)):
             if other.sink == batch.sink and other.number >= batch.number:

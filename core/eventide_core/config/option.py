@@ -120,7 +120,7 @@ NAMES: OptionType[tuple[str, ...]] = OptionType("list", "a list of names with co
 
 
 class Option(str, Generic[T]):
-    """An option is its key, with what is known of it: so it stands in messages and in mappings of options as the key does.
+    """An option is its key, with what is known about it: messages and mappings of options treat it as the key.
 
     `otherwise` says the default in words, where it is not the value of `default`. `aliases` are other names of the same
     option, of which the first that is given counts. A key that ends with `.*` stands for all keys that begin so, which
@@ -169,7 +169,7 @@ class Option(str, Generic[T]):
 
     @property
     def default_text(self) -> str:
-        """The default as a user would write it; empty where nothing is the default."""
+        """The default as a user would write it; empty if nothing is the default."""
         match self.default:
             case None:
                 return ""
@@ -200,7 +200,7 @@ class Options:
             ) from None
 
     def text(self, option: Option[Any]) -> str | None:
-        """What the user says, as it is written; None where nothing is said, or a blank."""
+        """What the user says, as it is written; None if nothing is said, or a blank."""
         return self._given(self.name(option))
 
     def name(self, option: Option[Any]) -> str:

@@ -6,7 +6,7 @@ from eventide_core.config.option import FLAG, FRACTION, NAMES, TEXT, WHOLE_NUMBE
 
 
 class InsertDuplicates(StrEnum):
-    """What becomes of inserts whose keys the table has: they are written all the same, left out, or refused."""
+    """What becomes of inserts whose keys the table has: they are written anyway, left out, or refused."""
 
     NONE = "none"
     DROP = "drop"

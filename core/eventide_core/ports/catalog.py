@@ -20,7 +20,7 @@ class Catalog(Protocol):
         ...
 
     def table(self, database: str, name: str) -> CatalogTable | None:
-        """The table or view as the catalog has it; None where there is none."""
+        """The table or view as the catalog has it; None if there is none."""
         ...
 
     def create_table(self, table: CatalogTable) -> None: ...
@@ -36,7 +36,7 @@ class Catalog(Protocol):
         ...
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        """Partitions that are there have these locations from now on."""
+        """Partitions that exist have these locations from now on."""
         ...
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:

@@ -1,4 +1,4 @@
-"""What base and log files hold, as far as it is asked for without handing out records."""
+"""What base and log files hold, without their records."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class LogSummary:
     """What one log file holds, as far as a planner asks.
 
     `instants` are those of its blocks. `delete_count` counts deletes of either kind, `rolled_back` are the instants
-    whose blocks a command block of it rolls back, `has_torn_block` says that a write broke off in it (its instant is among
-    `instants`), `has_merged_block` that a log compaction wrote one, `has_partial_updates` that one has records of some
-    columns.
+    whose blocks a command block of it rolls back, `has_torn_block` says that a write was interrupted in it (its instant
+    is among `instants`), `has_merged_block` that a log compaction wrote one, `has_partial_updates` that one has records
+    of some columns.
     """
 
     path: str
@@ -51,7 +51,7 @@ class LogContent(Protocol):
         ...
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:
-        """Whether a merge could read all of a slice's log files, by their headers alone; else it raises what a merge would.
+        """Whether a merge could read all of a slice's log files, by their headers alone. Raises what a merge would.
 
         The paths of those that hold partial updates. UnsupportedTableError: change data, and what else eventide doesn't
         know. CorruptLogBlockError: a torn block that would count.
@@ -67,7 +67,7 @@ class LogContent(Protocol):
     ) -> tuple[TimedKey, ...]:
         """At most `limit` of the keys with an event time at or after `since_ms`, the latest first, each once.
 
-        Blocks whose headers tell that they hold none are not read.
+        Blocks whose headers state that they hold none are not read.
         """
         ...
 
@@ -92,10 +92,10 @@ class LogContent(Protocol):
 
 
 class BaseContent(Protocol):
-    """What base files hold, as far as their footers tell."""
+    """What base files hold, as far as their footers show."""
 
     def event_times(self, base_path: str, field: str) -> EventTimeRange | None:
-        """The range of a base file's event times; None where its footer doesn't tell, as of texts. Reads no record.
+        """The range of a base file's event times; None if its footer doesn't state it, as of texts. Reads no record.
 
         Raises MissingFileError, CorruptBaseFileError.
         """
@@ -124,5 +124,5 @@ class ContentAudit(Protocol):
         ...
 
     def differences(self, before: SliceRead, after: SliceRead, shape: RecordShape) -> RowDifference | None:
-        """How the snapshots of two slices differ in anything but file names; None where they don't. Raises the same."""
+        """How the snapshots of two slices differ in anything but file names; None if they don't. Raises the same."""
         ...

@@ -31,11 +31,11 @@ class Heartbeats(Protocol):
     """
 
     def start(self, instant: str) -> None:
-        """Begins to beat: the first one is there on return. Harmless where it beats already."""
+        """Begins to beat: the first one exists on return. Harmless if it beats already."""
         ...
 
     def stop(self, instant: str) -> None:
-        """Ends it; the last beat stays, and grows old. Harmless where none was started."""
+        """Ends it; the last beat stays, and grows old. Harmless if none was started."""
         ...
 
     def end(self, instant: str) -> None:

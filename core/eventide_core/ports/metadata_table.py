@@ -69,11 +69,11 @@ class FileChanges:
 class MetadataFiles:
     """What an action has written to the metadata table, as paths from the table's root.
 
-    `completed` is its delta commit, None where that is not there. `pending` are its inflight and requested files.
+    `completed` is its delta commit, None if that is not there. `pending` are its inflight and requested files.
     """
 
     completed: str | None
-    logs: tuple[str, ...]
+    log_paths: tuple[str, ...]
     pending: tuple[str, ...]
 
 
@@ -86,7 +86,7 @@ class MetadataUpdate(Protocol):
         ...
 
     def write(self, completion_time: str) -> None:
-        """Writes it, with a commit of its own at the table's instant; nothing where that is there already.
+        """Writes it, with a commit of its own at the table's instant; nothing if that exists already.
 
         Nobody sees it before the table's commit at that instant, so it goes first. `completion_time` is that of the table's
         commit, which version 6 does not record: it must be the same in a second run, which then writes the same names.
@@ -100,7 +100,7 @@ class MetadataCompaction(Protocol):
     def run(self, lease: Lease) -> bool:
         """Runs it to its commit, or withdraws it where a writer who shares no lock has overtaken it.
 
-        False where that cannot be done any more (version 6): then the metadata table must be dropped.
+        False if that cannot be done any longer (version 6): then the metadata table must be dropped.
         """
         ...
 
@@ -125,14 +125,14 @@ class MetadataTable(Protocol):
         ...
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
-        """The files of each partition with their sizes, of completed actions alone; None where it may not tell them all.
+        """The files of each partition with their sizes, of completed actions alone; None if it may not tell them all.
 
         That is where it has no completed commit of its own for one of `instants`, or where Hudi is still building it.
         """
         ...
 
     def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
-        """What the table's action at that instant changes in it; every added file is there already.
+        """What the table's action at that instant changes in it; every added file exists already.
 
         Raises what `check` does, and UnsupportedTableError for column statistics of an unknown form.
         """
@@ -148,13 +148,16 @@ class MetadataTable(Protocol):
         ...
 
     def begun_compaction(self) -> MetadataCompaction | None:
-        """The compaction that eventide began and a crash broke off: to be run before anything else is written to it."""
+        """A compaction that eventide began and a crash interrupted.
+
+        It has to run before anything else is written to the table.
+        """
         ...
 
     def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
         """A compaction where that many delta commits have completed since the last one; nothing is written yet.
 
-        None where it is not due, or not possible beside what is pending. `moment` is the completion time of the commit of
+        None if it is not due, or not possible beside what is pending. `moment` is the completion time of the commit of
         the table that has just been made.
         """
         ...
@@ -164,8 +167,8 @@ class MetadataTable(Protocol):
         ...
 
     def files_of(self, instant: str) -> MetadataFiles | None:
-        """What was written to it at an instant, by whichever engine; None where nothing was.
+        """What was written to it at an instant, by whichever engine; None if nothing was.
 
-        Raises UnsupportedTableError where a log file holds that instant's records among others'.
+        Raises UnsupportedTableError if a log file holds that instant's records among others'.
         """
         ...

@@ -42,7 +42,7 @@ class MergeResult:
     """What one slice's compaction wrote. Sizes in bytes, counts in records.
 
     `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
-    None where all are. `merged_keys` is how many keys the log files hold.
+    None if all are. `merged_keys` is how many keys the log files hold.
     """
 
     new_base_path: str
@@ -114,13 +114,13 @@ class IncomingRecords(Protocol):
     def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:
         """Places by the slices, of whatever partition, in which the keys live.
 
-        A record whose key lives in another partition goes to where that is, and bears that partition. With `moves` it
+        A record whose key lives in another partition goes to where that is, and has that partition. With `moves` it
         stays in its own, and its key is deleted in the other one: unless the record there is later by its ordering value.
         """
         ...
 
     def place_nowhere(self) -> tuple[Placement, ...]:
-        """Places that are new: the table is not asked for the keys."""
+        """Places that are new: the table is not searched for the keys."""
         ...
 
     def write(

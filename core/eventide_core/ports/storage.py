@@ -62,11 +62,11 @@ class Storage(Protocol):
     def capabilities(self) -> Capability: ...
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
-        """The entries of a directory, hidden ones too, by name; nothing where the directory is absent."""
+        """The entries of a directory, hidden ones too, by name; nothing if the directory is absent."""
         ...
 
     def stat(self, path: str) -> FileInfo | None:
-        """The file or directory of that name; None where absent, or where its link dangles."""
+        """The file or directory of that name; None if absent, or where its link dangles."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -90,19 +90,19 @@ class Storage(Protocol):
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Creates the file, whole; False where the name is taken, and nothing has changed."""
+        """Creates the file, whole; False if the name is taken, and nothing has changed."""
         ...
 
     def copy_if_absent(self, source: str, target: str) -> bool:
-        """Copies a file, whole; False where the target's name is taken. Raises MissingFileError."""
+        """Copies a file, whole; False if the target's name is taken. Raises MissingFileError."""
         ...
 
     def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
-        """Gives a file a second name; False where the target's name is taken. Raises MissingFileError."""
+        """Gives a file a second name; False if the target's name is taken. Raises MissingFileError."""
         ...
 
     def delete(self, path: str) -> bool:
-        """Removes the name, never a link's target; an empty directory too. False where it is absent."""
+        """Removes the name, never a link's target; an empty directory too. False if it is absent."""
         ...
 
 
@@ -111,11 +111,11 @@ class VersionedFiles(Protocol):
     """What some storages can do beside: replace a file on the condition that nobody has changed it."""
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        """A small file, whole, and what tells this content from any other of that name; None where it is absent."""
+        """A small file, whole, and what distinguishes this content from any other of that name; None if it is absent."""
         ...
 
     def replace_version(self, path: str, data: bytes, version: str) -> bool:
-        """Replaces the file, whole; False where it is absent or of another version, and nothing has changed."""
+        """Replaces the file, whole; False if it is absent or of another version, and nothing has changed."""
         ...
 
 

@@ -70,7 +70,7 @@ class ArchivedAction:
 
 
 class ArchivedTimeline(Protocol):
-    """The completed writes that have left the active timeline. Nothing is read before it is asked for.
+    """The completed writes that have left the active timeline. Nothing is read before it is requested.
 
     What has been archived stays as it is, so an answer is kept; `refresh` makes later ones tell what was archived since.
     Version 6 records no completion times, there or here. Torn files raise CorruptTimelineError.
@@ -79,7 +79,7 @@ class ArchivedTimeline(Protocol):
     def refresh(self) -> None: ...
 
     def find(self, requested_time: str) -> Instant | None:
-        """The archived write of that requested time; None where there is none."""
+        """The archived write of that requested time; None if there is none."""
         ...
 
     def writes(self, begin: str, end: str) -> Iterator[Instant]:
@@ -87,7 +87,7 @@ class ArchivedTimeline(Protocol):
         ...
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
-        """The metadata of the archived write of that requested time; None where there is none.
+        """The metadata of the archived write of that requested time; None if there is none.
 
         Version 6 does not archive everything: of a log file's write stat, its version and its slice's files are
         missing.

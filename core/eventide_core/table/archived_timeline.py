@@ -1,10 +1,10 @@
-"""How the files of an archived timeline are named.
+"""The file names of an archived timeline.
 
     8 and later   <timeline>/history/   _version_ (says N)   manifest_N   <first>_<last>_<level>.parquet
     version 6     .hoodie/archived/     .commits_.archive.<number>_<write token>
 
-`first` and `last` are the least and the greatest requested time in the file. Only the files that manifest_N names count: a
-merge of small files leaves the merged ones behind for readers of older manifests.
+`first` and `last` are the least and the greatest requested time in the file. Only the files that manifest_N names
+count. A merge of small files keeps the merged ones for readers of older manifests.
 """
 
 import re
@@ -19,7 +19,7 @@ _ARCHIVE_LOG = re.compile(r"\.commits_\.archive\.(?P<number>[1-9]\d{0,9})(?:_\d+
 
 @dataclass(frozen=True, slots=True, order=True)
 class HistoryFileName:
-    """A Parquet file of archived instants. In order: by its last requested time."""
+    """A Parquet file of archived instants. Files sort by their last requested time."""
 
     last: str
     first: str
@@ -27,7 +27,7 @@ class HistoryFileName:
 
     @classmethod
     def parse(cls, name: str) -> "HistoryFileName | None":
-        """The file that a manifest names; None for a name of another form."""
+        """The parts of a file name in a manifest; None for a name of another form."""
         match = _HISTORY.fullmatch(name)
         return None if match is None else cls(match["last"], match["first"], name)
 
@@ -41,17 +41,17 @@ def manifest_name(version: int) -> str:
 
 
 def manifest_version(name: str) -> int | None:
-    """The version of the archived timeline that a manifest's name says; None for any other name."""
+    """The version of the archived timeline in a manifest's name; None for any other name."""
     match = _MANIFEST.fullmatch(name)
     return None if match is None else int(match["version"])
 
 
 def archive_log_number(name: str) -> int | None:
-    """The place of a version 6 archive log among the others; None for any other name."""
+    """The number of a version 6 archive log; None for any other name."""
     match = _ARCHIVE_LOG.fullmatch(name)
     return None if match is None else int(match["number"])
 
 
 def archive_log_name(number: int) -> str:
-    """The name of a version 6 archive log, with the write token that Hudi's have."""
+    """The name of a version 6 archive log, with Hudi's write token."""
     return f".commits_.archive.{number}_1-0-1"

@@ -1,7 +1,7 @@
-"""The names that Avro can hold, and so the columns of a Hudi table: letters, digits and underscores, no digit in front.
+"""The column names that Avro allows: letters, digits and underscores, and no digit first.
 
-Java's Avro also takes letters beyond ASCII, other readers of Hudi tables don't: only what Avro's specification allows is
-written.
+Java's Avro also accepts letters beyond ASCII. Other readers of Hudi tables don't, so eventide writes only what Avro's
+specification allows.
 """
 
 import json
@@ -24,12 +24,12 @@ def is_avro_name(name: str) -> bool:
 
 
 def sanitized(name: str) -> str:
-    """The name with each character that it cannot hold replaced, as `HoodieAvroUtils.sanitizeName` does it."""
+    """The name with each invalid character replaced, as in `HoodieAvroUtils.sanitizeName`."""
     return _INVALID.sub(MASK, _INVALID_FIRST.sub(MASK, name)) or MASK
 
 
 def sanitized_names(names: Iterable[str]) -> dict[str, str]:
-    """The new name of each name, in order. Raises InvalidColumnNameError where two become one."""
+    """The sanitized name of each name, in order. Raises InvalidColumnNameError if two names become equal."""
     found: dict[str, str] = {}
     origins: dict[str, str] = {}
     for name in names:
@@ -43,7 +43,7 @@ def sanitized_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def refuse_invalid_names(names: Iterable[str]) -> None:
-    """Raises InvalidColumnNameError, naming those that Avro cannot hold and what they could be named."""
+    """Raises InvalidColumnNameError, which names the invalid columns and their sanitized names."""
     invalid = [name for name in names if not is_avro_name(name)]
     if invalid:
         listed = ", ".join(f"{name!r} ({sanitized(name)})" for name in invalid[:5])
@@ -56,7 +56,7 @@ def refuse_invalid_names(names: Iterable[str]) -> None:
 
 
 def names_in(schema: str) -> tuple[str, ...]:
-    """The names of the fields in an Avro schema as JSON, those of nested records too."""
+    """The field names in an Avro schema (JSON), including those of nested records."""
     return tuple(_names_in(json.loads(schema)))
 
 

@@ -1,8 +1,8 @@
-"""Which file group a key belongs to under Hudi's bucket index.
+"""The file group of a key under Hudi's bucket index.
 
-A partition has a fixed number of buckets, and a file group a bucket: its file id begins with the bucket's number in 8
-digits. A key's bucket is the hash that Java's `List.hashCode` gives the list of its key fields' values, without its
-sign, modulo the number of buckets.
+A partition has a fixed number of buckets, and each bucket has a file group, whose file ID begins with the bucket's
+number in 8 digits. A key's bucket is Java's `List.hashCode` of the values of its key fields, without its sign, modulo
+the number of buckets.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 BUCKET_DIGITS = 8
-BUCKETS_MAX = 100_000  # a file id that begins with a smaller number of 8 digits is taken for a bucket's
+BUCKETS_MAX = 100_000  # a smaller 8-digit number at the start of a file ID counts as a bucket
 INT_MAX = 0x7FFF_FFFF
 BUCKET_INDEX_DIRECTORY: Final = ".hoodie/.bucket_index"
 """Where Hudi keeps what consistent hashing and numbers of buckets by partition need; a plain bucket index needs nothing."""
@@ -29,7 +29,7 @@ def bucket_of(values: Iterable[str], buckets: int) -> int:
 
 
 def bucket_of_file_id(file_id: str) -> int | None:
-    """The bucket whose file group bears that file id; None where it is no bucket's."""
+    """The bucket of a file ID; None for a file ID of no bucket."""
     digits = file_id[:BUCKET_DIGITS]
     if len(digits) < BUCKET_DIGITS or not (digits.isascii() and digits.isdecimal()):
         return None
@@ -37,22 +37,22 @@ def bucket_of_file_id(file_id: str) -> int | None:
 
 
 def is_flink_file_id(file_id: str) -> bool:
-    """Whether Flink's state index gave the file id: a UUID alone. Other writers put a number behind it."""
+    """Whether the file ID is of Flink's state index: a UUID alone. Other writers append a number."""
     return _PLAIN_UUID.fullmatch(file_id) is not None
 
 
 def bucket_name(bucket: int) -> str:
-    """How the file ids of a bucket begin."""
+    """The prefix of a bucket's file IDs."""
     return f"{bucket:0{BUCKET_DIGITS}d}"
 
 
 def new_file_id(bucket: int, uuid: str) -> str:
-    """A file id for the bucket: its number, in place of the first digits of a UUID."""
+    """A new file ID of the bucket: its number replaces the first digits of a UUID."""
     return f"{bucket_name(bucket)}{uuid[BUCKET_DIGITS:]}-0"
 
 
 def java_hash(text: str) -> int:
-    """Java's `String.hashCode`, without its sign: of 32 bits."""
+    """Java's `String.hashCode` as an unsigned 32-bit number."""
     result = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(units), 2):

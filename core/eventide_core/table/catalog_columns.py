@@ -1,13 +1,13 @@
-"""A table's Avro schema as catalogs have it: columns of Hive's types, and the JSON that Spark reads a schema from.
+"""A table's Avro schema in a catalog: columns of Hive types, and Spark's schema as JSON.
 
-What each Avro type becomes is what Hudi's hive sync makes of it:
+Each Avro type becomes what Hudi's Hive sync makes of it:
 
     boolean int long float double string bytes    the same; Hive's bigint and binary, Spark's integer and long
     enum -> string, fixed -> binary, decimal and date as such
-    timestamp-millis, -micros                     bigint for Hive, timestamp where that is asked for; Spark's timestamp
+    timestamp-millis, -micros                     bigint for Hive, timestamp on request; Spark's timestamp
     local-timestamp-millis, -micros               the same for Hive; Spark's timestamp_ntz
     record, array, map                            struct<a:int>, array<int>, map<string,int>
-    null and one more                             that one, nullable
+    null and one other type                        the other type, nullable
 """
 
 import json
@@ -40,9 +40,9 @@ _TIMESTAMPS = {
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table, in order. `spark_fields` are the fields of Spark's schema, of the same names.
+    """The columns of a table, in order. `spark_fields` are the fields of Spark's schema, with the same names.
 
-    Names are as the table has them; a catalog keeps Hive's in lower case.
+    Names are the table's own. A catalog keeps Hive's names in lower case.
     """
 
     hive: tuple[CatalogColumn, ...]
@@ -50,7 +50,7 @@ class TableColumns:
 
     @classmethod
     def of(cls, schema: str, *, has_meta_fields: bool, supports_timestamp: bool) -> "TableColumns":
-        """The columns of an Avro schema as JSON. Raises UnsupportedTableError, naming a column that no catalog can have."""
+        """The columns of an Avro schema (JSON). Raises UnsupportedTableError for a column that no catalog can have."""
         meta = [{"name": name, "type": ["null", "string"]} for name in META_FIELDS] if has_meta_fields else []
         try:
             record = json.loads(schema)
@@ -64,7 +64,7 @@ class TableColumns:
             ) from None
 
     def spark_schema(self, partition_fields: Sequence[str]) -> str:
-        """Spark's schema as JSON, the partition columns last; one that the table lacks is a text."""
+        """Spark's schema as JSON, partition columns last. A partition column that the table lacks is a string."""
         by_name = {found["name"]: found for found in self.spark_fields}
         text: dict[str, Any] = {"type": "string", "nullable": False, "metadata": {}}
         last = [by_name.get(name, {"name": name, **text}) for name in partition_fields]
@@ -72,13 +72,13 @@ class TableColumns:
         return json.dumps({"type": "struct", "fields": [*first, *last]}, separators=(",", ":"))
 
 
-# Types that name others twice would say 2**n members with n of them.
+# n types that each name another type twice would expand to 2**n members.
 _TYPE_LENGTH_MAX = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """Turns Avro types into a catalog's. `named` are the types that the schema says in full only once."""
+    """Turns Avro types into a catalog's types. `named`: the types that the schema defines once and then names."""
 
     supports_timestamp: bool
     named: Mapping[str, Any]
@@ -139,7 +139,7 @@ class _Kinds:
                         return _primitive(name, path)[1], nullable
 
     def _resolved(self, kind: Any, path: str) -> tuple[dict[str, Any], bool]:
-        """The type in full, and whether a value may be missing."""
+        """The full type, and whether a value may be missing."""
         nullable = False
         if _is(list, kind):
             others = [one for one in kind if one != "null"]
@@ -158,7 +158,7 @@ class _Kinds:
 
 
 def _named(kind: Any, namespace: str) -> Iterator[tuple[str, Any]]:
-    """Every type that has a name, by that, with its namespace and without."""
+    """Every named type, by its name with and without its namespace."""
     if _is(list, kind):
         for one in kind:
             yield from _named(one, namespace)
@@ -173,7 +173,7 @@ def _named(kind: Any, namespace: str) -> Iterator[tuple[str, Any]]:
 
 
 def _is(kind: type[Any], value: Any) -> bool:
-    """isinstance, after which the value is still Any: JSON's."""
+    """isinstance that leaves the value's type Any."""
     return isinstance(value, kind)
 
 

@@ -1,4 +1,4 @@
-"""A table and its partitions as a catalog of Hive's kind has them."""
+"""A table and its partitions in a Hive catalog."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ EXTERNAL_TABLE = "EXTERNAL_TABLE"
 
 @dataclass(frozen=True, slots=True)
 class CatalogColumn:
-    """`type` is Hive's, such as `struct<a:int,b:string>`."""
+    """A column. `type` is a Hive type, such as `struct<a:int,b:string>`."""
 
     name: str
     type: str
@@ -16,7 +16,7 @@ class CatalogColumn:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """What a catalog says of a table. Names and types are in lower case, as catalogs keep them.
+    """A table's entry in a catalog. Names and types are in lower case, as catalogs keep them.
 
     `kind` is EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, ..., and never changed; a view has no location and no formats
     (empty texts). `properties` may hold more than was written: a catalog adds its own.
@@ -40,21 +40,21 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPartition:
-    """A partition: a value for each partition column, and the directory that holds it."""
+    """A partition: a value for each partition column, and its directory."""
 
     values: tuple[str, ...]
     location: str
 
 
 def as_hadoop_says(location: str) -> str:
-    """A table's location as Hadoop spells it: a local one as `file:/lake/trips`, none with a slash at its end."""
+    """A table's location in Hadoop's form: `file:/lake/trips` for a local one, without a trailing slash."""
     return (f"file:/{location[8:]}" if location.startswith("file:///") else location).rstrip("/")
 
 
 def is_same_place(one: str, other: str) -> bool:
-    """Whether two locations are one directory: `file:/a` and `/a/` are, and so are s3:// and s3a:// of a bucket.
+    """Whether two locations are one directory, such as `file:/a` and `/a/`, or s3:// and s3a:// of a bucket.
 
-    One that names no host or bucket may be anybody's default, so that its path alone tells.
+    A location without a host or bucket may belong to any default, so only its path is compared.
     """
     (one_host, one_path), (other_host, other_path) = _parts(one), _parts(other)
     return one_path == other_path and (one_host == other_host or not one_host or not other_host)

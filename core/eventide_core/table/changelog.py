@@ -1,7 +1,7 @@
 """Changelog tables, whose records carry their operation in the column `_hoodie_operation` (Flink's changelog mode).
 
 A deleted row is stored as a record whose operation is D or -U. Hudi 0.15 shows a record with -U as a row, Hudi 1.x as a
-delete. A compaction that isn't told of the column, such as one of Hudi on Spark by default, shows deleted rows again.
+delete. A compaction that ignores the column, such as one of Hudi on Spark by default, shows deleted rows again.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ OPERATION: Final = "_hoodie_operation"
 
 
 def refuse_operations(header: Mapping[HeaderKey, str], place: str) -> None:
-    """Raises UnsupportedTableError where the records of a block carry operations."""
+    """Raises UnsupportedTableError if the records of a block carry operations."""
     schema = header.get(HeaderKey.SCHEMA, "")
     if OPERATION in schema and OPERATION in field_names(schema):
         raise UnsupportedTableError(

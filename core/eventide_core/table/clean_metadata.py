@@ -1,4 +1,4 @@
-"""What a clean says of itself: before it begins which files go, and afterwards which went."""
+"""The plan and the metadata of a clean: which files it removes, and which it has removed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from eventide_core.table.instant import Instant
 
 
 class CleaningPolicy(StrEnum):
-    """Which old file slices stay, as Hudi has it."""
+    """Which old file slices stay, as in Hudi."""
 
     COMMITS = "KEEP_LATEST_COMMITS"
     FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
@@ -18,11 +18,11 @@ class CleaningPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What the clean requested at `instant` removes: names of files by partition, sorted.
+    """What the clean requested at `instant` removes: file names by partition, sorted.
 
-    `earliest_to_retain` is the first write whose slices stay; None where the policy does not go by time, or keeps all.
-    `last_completed` is the requested time of the last write that had completed, empty where none had. `savepoints` are those
-    there were: an engine that cleans what is new alone looks anew where one of them is gone.
+    `earliest_to_retain` is the first write whose slices stay; None if the policy does not go by time, or keeps all.
+    `last_completed` is the requested time of the last write that had completed, empty if none had. `savepoints` are
+    those at that time: an engine that cleans incrementally reexamines a partition if one of them was deleted.
     """
 
     instant: str
@@ -39,7 +39,7 @@ class CleanPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """What a clean did. `earliest_to_retain` is a requested time, empty where the policy does not go by time."""
+    """What a clean did. `earliest_to_retain` is a requested time, empty if the policy does not go by time."""
 
     instant: str
     policy: CleaningPolicy

@@ -1,4 +1,4 @@
-"""What a completed write says about itself: a write stat for each file, and extra metadata."""
+"""The metadata of a completed write: a write stat for each file, and extra metadata."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,27 +11,27 @@ LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""
 
 DROPPED_INDEXES_KEY = "eventide.dropped.indexes"
-"""Extra metadata of a commit by eventide: the indexes of the metadata table that were dropped with it, separated by commas."""
+"""Extra metadata of a commit by eventide: the indexes of the metadata table that it dropped, separated by commas."""
 
 WRITER_KEY = "eventide.writer"
 """Extra metadata of a write by eventide: its log files hold blocks of whole records and of deletes, and no others."""
 WRITER = "1"
 
 EVENT_TIMES_KEY = "eventide.event.times"
-"""Extra metadata of a commit by eventide: the field whose event times its write stats tell. The range in the stat of a
+"""Extra metadata of a commit by eventide: the field whose event times its write stats state. The range in the stat of a
 log file is that of every record and delete in the file, none of them without an event time; a stat without a range says
 nothing."""
 
-_NO_COMMIT = (None, "", "null")  # as Hudi writes that a base file is the first of its file group
+_NO_COMMIT = (None, "", "null")  # Hudi's values for the first base file of a file group
 
 
 class WriteStat(NamedTuple):
-    """Hudi's HoodieWriteStat, as far as it is known to matter. `path` is relative to the table's root.
+    """The fields of Hudi's HoodieWriteStat that eventide uses. `path` is relative to the table's root.
 
-    A tuple, where other values are dataclasses: a timeline says millions of them, and one of these is made in a tenth of the
-    time.
+    A tuple, although other values are dataclasses: a timeline has millions of them, and a tuple takes a tenth of the
+    time to make.
 
-    Event times are epoch milliseconds, null where the writer did not track them; see EVENT_TIMES_KEY. For a log file
+    Event times are epoch milliseconds, null if the writer did not track them; see EVENT_TIMES_KEY. For a log file
     `log_version`, `base_file` and `log_files` are set, for a base file they are None.
     """
 
@@ -61,12 +61,12 @@ class WriteStat(NamedTuple):
 
     @property
     def has_slice_below(self) -> bool:
-        """Whether the file was made of an earlier slice of its file group, that of `prev_commit`."""
+        """Whether the file was made from an earlier slice of its file group, that of `prev_commit`."""
         return self.prev_commit not in _NO_COMMIT
 
     @property
     def event_time_range(self) -> EventTimeRange | None:
-        """The range that the writer tracked; None where it tracked none."""
+        """The range that the writer tracked; None if it tracked none."""
         if self.min_event_time_ms is None or self.max_event_time_ms is None:
             return None
         return EventTimeRange(self.min_event_time_ms, self.max_event_time_ms)
@@ -91,5 +91,5 @@ class CommitMetadata:
 
     @property
     def schema(self) -> str | None:
-        """The Avro schema of the table, without Hudi's meta fields, as this write left it; None where it says none."""
+        """The table's Avro schema after this write, without Hudi's meta fields; None if the commit has none."""
         return self.extra_metadata.get("schema") or None

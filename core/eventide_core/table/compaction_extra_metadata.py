@@ -1,16 +1,16 @@
-"""What a compaction of eventide publishes of itself, in its commit's extraMetadata: the one reader and writer of it.
+"""What a compaction of eventide publishes in its commit's extraMetadata. Only this module reads and writes it.
 
-    hoodie.ro.event.time.cut         epoch milliseconds; this one and the next three where the compaction publishes a cut
-    hoodie.ro.event.time.field       the field whose event times they are
+    epoch milliseconds; this key and the next three only if the compaction publishes a cut
+    the event-time field
     hoodie.ro.event.time.watermark   epoch milliseconds, as the commit found it: late records may have lowered it since
     hoodie.ro.late.records           a count, as the commit found it
     eventide.link.mode               how left-overs became visible; every commit of eventide's own compactions has it
     eventide.symlink.operations      JSON: path of each left-over's file in the new slice -> name of its log file
-    eventide.fallbacks               JSON: reason -> how many slices were compacted in full for it
-    eventide.waiting.event.times     JSON: see `uncompacted`; absent where an exact cut took nothing early
-    eventide.left.over.deletes       JSON: the path of a left-over's file -> how many deletes it holds, where it holds any
+    JSON: reason -> number of slices that were compacted in full for it
+    eventide.waiting.event.times     JSON: see `uncompacted`; absent if an exact cut took nothing early
+    JSON: path of a left-over's file -> number of its deletes, if it has any
 
-Nothing is parsed before it is asked for, so what is damaged says so only where it matters. A commit of a plan that another
+Values are parsed on access, so that a damaged value raises only where it matters. A commit of a plan that another
 engine ran has none of these keys.
 """
 
@@ -37,7 +37,7 @@ _DELETES_KEY = "eventide.left.over.deletes"
 
 @dataclass(frozen=True, slots=True)
 class PublishedThreshold:
-    """The cut of a compaction and what belongs to it. Epoch milliseconds."""
+    """The cut of a compaction, in epoch milliseconds, with its field and watermark."""
 
     cut_ms: int
     watermark_ms: int
@@ -47,9 +47,9 @@ class PublishedThreshold:
 
 @dataclass(frozen=True, slots=True)
 class CompactionExtraMetadata:
-    """What the compaction at `instant`, a requested time, says: `texts` as they stand in extraMetadata.
+    """What the compaction at `instant`, a requested time, published: `texts` as in extraMetadata.
 
-    Every property raises CorruptTimelineError where its text is not what it must be.
+    Every property raises CorruptTimelineError if its text is invalid.
     """
 
     instant: str
@@ -57,7 +57,7 @@ class CompactionExtraMetadata:
 
     @classmethod
     def of(cls, instant: str, commit: CommitMetadata) -> "CompactionExtraMetadata | None":
-        """What a completed write published; None where no compaction of eventide made it."""
+        """What a completed write published; None if it is not a compaction of eventide."""
         return cls(instant, commit.extra_metadata) if _LINK_MODE_KEY in commit.extra_metadata else None
 
     @classmethod
@@ -72,7 +72,7 @@ class CompactionExtraMetadata:
         uncompacted: Mapping[str, int | None] | None = None,
         deletes: Mapping[str, int] | None = None,
     ) -> "CompactionExtraMetadata":
-        """What a compaction is to publish. Without a cut it says nothing of freshness: the cut before it stays true."""
+        """What a compaction publishes. Without a cut it publishes no freshness: the previous cut stays true."""
         texts = {
             _LINK_MODE_KEY: str(link_mode),
             _LINKS_KEY: json.dumps(links or {}, sort_keys=True),
@@ -119,12 +119,12 @@ class CompactionExtraMetadata:
 
     @property
     def links(self) -> Mapping[str, str]:
-        """Of each left-over's file that the compaction made, by path, the name of the log file that it is of."""
+        """The original log file's name of each left-over file that the compaction made, by path."""
         return {path: str(name) for path, name in self._object(_LINKS_KEY).items()}
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """The same, and the log file by its path."""
+        """The original log file's path of each left-over file, by path."""
         return {path: path_in(path.rpartition("/")[0], name) for path, name in self.links.items()}
 
     @property
@@ -136,7 +136,7 @@ class CompactionExtraMetadata:
     def uncompacted(self) -> Mapping[str, int | None]:
         """For each log file of the new slice that is in the base in whole or in part: the least event time of the rest.
 
-        None where there is no rest: carried tombstones, and left-overs that an exact cut has merged early and in whole.
+        None if there is no rest: for carried tombstones, and for left-overs that an exact cut has merged in whole.
         """
         found = self._object(_WAITING_KEY)
         if not all(since is None or isinstance(since, int) for since in found.values()):
@@ -145,7 +145,7 @@ class CompactionExtraMetadata:
 
     @property
     def deletes(self) -> Mapping[str, int]:
-        """How many deletes a left-over's file holds, by path; none where nothing is said of it."""
+        """The number of deletes in each left-over file, by path; without the files of which the commit has no number."""
         found = self._object(_DELETES_KEY)
         if not all(type(count) is int and count >= 0 for count in found.values()):
             raise self._corrupt(_DELETES_KEY, "no counts")

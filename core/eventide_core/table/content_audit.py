@@ -1,4 +1,4 @@
-"""What a look into data files tells of them, without handing out records."""
+"""What an audit of data files finds, without the records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RepeatedKey:
-    """A key that is there more than once: how many keys are so in the same way, and one of them.
+    """Keys that occur more than once in the same way: their number, and one of them.
 
-    `places` are file ids, `commit_times` those of its rows (empty where the table has no meta fields), both sorted.
-    `is_same_version`: two of the rows are one and the same version of the record.
+    `places` are file ids, `commit_times` those of its rows (empty if the table has no meta fields), both sorted.
+    `is_same_version`: two of the rows are the same version of the record.
     """
 
     count: int
@@ -21,7 +21,7 @@ class RepeatedKey:
 
 @dataclass(frozen=True, slots=True)
 class StrayKeys:
-    """How many keys are not as they should be, and one of them."""
+    """Wrong keys: their number, and one of them."""
 
     count: int
     example: str
@@ -29,12 +29,12 @@ class StrayKeys:
 
 @dataclass(frozen=True, slots=True)
 class SliceAudit:
-    """What reading one slice whole found. Paths are relative to the table's root.
+    """What reading a whole slice found. Paths are relative to the table's root.
 
-    `unreadable` says why a file could not be read; of it, and of what needs it, nothing else is known. `commit_times` are
-    those of the base's rows with their counts. `hidden_keys` are not to be found by the base's footer, its bloom filter or
-    its range of keys. `late_rows` of the merged slice lie before the watermark and are not in the base.
-    `least_event_time_ms` is by log file, None for one without any. `repeated` are keys of the base.
+    `unreadable`: why a file could not be read; nothing else is known of that file and of what needs it. `commit_times`:
+    those of the base's rows, with their counts. `hidden_keys`: keys that the base's footer, its bloom filter or its key
+    range excludes. `late_rows`: rows of the merged slice before the watermark that are not in the base.
+    `least_event_time_ms`: by log file, None for one without event times. `repeated`: keys of the base.
     """
 
     partition: str
@@ -49,7 +49,10 @@ class SliceAudit:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """How the rows of two slices differ: how many keys only one has, or both with other values, and one of each."""
+    """How the rows of two slices differ.
+
+    Counts the keys that only one slice has, and the keys with different values, with an example of each.
+    """
 
     lost: StrayKeys | None
     added: StrayKeys | None

@@ -1,10 +1,10 @@
-"""What an event time is in milliseconds, and the range of event times that a log file holds.
+"""Event times in milliseconds, and the range of event times in a log file.
 
 A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its logical type, floored to whole
 milliseconds; a plain number or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19,
 which Hudi leaves out of its write stats, are microseconds and nanoseconds; any other length is milliseconds); any other
 string as ISO-8601. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the point count;
-those behind it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
+those after it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
 """
 
 import math
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 from eventide_core.errors import InvalidThresholdError
 
@@ -44,22 +44,22 @@ class EventTimeRange:
         return EventTimeRange(min(least, default=None), max(greatest, default=None), unknown)
 
     def starts_before(self, threshold_ms: int) -> bool:
-        """Whether some record lies before the threshold, or may: an unknown event time counts as minus infinity."""
+        """Whether a record is, or may be, before the threshold: an unknown event time counts as minus infinity."""
         return self.unknown_records > 0 or (self.min_ms is not None and self.min_ms < threshold_ms)
 
     def ends_before(self, threshold_ms: int) -> bool:
-        """Whether every record lies before the threshold: an unknown event time counts as minus infinity."""
+        """Whether every record is before the threshold: an unknown event time counts as minus infinity."""
         return self.max_ms is None or self.max_ms < threshold_ms
 
     def since(self, threshold_ms: int) -> "EventTimeRange":
-        """Where the records at or after the threshold lie, as far as the range tells: no earlier one is among them."""
+        """A range that contains the records at or after the threshold, and begins no earlier."""
         if self.min_ms is None or self.max_ms is None or self.max_ms < threshold_ms:
             return EventTimeRange(None, None)
         return EventTimeRange(max(self.min_ms, threshold_ms), self.max_ms)
 
 
 def number_to_epoch_ms(value: int) -> int:
-    """A plain number of an event-time column in epoch milliseconds, by its count of digits."""
+    """A plain number in an event-time column as epoch milliseconds; its number of digits gives its unit."""
     match len(str(abs(value))):
         case 10:
             return value * 1000
@@ -72,18 +72,18 @@ def number_to_epoch_ms(value: int) -> int:
 
 
 def decimal_to_epoch_ms(value: Decimal) -> int | None:
-    """A decimal of an event-time column in epoch milliseconds; None where 64 bits don't hold them."""
+    """A decimal in an event-time column as epoch milliseconds; None if they exceed 64 bits."""
     digits = len(str(abs(int(value))))
     found = math.floor(Fraction(value) * _MS_BY_DIGITS.get(digits, 1))
     return found if _INT64_MIN <= found <= _INT64_MAX else None
 
 
 def double_to_epoch_ms(value: float) -> int | None:
-    """A floating number of an event-time column in epoch milliseconds; None for what is no number or too great.
+    """A double in an event-time column as epoch milliseconds; None for NaN and for numbers beyond 64 bits.
 
-    In floating numbers, too: 1700000000.1 is 100 ms later than 1700000000, though the number next to it is less.
+    Rounds: 1700000000.1 is 100 ms later than 1700000000, although the nearest double is less than that.
     """
-    if not abs(value) < _INT64_MAX:  # nor is a NaN
+    if not abs(value) < _INT64_MAX:  # also true for NaN
         return None
     match len(str(abs(int(value)))):
         case 10:
@@ -97,7 +97,7 @@ def double_to_epoch_ms(value: float) -> int | None:
 
 
 def text_to_epoch_ms(value: str) -> int | None:
-    """A text of an event-time column in epoch milliseconds; None where it is no time at all."""
+    """A text in an event-time column as epoch milliseconds; None if it is not a time."""
     if _NUMBER.fullmatch(value):
         return number_to_epoch_ms(int(value))
     try:
@@ -109,10 +109,14 @@ def text_to_epoch_ms(value: str) -> int | None:
     return _floor_ms(moment)
 
 
-def parse_threshold(text: str) -> int:
-    """T as a user writes it, in epoch milliseconds: ISO-8601 with a zone, or epoch milliseconds.
+Moment: TypeAlias = str | int | datetime
+"""T as a caller may write it: ISO-8601 with a zone, epoch milliseconds, or a datetime with a zone."""
 
-    Raises InvalidThresholdError for anything else, a time without a zone included.
+
+def parse_threshold(text: str) -> int:
+    """Parses a user's T, ISO-8601 with a zone or epoch milliseconds, into epoch milliseconds.
+
+    Raises InvalidThresholdError for anything else, including a time without a zone.
     """
     text = text.strip()
     if _EPOCH_MS.fullmatch(text):

@@ -1,4 +1,4 @@
-"""What one write puts into one file group, and under which names."""
+"""What one write puts into one file group, and the names of its files."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,10 +13,10 @@ HEARTBEATS: Final = ".hoodie/.heartbeat"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How many records of a write belong to one place of a partition.
+    """The number of records of a write in one place of a partition.
 
-    `place` is a bucket's name under the bucket index; under the others the file id of the group that holds the keys, or
-    nothing for keys that the table does not have.
+    `place` is a bucket's name under the bucket index. Under other indexes it is the file ID of the group that has the
+    keys, or empty for keys that the table does not have.
     """
 
     partition: str
@@ -26,7 +26,7 @@ class Placement:
 
 
 class FileKind(StrEnum):
-    """What a file group gets: a base file, or log files."""
+    """The kind of file that a write adds to a file group."""
 
     BASE = "base"
     LOG = "log"
@@ -34,13 +34,14 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileGroupWrite:
-    """What one write puts into one file group. Names are fixed before anything is written, so a retry makes the same.
+    """What one write puts into one file group. Its file names are fixed beforehand, so that a retry makes the same
+    files.
 
-    Of the records of `partition` and `place` the group gets `share` parts, of as many as all groups of the place have.
-    `number` tells the groups of a write apart. A log file's name holds `slice_instant` (version 6: of its slice; 8 and
-    later: of the write), the first one `first_log_version`. `base_file` is the slice's base file, `earlier_logs` are
-    the names of the log files that the slice has under that instant. `filled_up` is the base file whose rows a new one
-    begins with.
+    The group gets `share` parts of the records of `partition` and `place`, out of the parts of all groups of the place.
+    `number` distinguishes the groups of a write. A log file's name holds `slice_instant` (version 6: of its slice; 8
+    and later: of the write), the first one `first_log_version`. `base_file` is the slice's base file, `earlier_logs`
+    are the names of the log files that the slice has under that instant. `filled_up` is the base file whose rows a new
+    one begins with.
     """
 
     number: int
@@ -58,7 +59,7 @@ class FileGroupWrite:
 
     @property
     def write_token(self) -> str:
-        """Hudi's three numbers: the task's, the stage's, the attempt's. The stage's tells writes of one day apart."""
+        """Hudi's three numbers: task, stage, attempt. The stage number distinguishes writes of one day."""
         return f"{self.number}-{int(self.instant[8:])}-0"
 
     @property
@@ -66,14 +67,14 @@ class FileGroupWrite:
         return str(BaseFileName(self.file_id, self.write_token, self.instant))
 
     def log_name(self, ordinal: int) -> str:
-        """The name of the log file of that number, counted from 0."""
+        """The name of the log file with that number, which counts from 0."""
         return str(LogFileName(self.file_id, self.slice_instant, self.first_log_version + ordinal, self.write_token))
 
     def path_of(self, name: str) -> str:
         return path_in(self.partition, name)
 
     def marker_path(self, name: str, table_version: int) -> str:
-        """The marker by which Hudi finds the file when it rolls the write back."""
+        """The path of the marker by which Hudi finds the file when it rolls back the write."""
         if self.kind is FileKind.LOG:
             kind = "APPEND" if table_version < 8 else "CREATE"
         else:

@@ -1,10 +1,10 @@
-"""What the names of base files and log files say.
+"""The grammar of the names of base files and log files.
 
     base file   <file id>_<write token>_<instant>.<extension>
     log file    .<file id>_<instant>.log.<version>[_<write token>][.cdc]
 
-A name is taken only if printing its parts gives it back: no other digits than 0 to 9, no version with a leading
-zero, nothing behind it. Base files aren't hidden.
+A name is valid only if its parts print the same name: only the digits 0 to 9, no leading zero in the version, nothing
+after it. Base files aren't hidden.
 
 In table version 6 a log file's instant is that of its slice's base; from 8 on it is that of the delta commit that
 wrote it (or, for a left-over, of the compaction that placed it).
@@ -74,23 +74,23 @@ class LogFileName:
         return (self.instant, self.version, self.write_token, self.suffix)
 
 
-@lru_cache(maxsize=1 << 14)  # a directory is listed many times in its life, and names never change their meaning
+@lru_cache(maxsize=1 << 14)  # directories are listed repeatedly, and the meaning of a name never changes
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
     """The parts of the name of a base or log file; None for any other name."""
     return LogFileName.parse(name) or BaseFileName.parse(name)
 
 
 def is_data_file(name: str) -> bool:
-    """Whether it is the name of a base or log file."""
+    """Whether the name is of a base or log file."""
     return parse_data_file(name) is not None
 
 
 def instant_in(name: str) -> str | None:
-    """The instant that the name of a base or log file bears; None for any other name."""
+    """The instant in the name of a base or log file; None for any other name."""
     found = parse_data_file(name)
     return None if found is None else found.instant
 
 
 def path_in(partition: str, name: str) -> str:
-    """The path of a file of a partition, relative to the table's root."""
+    """The path of a partition's file, relative to the table's root."""
     return f"{partition}/{name}" if partition else name

@@ -1,4 +1,4 @@
-"""What a file group holds at one instant: a base file, and the log files on top of it."""
+"""A file group at one instant: a base file, and the log files on top of it."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file (absent where records came as log files only) and its log files in reader order.
+    """A base file (absent if records came as log files only) and its log files in reader order.
 
     `base_instant` is the instant of the base file, or what a slice without one goes by. `change_logs` hold changes for
     queries of format `cdc`, and no records: they go with the slice, and are never merged.

@@ -116,7 +116,7 @@ class FileSystemView:
         """The slice of each file group that a snapshot reads, by partition and file id.
 
         With `as_of` the slices as of that instant; their log files may hold blocks of later instants, which the reader
-        of the blocks has to pass over.
+        of the blocks has to skip.
         """
         found: list[FileSlice] = []
         for group, slices in self.slices.items():

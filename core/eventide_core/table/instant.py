@@ -1,4 +1,4 @@
-"""What a Hudi instant is, and how the names of timeline files say it.
+"""Hudi's instants, and the grammar of timeline file names.
 
 Names of timeline files, `t` the requested time, `c` the completion time:
 
@@ -6,8 +6,8 @@ Names of timeline files, `t` the requested time, `c` the completion time:
     8 and later: the same for pending states, and t_c.<action> when completed
 
 A compaction is `compaction` while pending and `commit` when completed; a log compaction becomes a `deltacommit`; a
-clustering (8 and later) becomes a `replacecommit`. The metadata table of a version 6 table puts three digits behind a time
-for actions of its own: `t001` is its compaction after `t`.
+clustering (8 and later) becomes a `replacecommit`. The metadata table of a version 6 table puts three digits after a
+time for actions of its own: `t001` is its compaction after `t`.
 """
 
 import re
@@ -85,7 +85,7 @@ class Instant:
     @classmethod
     @lru_cache(maxsize=1 << 14)  # a timeline is listed many times in its life, and its names never change their meaning
     def parse(cls, name: str) -> "Instant | None":
-        """The instant that a file name of the timeline directory stands for; None for any other file."""
+        """The instant that a timeline file's name stands for; None for any other file."""
         match = _NAME.fullmatch(name)
         if match is None:
             return None
@@ -98,7 +98,7 @@ class Instant:
 
     @property
     def file_name(self) -> str:
-        """The name of the timeline file that says this state."""
+        """The name of the timeline file of this state."""
         if self.state is State.COMPLETED:
             times = f"{self.requested_time}_{self.completion_time}" if self.completion_time else self.requested_time
             return f"{times}.{self.action}"
@@ -108,7 +108,7 @@ class Instant:
 
 
 def is_instant_time(text: str) -> bool:
-    """Whether it is a requested time as the names of timeline files bear one."""
+    """Whether the text is a requested time in the form of timeline file names."""
     return _REQUESTED_TIME.fullmatch(text) is not None
 
 
@@ -121,7 +121,7 @@ def instant_time(epoch_ms: int) -> str:
 def instant_epoch_ms(time: str) -> int:
     """An instant time of 14 or 17 digits, taken as UTC, as epoch milliseconds.
 
-    Raises CorruptTimelineError when the digits are no date.
+    Raises CorruptTimelineError if the digits are not a date.
     """
     try:
         moment = datetime.fromisoformat(f"{time[:8]}T{time[8:14]}+00:00")
@@ -131,7 +131,7 @@ def instant_epoch_ms(time: str) -> int:
 
 
 def next_instant_time(time: str) -> str:
-    """The instant time one millisecond later. Raises CorruptTimelineError where there is none."""
+    """The instant time one millisecond later. Raises CorruptTimelineError if there is none."""
     try:
         return instant_time(instant_epoch_ms(time) + 1)
     except (ValueError, OverflowError) as error:

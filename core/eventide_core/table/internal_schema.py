@@ -65,7 +65,7 @@ def _names(kind: Any, path: str) -> Iterator[tuple[int, str]]:
 
 
 def require_stable_names(versions: Sequence[SchemaVersion], instants: Iterable[str]) -> None:
-    """Whether names alone tell the fields of the base and log files whose names bear these instants.
+    """Whether names alone tell the fields of the base and log files whose names have these instants.
 
     Raises UnsupportedTableError naming a field that was renamed, or that has the name of one that was dropped.
     """

@@ -1,4 +1,4 @@
-"""Where a record's key stands: in a meta field, or, in a table without meta fields, in columns of its own."""
+"""The columns of a record's key in a table without meta fields."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUST
 def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, ...]:
     """The columns that make up a record's key where the files have no meta fields; none where they have.
 
-    Raises UnsupportedTableError where the columns don't give the key as Hudi's readers make it.
+    Raises UnsupportedTableError if Hudi's readers would make another key of the columns.
     """
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "true":
         return ()
@@ -28,7 +28,7 @@ def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, .
     if kind not in _KEY_GENERATORS:
         raise UnsupportedTableError(f"{root}: without meta fields, the keys of {generator} are unknown; {cure}")
     if kind == "COMPLEX" and len(fields) == 1:
-        # Its writers say `id:k1` or `k1`, by an option of each write; Hudi's readers take the latter for granted.
+        # Its writers write `id:k1` or `k1`, by an option of each write; Hudi's readers assume the latter.
         raise UnsupportedTableError(
             f"{root}: without meta fields, the form of the ComplexKeyGenerator's keys of one field is unknown; {cure}"
         )

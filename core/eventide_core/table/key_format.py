@@ -36,7 +36,7 @@ class KeyGenerator(StrEnum):
 
     @classmethod
     def named(cls, text: str) -> "KeyGenerator | None":
-        """The generator of that type or class, be it of Hudi's Avro ones; None where it is none of these."""
+        """The generator of that type or class, including Hudi's Avro classes; None for any other."""
         name = text.rpartition(".")[2].removesuffix("_AVRO").replace("AvroKeyGenerator", "KeyGenerator")
         return next((found for found in cls if name in (found.value, _CLASSES[found])), None)
 
@@ -90,7 +90,7 @@ class KeyFormat:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that a record must have to be placed, each once."""
+        """The fields that determine a record's partition and key, each once."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
     @classmethod
@@ -104,9 +104,9 @@ class KeyFormat:
     ) -> "KeyFormat":
         """The format of an existing table; `root` names it in errors. Raises UnsupportedTableError.
 
-        `has_bare_keys`: what is known of the keys where Hudi versions differ (ComplexKeyGenerator with one key field,
-        before version 9). `times` are options of a TimestampBasedKeyGenerator, for what the table does not say: Hudi 0.x
-        leaves out of its properties what the partition field holds.
+        `has_bare_keys`: what is known about the keys where Hudi versions differ (ComplexKeyGenerator with one key
+        field, before version 9). `times` are options of a TimestampBasedKeyGenerator, for what the table does not say:
+        Hudi 0.x leaves out of its properties what the partition field holds.
         """
         properties = config.properties
         if not config.record_key_fields:

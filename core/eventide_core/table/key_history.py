@@ -1,4 +1,4 @@
-"""What a slice knows of one key."""
+"""The history of one key in a slice."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from eventide_core.table.record_order import Version
 class KeyHistory:
     """All versions of one key in a slice: the base's, those of the log files to merge, those of the log files to leave.
 
-    Positions number the versions of the history, so that two versions of equal ordering are told apart. `early` are those
-    of the log files to leave that are merged all the same: an exact cut takes whatever lies before T.
+    Positions number the versions of the history, so that two versions of equal ordering are distinguished. `early` are
+    those of the log files to leave that are merged anyway: an exact cut takes whatever lies before T.
     """
 
     key: str
@@ -21,5 +21,5 @@ class KeyHistory:
 
     @property
     def taken(self) -> tuple[Version, ...]:
-        """What is merged into the base, in reader order."""
+        """The versions that are merged into the base, in reader order."""
         return self.merged + self.early

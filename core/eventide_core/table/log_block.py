@@ -20,8 +20,8 @@ FORMAT_VERSION = 1
 ROLLBACK_COMMAND = "0"
 """The type of a command block that rolls back a write: the only one there is."""
 _PREFIX_LENGTH = len(MAGIC) + 8  # magic and size
-_HEADER_ENTRIES_MAX = 64  # Hudi knows 9 keys; more means that these are no lengths but torn bytes
-_HEADER_BYTES_MAX = 16 * 1024 * 1024  # a schema of a very wide table has some hundred kilobytes
+_HEADER_ENTRIES_MAX = 64  # Hudi has 9 keys; a greater number comes from torn bytes
+_HEADER_BYTES_MAX = 16 * 1024 * 1024  # the schema of a very wide table takes some hundred kilobytes
 _HEADER_PROBE_BYTES = 16 * 1024  # one read that nearly always holds a whole header
 
 
@@ -73,7 +73,7 @@ class LogBlock:
 
 
 def encode_block(block_type: BlockType, header: Mapping[HeaderKey, str], content: bytes) -> bytes:
-    """The bytes of one block with an empty footer."""
+    """One block as bytes, with an empty footer."""
     entries = [(int(key), value.encode()) for key, value in header.items()]
     head = struct.pack(">i", len(entries)) + b"".join(struct.pack(">ii", k, len(v)) + v for k, v in entries)
     body = b"".join(
@@ -90,10 +90,10 @@ def encode_block(block_type: BlockType, header: Mapping[HeaderKey, str], content
 
 
 def read_blocks(read: ReadRange, file_size: int, path: str, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The blocks of a log file in order, contents left unread.
+    """The blocks of a log file in order, without their contents.
 
-    With `is_strict` a torn block raises CorruptLogBlockError (a compaction must never pass over records); without it
-    the torn bytes come as a CORRUPT block and reading goes on at the next magic, as Hudi's readers do.
+    With `is_strict` a torn block raises CorruptLogBlockError (a compaction must never skip records); without it
+    the torn bytes come as a CORRUPT block and reading continues at the next magic, as Hudi's readers do.
     An unknown header key, block type or format version raises UnsupportedLogFormatError.
     """
     offset = 0
@@ -190,7 +190,7 @@ def _read_header(
 
 
 def _header_of_torn_block(read: ReadRange, offset: int, end: int, path: str) -> dict[HeaderKey, str]:
-    """What a write wrote before it broke off: the header, or nothing where it doesn't end within the torn bytes."""
+    """The header of a torn block; empty if it doesn't end within the torn bytes."""
     probe = read(offset, min(_HEADER_PROBE_BYTES, end - offset))
     position = _PREFIX_LENGTH + 8
     if len(probe) < position or not probe.startswith(MAGIC):

@@ -1,6 +1,6 @@
-"""Which blocks count where a log compaction has merged some of a slice's blocks into one.
+"""Which blocks count after a log compaction has merged some of a slice's blocks into one.
 
-The merged block lies behind the others and names the instants that it holds. The originals stay in their files, and:
+The merged block lies after the others and names the instants that it holds. The originals stay in their files, and:
 
 1. An instant that is named has its place taken by the block that names it, or by the one that merged that block in turn.
 2. The merged block counts once, in the place of the newest of its originals: a block written between the log compaction's
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 
 def counting_instants(instants: Sequence[str], merged: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The instants whose blocks count, in the order in which they do.
+    """The instants whose blocks count, in reader order.
 
     `instants` are those of the slice's blocks, each once, in order of first appearance; `merged` says of the instants of
     log compactions which ones they merged.

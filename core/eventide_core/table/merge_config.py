@@ -1,4 +1,4 @@
-"""How the records of a table merge, as its properties say it.
+"""How a table's properties say that its records merge.
 
 1. The merge mode of version 8 and later says the rule. Without one the payload class does, as in version 6; without either
    the ordering field: by event time where there is one, else by commit.
@@ -100,7 +100,7 @@ class MergeConfig:
 
     @classmethod
     def unused(cls, properties: Mapping[str, str]) -> "MergeConfig":
-        """That of a copy-on-write table: whatever its writers merge by, no reader merges."""
+        """The configuration of a copy-on-write table: no reader merges, whatever its writers merge by."""
         ordering = names(properties, _ORDERING) or names(properties, _ORDERING_0X)
         rule = MergeRule.COMMIT_TIME_ORDERING
         return cls(rule, (rule,), _payload(properties), ordering, delete_marker=None, partial_update=None)

@@ -1,4 +1,4 @@
-"""A number that is reported to whoever watches a table."""
+"""A measured value of a table, for monitoring."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ class Metric:
     """One measured value: times in seconds since the epoch, spans in seconds, sizes in bytes, else a count.
 
     `name` ends in its unit, as Prometheus has it; `about` says what it is, in one line, the same wherever the name is.
-    `reason` tells values of one name apart.
+    `reason` distinguishes values of one name.
     """
 
     name: str

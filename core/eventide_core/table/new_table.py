@@ -1,4 +1,4 @@
-"""What a new Hudi table is made of: its settings, and the `hoodie.properties` that say them to every engine."""
+"""The settings of a new Hudi table, and its `hoodie.properties`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class NewTable:
 
     Without partition fields it has one partition; without an ordering field the last commit wins. `writer_options` are
     what every writer must know and Hudi leaves to be repeated (the index, the number of buckets, the event-time field):
-    eventide's writers find them here, Hudi's pass over them. `partition_times` are the options of a
+    eventide's writers find them here, Hudi's skip them. `partition_times` are the options of a
     TimestampBasedKeyGenerator, which a table has that gives any; or of a CustomKeyGenerator, which one has that says
     `partition_kinds`, of every partition field. `wished_generator` may make a ComplexKeyGenerator of what would be a
     SimpleKeyGenerator; any other must be what the fields make.
@@ -143,7 +143,7 @@ class NewTable:
         return pairs if self.ordering_field is None else {**pairs, ordering: self.ordering_field}
 
     def _version_8(self) -> dict[str, str]:
-        """What Hudi 1.0, whose version it is, reads beside the merge mode."""
+        """What Hudi 1.0 reads besides the merge mode."""
         return {
             "hoodie.compaction.payload.class": _PAYLOADS[self.merge_rule],
             "hoodie.record.merge.strategy.id": _MERGERS[self.merge_rule],
@@ -153,7 +153,7 @@ class NewTable:
         ordering = {} if self.ordering_field is None else {"hoodie.table.precombine.field": self.ordering_field}
         return {
             "hoodie.timeline.layout.version": "1",
-            "hoodie.archivelog.directory": "archived",
+            "hoodie.archivelog.folder": "archived",
             **ordering,
             "hoodie.table.keygenerator.class": self.key_generator.class_name,
             "hoodie.compaction.payload.class": _PAYLOADS[self.merge_rule],
@@ -167,7 +167,7 @@ class NewTable:
             "hoodie.timeline.layout.version": "2",
             "hoodie.timeline.path": "timeline",
             "hoodie.timeline.history.path": "history",
-            "hoodie.archivelog.directory": "history",
+            "hoodie.archivelog.folder": "history",
             "hoodie.table.keygenerator.type": self.key_generator.value,
             "hoodie.record.merge.mode": self.merge_rule,
             "hoodie.table.multiple.base.file.formats.enable": "false",
@@ -175,7 +175,7 @@ class NewTable:
 
 
 def _escaped(text: str) -> str:
-    """A value as Java's Properties read it back: what is not Latin-1 as escapes of UTF-16."""
+    """A value as Java's Properties read it: characters outside Latin-1 are UTF-16 escapes."""
     units = text.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
     return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)

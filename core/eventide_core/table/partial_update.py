@@ -38,7 +38,7 @@ class PartialVersion:
 def merge_partial_into_buffer(
     rule: MergeRule, buffered: PartialVersion | None, newer: PartialVersion
 ) -> PartialVersion:
-    """What stays after `newer` follows `buffered` in the logs."""
+    """The version that stays after `newer` follows `buffered` in the log files."""
     if buffered is None:
         return newer
     is_newer = merge_into_buffer(rule, buffered.version, newer.version) is newer.version
@@ -48,7 +48,7 @@ def merge_partial_into_buffer(
 def merge_partial_into_base(
     rule: MergeRule, base: PartialVersion | None, buffered: PartialVersion | None
 ) -> PartialVersion | None:
-    """The record that a reader sees; None where the key is absent."""
+    """The record that a reader sees; None if the key is absent."""
     if buffered is None:
         return base
     if base is None:

@@ -1,4 +1,4 @@
-"""The values that a partition's path stands for: Hudi's partition value extractors, by their class names.
+"""The partition values in a partition's path: Hudi's partition value extractors, by their class names.
 
 NonPartitionedExtractor                  none
 SinglePartPartitionValueExtractor        the whole path
@@ -27,7 +27,7 @@ class PartitionExtractor(StrEnum):
 
     @classmethod
     def named(cls, class_name: str, option: str) -> "PartitionExtractor":
-        """The extractor of Hudi's class, with its package or without. Raises ConfigError, naming `option`."""
+        """The extractor of a Hudi class, named with or without its package. Raises ConfigError, which names `option`."""
         name = class_name.rpartition(".")[2].lower()
         if name not in list(cls):
             raise ConfigError(
@@ -38,7 +38,7 @@ class PartitionExtractor(StrEnum):
 
     @classmethod
     def of(cls, fields: Sequence[str], *, is_hive_style: bool) -> "PartitionExtractor":
-        """The one that Hudi takes where nobody names one."""
+        """Hudi's default extractor."""
         if len(fields) == 1:
             return cls.HIVE_STYLE if is_hive_style else cls.SINGLE
         return cls.MULTI if fields else cls.NONE
@@ -49,7 +49,7 @@ def partition_values(
 ) -> tuple[str, ...]:
     """The values of a partition's path, one for each field; `decodes` what is %-encoded in them.
 
-    Raises ConfigError where the path has another number of them.
+    Raises ConfigError if the path has a different number of values.
     """
     values = [part.partition("=")[2] if "=" in part else part for part in path.split("/")]
     match extractor:

@@ -1,4 +1,4 @@
-"""What a compaction plan says: which log files of which slice are merged, and how the left-overs stay visible.
+"""A compaction plan: which log files of which slice are merged, and how the left-overs stay visible.
 
 On disk it is Hudi's HoodieCompactionPlan. An engine that knows nothing of left-overs finds in `deltaFilePaths` what makes
 a correct compaction: all log files of the slice where left-overs get a name of their own in the new slice, the merged
@@ -17,14 +17,14 @@ from eventide_core.table.file_name import path_in
 class LinkMode(StrEnum):
     """How left-over log files become visible in the new slice."""
 
-    PREFIX = "prefix"  # by a base instant below their completion time: no file at all (version 8 and later)
+    PREFIX = "prefix"  # no file: the base instant is below their completion time (version 8 and later)
     COPY = "copy"
     HARDLINK = "hardlink"
     SYMLINK = "symlink"
 
 
 class CutMode(StrEnum):
-    """What a compaction at T takes: whole log files (the RFC's), or exactly the records before T."""
+    """What a compaction at T takes: whole log files (as in the RFC), or exactly the records before T."""
 
     FILE = "file"
     EXACT = "exact"
@@ -48,7 +48,7 @@ class FallbackReason(StrEnum):
 class PlannedLog:
     """A log file as it was when the plan was made. `path` relative to the table's root, `size` in bytes.
 
-    `event_times` is None where the plan did not ask for them: it compacts the slice in full, whatever they are.
+    `event_times` is None if the plan did not ask for them: it compacts the slice in full, whatever they are.
     """
 
     path: str
@@ -62,17 +62,17 @@ class PlannedLog:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A log file that stays; `new_name` is its name in the new slice, None where it needs none.
+    """A log file that stays; `new_name` is its name in the new slice, None if it needs none.
 
     It needs none where the new base is back-dated below it (link mode prefix), or where it `is_above`, from version 8 on.
     `is_above`: it completed after the compaction's instant, so nothing of it is merged, whatever it holds; such log
     files come last. From version 8 on they belong to the new slice under their own names.
 
-    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges all the same.
-    `delete_count`: how many deletes it holds; None where the plan does not say, which an earlier eventide made.
+    `merged_before_ms`: T where it holds records before T, or without event time, which an exact cut merges anyway.
+    `delete_count`: how many deletes it holds; None if the plan does not say, which an earlier eventide made.
     """
 
-    log: PlannedLog
+    log_file: PlannedLog
     new_name: str | None
     merged_before_ms: int | None = None
     delete_count: int | None = None
@@ -84,7 +84,7 @@ class PlannedOperation:
     """What happens to one file slice.
 
     `compacted` and `left_overs` together are all its log files, in reader order. `new_base_name` is the new base file's
-    name; `carried_name` that of the log file which carries tombstones before the left-overs, None where none is needed.
+    name; `carried_name` that of the log file which carries tombstones before the left-overs, None if none is needed.
     """
 
     partition: str
@@ -101,19 +101,21 @@ class PlannedOperation:
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
-        """The names that the new slice's log files of this plan bear, in reader order."""
+        """The names that the new slice's log files of this plan have, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
         return carried + tuple(left.new_name for left in self.left_overs if left.new_name is not None)
 
     @property
     def merged_before_ms(self) -> Mapping[str, int]:
         """Up to where a left-over is merged early, by its path; the others are not in it."""
-        return {left.log.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None}
+        return {
+            left.log_file.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None
+        }
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
         """The log files whose records go into the new base, all or some, in reader order."""
-        return self.compacted + tuple(left.log for left in self.left_overs if left.merged_before_ms is not None)
+        return self.compacted + tuple(left.log_file for left in self.left_overs if left.merged_before_ms is not None)
 
     def path_of(self, name: str) -> str:
         """The path of a file of this slice's partition, relative to the table's root."""
@@ -124,9 +126,9 @@ class PlannedOperation:
 class CompactionPlan:
     """A compaction at instant `instant`, as scheduled.
 
-    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None where the plan
-    can promise no such time: its strategy knows none, or left slices out that hold earlier records (action/freshness.py).
-    `event_time_field` is None where the strategy knows no event time.
+    `cut_ms`: everything before it that was committed before the plan will be in the read-optimized view. None if the
+    plan can promise no such time: its strategy knows none, or left slices out that hold earlier records
+    (action/freshness.py). `event_time_field` is None if the strategy knows no event time.
     `schema` is the table's Avro schema, without Hudi's meta fields, that the base files are written with.
     `partitions_with_logs` still have log files when the plan has been run: Hudi 1.1 and later looks only into these,
     and into partitions written since, when it plans its next compaction.
@@ -158,14 +160,14 @@ class CompactionPlan:
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes that links cost: none where names are enough."""
+        """The bytes that copies take; 0 if names are enough."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log.size for op in self.operations for left in op.left_overs if left.new_name is not None)
+        return sum(left.log_file.size for op in self.operations for left in op.left_overs if left.new_name is not None)
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:
-        """How many slices fell back to full compaction, by reason."""
+        """The number of slices that fell back to full compaction, by reason."""
         counts: dict[FallbackReason, int] = {}
         for op in self.operations:
             if op.fallback is not None:
@@ -208,7 +210,7 @@ class ForeignPlan:
 
 
 def require_ours(plan: "CompactionPlan | ForeignPlan") -> CompactionPlan:
-    """The plan, if eventide made it; PlanMismatchError else."""
+    """The plan, if eventide made it. Raises PlanMismatchError otherwise."""
     if isinstance(plan, ForeignPlan):
         raise PlanMismatchError(
             f"the plan at {plan.instant} was not scheduled by eventide; run it with the engine that scheduled it"

@@ -1,7 +1,7 @@
-"""The settings of a table as Hudi stores them: a text of Java's `Properties.store`, held to a checksum of the table's name.
+"""A table's settings as Hudi stores them: Java's `Properties.store`, with a checksum of the table's name.
 
-Hudi changes them in place: it copies `hoodie.properties` to `hoodie.properties.backup`, deletes the one, writes it anew, and
-then deletes the other. So a reader takes the first of the two that is there and whole.
+Hudi changes them in place: it copies `hoodie.properties` to `hoodie.properties.backup`, deletes the one, writes it
+again, and then deletes the other. So a reader takes the first of the two that exists and is whole.
 """
 
 import re
@@ -21,13 +21,13 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def settings_text(read: Callable[[str], bytes], root: str) -> str:
-    """The text of the settings that hold now; `root` names the table in errors.
+    """The text of the current settings; `root` names the table in errors.
 
-    `read` gives a file of the table, or raises MissingFileError. Raises NotAHudiTableError where no settings are, or none
+    `read` gives a file of the table, or raises MissingFileError. Raises NotAHudiTableError if no settings are, or none
     that are whole.
     """
     wrong = ""
-    # A change that ends between the first two looks takes the backup away, and leaves the file.
+    # A change that ends between the first two reads removes the backup and leaves the file.
     for path in (PROPERTIES_PATH, BACKUP_PATH, PROPERTIES_PATH):
         try:
             text = read(path).decode()
@@ -46,7 +46,7 @@ def settings_text(read: Callable[[str], bytes], root: str) -> str:
 
 
 def table_checksum(properties: Mapping[str, str]) -> str:
-    """What Hudi checks at every load: the CRC-32 of "<database>.<table>"."""
+    """Hudi's checksum, which it checks at every load: the CRC-32 of "<database>.<table>"."""
     name = f"{properties.get('hoodie.database.name', '')}.{properties.get('hoodie.table.name', '')}"
     return str(zlib.crc32(name.encode()))
 
@@ -61,12 +61,12 @@ def _wrong_checksum(path: str, properties: Mapping[str, str]) -> str:
 
 
 def names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
-    """The names that a setting lists between commas; none where it isn't set."""
+    """The comma-separated names of a setting; none if it isn't set."""
     return tuple(part.strip() for part in properties.get(key, "").split(",") if part.strip())
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """A text of Java's `Properties.store` as a dictionary: comments dropped, escapes undone."""
+    """The text of Java's `Properties.store` as a dictionary, without comments and with escapes resolved."""
     return dict(_parsed(text))
 
 

@@ -1,4 +1,4 @@
-"""Ranges of a file that are mostly asked for in their order, read by few requests."""
+"""Reads ahead in a file, so that ranges in ascending order take few requests."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ ReadRange = Callable[[int, int], bytes]
 """(offset, length) -> the bytes of that range, fewer where the file ends before."""
 
 # A request on S3 takes some 20 ms, in which as many bytes arrive as in several such pieces: a small file comes whole. Of a
-# larger one the end of a block comes with the next one's header (which is asked for by 16 KiB), and little besides: its
+# larger one the end of a block comes with the next one's header (which is requested by 16 KiB), and little besides: its
 # blocks are large, and few of them may be needed.
 WHOLE_FILE_BYTES = 64 * 1024
 READ_AHEAD_BYTES = 16 * 1024 + 64
@@ -32,7 +32,7 @@ class ReadAhead:
         return self._data[offset - self._start : offset - self._start + length]
 
     def held(self, offset: int, length: int) -> bytes | None:
-        """That range, where it came with the last request; None where it takes another one."""
+        """The range, if the last request returned it; None if it takes another request."""
         return self(offset, length) if self._holds(offset, length) else None
 
     def _holds(self, offset: int, length: int) -> bool:

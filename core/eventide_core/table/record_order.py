@@ -79,7 +79,7 @@ def merge_into_buffer(rule: MergeRule, buffered: Version | None, newer: Version)
 
 
 def merge_into_base(rule: MergeRule, base: Version | None, buffered: Version | None) -> Version | None:
-    """The version that a reader sees; None where the key is absent. `base` is never a delete."""
+    """The version that a reader sees; None if the key is absent. `base` is never a delete."""
     if buffered is None:
         return base
     if base is not None and not buffered.is_natural_delete:

@@ -1,4 +1,4 @@
-"""What the columnar adapters need to know of a table's records."""
+"""What the columnar adapters need to know about a table's records."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ class DeleteMarker:
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """A record takes from older ones the columns that are null in it, or with a marker the texts that are it."""
+    """A record takes from older records the columns in which it is null or, with a marker, equal to the marker."""
 
     unavailable: str | None
 
 
 def both_kinds_of_partial_updates(path: str) -> str:
-    """Why a block of partial updates is refused in a table with a partial update mode."""
+    """The reason to refuse a block of partial updates in a table with a partial update mode."""
     return (
         f"log file {path}: partial updates of MERGE INTO in a table with hoodie.table.partial.update.mode, which Hudi "
         "forgets from there on; compact it with Hudi itself, and set hoodie.spark.sql.merge.into.partial.updates=false"

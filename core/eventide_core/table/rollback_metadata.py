@@ -1,4 +1,4 @@
-"""What a rollback says of itself: before it begins which files it will take away, and afterwards what it took.
+"""The plan and the metadata of a rollback: which files it removes, and which it has removed.
 
 A request is about one file group of one partition, and does one of two things: it deletes files, or (table version 6, where
 a log file may hold blocks of several writes) it takes the blocks of the target instant back by a command block in a new
@@ -70,7 +70,7 @@ class RollbackMetadata:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The restore requested at `instant`. `savepoint` is None where an early Hudi planned it."""
+    """The restore requested at `instant`. `savepoint` is None if an early Hudi planned it."""
 
     instant: str
     savepoint: str | None

@@ -1,4 +1,4 @@
-"""What a savepoint keeps: the files of every slice as of its commit. Its tag is a name that users know it by.
+"""What a savepoint keeps: the files of every slice as of its commit. Its tag is a name for users.
 
 Hudi's metadata has no place for a tag, so it is the first line of the comments, which every engine keeps as they are:
 
@@ -42,7 +42,7 @@ class SavepointMetadata:
 
 
 def comments_with_tag(tag: str | None, remarks: str) -> str:
-    """The comments that say so. Raises ConfigError for a tag that is no name, and for remarks that would pass for a tag."""
+    """The comments with the tag. Raises ConfigError for an invalid tag, and for remarks that look like a tag."""
     if remarks.lstrip().startswith(_TAG):
         raise ConfigError(f"comments may not begin with {_TAG}: use --tag instead")
     if tag is None:

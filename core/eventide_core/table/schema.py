@@ -1,4 +1,4 @@
-"""What a table's Avro schema, as JSON, says of one field."""
+"""Questions about one field of a table's Avro schema (JSON)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ FILE_NAME = "_hoodie_file_name"
 
 
 def field_names(schema: str) -> tuple[str, ...]:
-    """The names of the top-level fields, in order. Raises UnsupportedTableError where this is no record schema."""
+    """The names of the top-level fields, in order. Raises UnsupportedTableError if this is no record schema."""
     return tuple(str(field["name"]) for field in _fields(schema))
 
 
 def is_nullable(schema: str, name: str, option: str) -> bool:
     """Whether a record may lack this field's value; `a.b` is the field b of the record a.
 
-    Raises ConfigError, naming `option`, where there is no such field.
+    Raises ConfigError, naming `option`, if there is no such field.
     """
     kinds = _kinds_at(schema, name)
     if kinds is None:
@@ -37,7 +37,7 @@ def is_nullable(schema: str, name: str, option: str) -> bool:
 
 
 def refuse_defaults(schema: str, table: str) -> None:
-    """Raises UnsupportedTableError where a field's default is a value.
+    """Raises UnsupportedTableError if a field's default is a value.
 
     Under hoodie.table.partial.update.mode=IGNORE_DEFAULTS Hudi 1.1 and 1.2 compare with it by Java's identity of objects, so
     that small numbers are found and others, and texts, are not.
@@ -67,7 +67,7 @@ def is_time(schema: str, name: str) -> bool:
 
 
 def may_hold_event_times(schema: str, name: str) -> bool:
-    """Whether the field's type is one that event times are read from (table/event_time.py); true where it is unknown."""
+    """Whether the field's type is one that event times are read from (table/event_time.py); true if it is unknown."""
     kinds = _kinds_at(schema, name)
     if kinds is None:
         return True
@@ -77,7 +77,7 @@ def may_hold_event_times(schema: str, name: str) -> bool:
 
 
 def _kinds_at(schema: str, path: str) -> list[Any] | None:
-    """The Avro types of the field and of the records that hold it, outermost first; None where there is no such field."""
+    """The Avro types of the field and of its enclosing records, outermost first; None if the field doesn't exist."""
     fields: Sequence[Mapping[str, Any]] = _fields(schema)
     kinds: list[Any] = []
     for name in path.split("."):
@@ -99,11 +99,11 @@ def _without_null(kind: Any) -> Any:
 
 
 def _attribute(kind: Any, name: str) -> Any:
-    """What the definition of a type says; None for a type that is but a name, or a union."""
+    """An attribute of a type's definition; None for a type that is a name or a union."""
     return cast("dict[str, Any]", kind).get(name) if isinstance(kind, dict) else None
 
 
-@lru_cache(maxsize=16)  # an operation asks for one field after the other
+@lru_cache(maxsize=16)  # an operation reads one field after another
 def _fields(schema: str) -> Sequence[Mapping[str, Any]]:
     try:
         parsed = json.loads(schema)

@@ -1,4 +1,4 @@
-"""A query as the slices that it reads: their files, and which of their blocks and rows count."""
+"""A query plan: the slices to read, their files, and which of their blocks and rows count."""
 
 from dataclasses import dataclass
 
@@ -27,8 +27,8 @@ class BlockFilter:
 class SliceRead:
     """One slice to read: base and log files in reader order, merged, and only commits of `commit_times` where given.
 
-    `is_plain`: its rows are those of its base file, in the columns and types that the query has; any reader of Parquet
-    finds them there.
+    `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can
+    read them.
     """
 
     partition: str

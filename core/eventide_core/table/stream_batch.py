@@ -1,4 +1,4 @@
-"""Which micro-batch of a stream a write is, as the streaming sink of Hudi writes it into the commit's extra metadata.
+"""The micro-batch of a stream that a write belongs to, as Hudi's streaming sink records it in extra metadata.
 
     _hudi_streaming_sink_checkpoint    JSON: {"<sink>": "<number>"}
 
@@ -24,12 +24,12 @@ class StreamBatch:
 
     @property
     def extra_metadata(self) -> dict[str, str]:
-        """What the commit of the batch says."""
+        """The extra metadata of the batch's commit."""
         return {BATCH_KEY: json.dumps({self.sink: str(self.number)})}
 
 
 def batches_of(extra_metadata: Mapping[str, str]) -> tuple[StreamBatch, ...]:
-    """The batches that a commit says it wrote; none for a write of no stream. Raises CorruptTimelineError."""
+    """The batches in a commit's extra metadata; none if no stream wrote it. Raises CorruptTimelineError."""
     text = extra_metadata.get(BATCH_KEY)
     if not text:
         return ()

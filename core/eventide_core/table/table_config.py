@@ -1,6 +1,6 @@
-"""What `.hoodie/hoodie.properties` says of a table.
+"""The settings in a table's `.hoodie/hoodie.properties`.
 
-Raises UnsupportedTableError for what eventide does not know, so that no later step has to doubt it.
+Raises UnsupportedTableError for settings that eventide does not know, so that no later step has to check.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class TableConfig:
         """The directory of the archived timeline."""
         if self.version >= 8:
             return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
-        return f".hoodie/{self.properties.get('hoodie.archivelog.directory', 'archived').strip('/')}".rstrip("/")
+        return f".hoodie/{self.properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
 
     @property
     def captures_changes(self) -> bool:
@@ -69,12 +69,12 @@ class TableConfig:
 
     @property
     def has_utc_instants(self) -> bool:
-        """Whether instants are UTC; else they are in the local time zone of whoever writes, Hudi's default."""
+        """Whether instants are UTC; otherwise, they are in the local time zone of whoever writes, Hudi's default."""
         return self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
 
     @property
     def partition_kinds(self) -> Mapping[str, str]:
-        """What a CustomKeyGenerator makes of each partition field, in capitals; nothing where the table doesn't say it."""
+        """How a CustomKeyGenerator treats each partition field, in capitals; empty if the table doesn't state it."""
         texts = self.properties.get("hoodie.table.partition.fields", "").split(",")
         pairs = (text.strip().partition(":") for text in texts if text.strip())
         return {name: kind.upper() for name, _, kind in pairs}
@@ -117,7 +117,7 @@ class TableConfig:
             payload_class=merge.payload_class,
             record_key_fields=names(properties, "hoodie.table.recordkey.fields"),
             virtual_key_fields=virtual_key_fields(properties, root),
-            # A field may carry its key generator's kind behind a colon, as in `ts:TIMESTAMP`.
+            # A field may carry its key generator's kind after a colon, as in `ts:TIMESTAMP`.
             partition_fields=tuple(field.split(":")[0] for field in names(properties, "hoodie.table.partition.fields")),
             ordering_fields=merge.ordering_fields,
             delete_marker=merge.delete_marker,

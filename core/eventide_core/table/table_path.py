@@ -1,4 +1,4 @@
-"""Which texts name something of a table: the one rule for paths, partitions and instants that anyone may have written.
+"""Which texts are valid paths, partitions and instants of a table: the one rule for untrusted texts.
 
     path := part ("/" part)*          part := any text but "", "." and "..", without "/", "\\" or NUL
 
@@ -6,7 +6,7 @@ The first part may not look like a scheme (`s3:`); `ts=10:30` does not. Everythi
 as in partition values: `=`, `%`, spaces, any letter. A partition is the root, "", or a path with no part `.hoodie`:
 no listing of data looks below that, ours or Hudi's.
 
-Not said: where links lead. That is known only to the storage that follows them.
+This rule does not check where links lead. Only the storage that follows them knows.
 """
 
 import re
@@ -21,7 +21,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def why_unsafe(path: str) -> str | None:
-    """Why a text is no path below the table's root, as words that follow "the path"; None where it is one."""
+    """Why a text is not a path below the table's root, in words that follow "the path"; None if it is valid."""
     if path.startswith("/"):
         return "is absolute"
     if "\0" in path:
@@ -41,7 +41,7 @@ def why_unsafe(path: str) -> str | None:
 
 
 def why_no_partition(path: str) -> str | None:
-    """The same of the path of a partition."""
+    """Why a text is not the path of a partition, as `why_unsafe` says it."""
     if path == "":
         return None
     return why_unsafe(path) or (f"has a part {HOODIE_DIRECTORY}" if HOODIE_DIRECTORY in path.split("/") else None)

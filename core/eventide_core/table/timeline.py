@@ -1,4 +1,4 @@
-"""What has happened to a table, and what is under way: the active timeline."""
+"""The active timeline: what has happened to a table, and what is in progress."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from eventide_core.table.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
-# What may share a requested time, the later ones first in `Timeline.find`.
+# Actions that may share a requested time; `Timeline.find` prefers the first.
 _COMPACTION, _WRITE, _SAVEPOINT = range(3)
 _KINDS = {Action.COMPACTION: _COMPACTION, Action.COMMIT: _COMPACTION, Action.SAVEPOINT: _SAVEPOINT}
 _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
@@ -16,7 +16,7 @@ _STATE_RANK = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 class Timeline:
     """The instants of the active timeline, each in its latest state, by requested time.
 
-    A pending action and what completed it share a requested time, and are one instant. A savepoint bears the time of
+    A pending action and what completed it share a requested time, and are one instant. A savepoint has the time of
     the commit it keeps, and is an instant of its own: `_by_time` leaves it out. So is a compaction whose requested time a
     writer that shares no lock took in the same millisecond: `_by_time` has the writer's. `_archived` are instants that have
     left the active timeline; of these only the completion times are known here.
@@ -65,7 +65,7 @@ class Timeline:
 
     @classmethod
     def of_file_names(cls, names: Iterable[str]) -> "Timeline":
-        """The timeline that a listing of the timeline directory says; files of other kinds are passed over."""
+        """The timeline in a listing of the timeline directory. Other files are skipped."""
         return cls.of(filter(None, map(Instant.parse, names)))
 
     @property
@@ -80,20 +80,20 @@ class Timeline:
 
     @property
     def archived(self) -> Collection[Instant]:
-        """The completed instants that have left the active timeline and whose completion times are known all the same."""
+        """The completed instants that have left the active timeline, but whose completion times are known."""
         return self._archived.values()
 
     def find(self, requested_time: str) -> Instant | None:
-        """The instant of that requested time, in its latest state."""
+        """The instant with that requested time, in its latest state."""
         return self._by_time.get(requested_time)
 
     def find_compaction(self, requested_time: str) -> Instant | None:
-        """The compaction of that requested time, in its latest state."""
+        """The compaction with that requested time, in its latest state."""
         found = (i for i in self.instants if i.requested_time == requested_time)
         return next((i for i in found if _KINDS.get(i.action) == _COMPACTION), None)
 
     def shares_its_time(self, compaction: str) -> bool:
-        """Whether a writer took the requested time of a compaction, too."""
+        """Whether a writer has the same requested time as a compaction."""
         found = self.find(compaction)
         return found is not None and _KINDS.get(found.action, _WRITE) == _WRITE
 
@@ -102,14 +102,14 @@ class Timeline:
         return requested_time in self._saved
 
     def is_completed(self, requested_time: str) -> bool:
-        """Whether the instant has completed; true also for what lies before the timeline's start (archived)."""
+        """Whether the instant has completed. Also true before the timeline's start (archived)."""
         instant = self._by_time.get(requested_time)
         if instant is not None:
             return instant.is_completed
         return self.start is not None and requested_time < self.start
 
     def completion_time(self, requested_time: str) -> str | None:
-        """When the instant completed. None: pending or unknown. Version 6 records none: the requested time."""
+        """The completion time; None if pending or unknown. Version 6 records none, so there it is the requested time."""
         instant = self._by_time.get(requested_time) or self._archived.get(requested_time)
         if instant is None or instant.state is not State.COMPLETED:
             return None
@@ -120,7 +120,7 @@ class Timeline:
         return requested_time not in self._by_time and self.is_completed(requested_time)
 
     def with_archived(self, archived: Iterable[Instant]) -> "Timeline":
-        """The same timeline, which knows the completion times of these instants too."""
+        """The same timeline with the completion times of these instants added."""
         return replace(self, _archived={instant.requested_time: instant for instant in archived})
 
     def until(self, requested_time: str) -> "Timeline":

@@ -35,7 +35,7 @@ def format_of(path: Path) -> RowFormat:
 
 
 def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes all batches, in bounded memory; returns the number of rows. Raises ConfigError where it cannot write."""
+    """Writes all batches, in bounded memory; returns the number of rows. Raises ConfigError if it cannot write."""
     write = format_of(path)
     with _appearing_whole(path) as file:
         return write(file, schema, batches)

@@ -60,7 +60,7 @@ class Reports:
 
     @classmethod
     def load(cls) -> "Reports":
-        """Every report of the year. Raises ConfigError where the package with the data is not installed."""
+        """Every report of the year. Raises ConfigError if the package with the data is not installed."""
         flights = _read_flights()
         scheduled = pc.add(pc.cast(flights["time_hour"], _TIME), _minutes(flights["minute"]))
         departed = pc.add(scheduled, _minutes(flights["dep_delay"]))

@@ -1,4 +1,4 @@
-"""A time axis: where a time lies across a drawing, and which times bear a mark."""
+"""A time axis: where a time lies across a drawing, and which times have a mark."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ class Role(StrEnum):
 class FileCoverage:
     """One file. `path` relative to the table's root, `size` in bytes.
 
-    `event_times` is None where they are not known, and `problem` says why. `uncompacted` are those of its records that are
+    `event_times` is None if they are not known, and `problem` says why. `uncompacted` are those of its records that are
     in no base file yet: none of a base file's, not all of a log file's that an exact cut has merged in part.
     """
 
@@ -68,7 +68,7 @@ class SliceCoverage:
 
     @property
     def uncompacted_from_ms(self) -> int | None:
-        """The least event time that is in no base file yet; None where there is none, or none is known."""
+        """The least event time that is in no base file yet; None if there is none, or none is known."""
         known = (file.uncompacted.min_ms for file in self.files if file.uncompacted is not None)
         return min((ms for ms in known if ms is not None), default=None)
 

@@ -27,7 +27,7 @@ _MEANING = {
 
 
 def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axis | None:
-    """An axis for these slices, by their log files: bases reach further back. None where nothing has an event time."""
+    """An axis for these slices, by their log files: bases reach further back. None if nothing has an event time."""
     found = [file for one in slices for file in one.files if file.event_times is not None]
     ranges = {
         is_base: [
@@ -51,7 +51,7 @@ def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axi
 def draw_coverage(
     slices: Sequence[SliceCoverage], axis: Axis, marks: Mapping[str, int], *, name: str, title: str
 ) -> str:
-    """The drawing as SVG. `marks` are times that bear a line, by label; `name` is unique in the page."""
+    """The drawing as SVG. `marks` are times that have a line, by label; `name` is unique in the page."""
     parts: list[str] = []
     top = _TOP
     for found in slices:

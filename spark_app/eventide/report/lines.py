@@ -15,7 +15,7 @@ _TOP, _BOTTOM = 40, 14
 
 
 def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: int | None) -> str | None:
-    """Cut and watermark by the time of completion, and the watermark now; None where no compaction published a cut."""
+    """Cut and watermark by the time of completion, and the watermark now; None if no compaction published a cut."""
     reached = [(past, past.cut_ms) for past in history if past.cut_ms is not None]
     if not reached:
         return None

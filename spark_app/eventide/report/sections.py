@@ -1,4 +1,4 @@
-"""Sections of the page that are there only where there is something to say."""
+"""Sections of the page that exist only where there is something to say."""
 
 from eventide.report.gather import Report
 from eventide.report.tables import html_table
@@ -12,12 +12,12 @@ def from_the_future(report: Report) -> str:
         return ""
     rows = [
         (
-            shown(found.log.partition or "."),
-            shown(found.log.file_id),
-            shown(found.log.log.name),
+            shown(found.offending.partition or "."),
+            shown(found.offending.file_id),
+            shown(found.offending.log_file.name),
             shown(key),
             when,
-            f"{found.log.held_back:,}",
+            f"{found.offending.held_back:,}",
         )
         for found in report.offending
         for key, when in [(one.key, format_timestamp(one.event_time_ms)) for one in found.keys]

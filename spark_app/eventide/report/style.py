@@ -80,9 +80,9 @@ def key(roles: dict[Role, str]) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Puts the page in its place whole: who looks at an old one while it is made anew sees one or the other.
+    """Puts the page in its place whole: a reader of an old page sees that one or the new one.
 
-    Raises ConfigError where it cannot be written.
+    Raises ConfigError if it cannot be written.
     """
     part = path.with_name(f".{path.name}.{getpid()}.part")
     try:

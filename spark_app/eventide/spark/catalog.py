@@ -115,7 +115,7 @@ class SparkHiveCatalog:
             self._client.close()
 
     def _forget(self, table: CatalogTable) -> None:
-        """The session reads the table's definition anew when it is next asked for."""
+        """The session reads the table's definition again when it is next requested."""
         state = self._session.sessionState()
         state.catalog().refreshTable(state.sqlParser().parseTableIdentifier(f"`{table.database}`.`{table.name}`"))
 
@@ -127,7 +127,7 @@ class SparkHiveCatalog:
 
     @contextmanager
     def _asking(self, what: str, *, forgiving: str | None = None) -> Iterator[None]:
-        """Raises CatalogError for whatever fails, but for the exception of that name."""
+        """Raises CatalogError for whatever fails, except for the exception of that name."""
         try:
             yield
         except Py4JJavaError as error:

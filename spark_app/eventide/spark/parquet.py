@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Spark speaks these without any setting; a store of objects it reaches by settings that are not the table's.
 _SCHEMES: Final = ("file://", "hdfs://")
 _PATTERN: Final = re.compile(r"[*?\[\]{}\\]")  # Spark takes a path with one of these for a pattern
-# As the numbers stand in the file; by Spark 3 else times of centuries past are an error.
+# As the numbers are in the file; by Spark 3 else times of centuries past are an error.
 _AS_STORED: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED", "mergeSchema": "false"}
 
 

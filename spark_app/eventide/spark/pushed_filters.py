@@ -44,7 +44,7 @@ _TEXTS: Mapping[type[Filter], Callable[[pc.Expression, str], pc.Expression]] = {
 
 
 def pushed_filter(filters: Sequence[Filter], schema: pa.Schema) -> pc.Expression | None:
-    """The conjunction of what can be said in Arrow of columns of the schema; None where nothing can."""
+    """The conjunction of what can be said in Arrow of columns of the schema; None if nothing can."""
     found = [expression for expression in (_expression(one, schema) for one in filters) if expression is not None]
     return reduce(operator.and_, found) if found else None
 

@@ -32,7 +32,7 @@ class EngineOnDemand:
 
     @property
     def session(self) -> "SparkSession | None":
-        """That of the engine; None where it has none."""
+        """That of the engine; None if it has none."""
         session: SparkSession | None = getattr(self._engine(), "session", None)
         return session
 

@@ -12,7 +12,7 @@ After each batch, a compaction where the trigger says that it is due:
     hoodie.datasource.compaction.async.enable=true planned; run beside the next batches, on a thread of the driver
 
 A compaction that comes to nothing is logged, and tried again after the next batch: it never fails the stream. One that was
-broken off is gone on with.
+interrupted is continued.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def stream_operation(options: Options) -> WriteOperation:
 
 
 def stream_compaction(options: Options) -> StreamCompaction:
-    """When the options have compactions made. Raises ConfigError where they say it twice."""
+    """When the options have compactions made. Raises ConfigError if they say it twice."""
     said = {
         StreamCompaction.INLINE: keys.COMPACT_INLINE,
         StreamCompaction.SCHEDULE: keys.COMPACT_SCHEDULE_INLINE,

@@ -76,8 +76,8 @@ def check_links_whole(files: Files, plan: CompactionPlan, *, is_completed: bool)
             linked = files.get(op.path_of(left.new_name))
             assert linked is not None or not is_completed, f"{left.new_name} is missing"
             if linked is not None and linked.link_target is None:
-                source = files.get(left.log.path)
-                assert source is None or linked.data == _content(files, left.log.path), f"{left.new_name} is torn"
+                source = files.get(left.log_file.path)
+                assert source is None or linked.data == _content(files, left.log_file.path), f"{left.new_name} is torn"
 
 
 def check_nothing_left(files: Files, before: Files) -> None:
@@ -131,7 +131,7 @@ def check_plan_is_safe_for_others(files: Files, plan: CompactionPlan, plan_path:
     """
     (document,) = avro_records(files[plan_path].data)
     for operation, op in zip(document["operations"] or (), plan.operations, strict=True):
-        logs = [*op.compacted, *(left.log for left in op.left_overs if left.new_name is not None)]
+        logs = [*op.compacted, *(left.log_file for left in op.left_overs if left.new_name is not None)]
         assert set(operation["deltaFilePaths"]) == {log.name for log in logs}
 
 
@@ -208,7 +208,7 @@ def known_commits(
     """How many log files of each file group the plan saw: those it merges (`merged_commits`) and those it leaves over."""
     seen, known = dict(merged), frozenset(oracle.instants)
     for op in plan.operations:
-        left = sum(bool(blocks(files, left.log.path) & known) for left in op.left_overs)
+        left = sum(bool(blocks(files, left.log_file.path) & known) for left in op.left_overs)
         seen[group_name(op.partition, op.file_id, oracle.buckets)] += left
     return seen
 
@@ -225,7 +225,7 @@ def commits_above(
         return {}
 
     def is_above(left: LeftOver) -> bool:
-        found = blocks(files, left.log.path) & known
+        found = blocks(files, left.log_file.path) & known
         return bool(found) and (left.new_name is None or bool(found & frozenset(since)))
 
     return {
@@ -235,12 +235,12 @@ def commits_above(
 
 
 def exact_ms(plan: CompactionPlan) -> int | None:
-    """Up to where records are merged out of log files that stay; None where whole log files are."""
+    """Up to where records are merged out of log files that stay; None if whole log files are."""
     return plan.cut_ms if plan.cut is CutMode.EXACT else None
 
 
 def group_name(partition: str, file_id: str, buckets: int) -> str:
-    """What the oracle calls a file group: its bucket stands in the first digits of its id."""
+    """What the oracle calls a file group: its bucket is in the first digits of its id."""
     return partition if buckets == 1 else f"{partition}/{file_id[:8]}"
 
 

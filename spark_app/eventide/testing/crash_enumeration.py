@@ -7,7 +7,7 @@ codecs. Then, for each write:
    and a crash between reads leaves what the write before them did: so the states after 0, 1, ... n writes are all there are.
 2. `faults`: the write fails without effect, or with effect and the reply lost, or is sent twice; the process lives and
    handles it.
-3. `interludes`: the process stands still before it while another one does something, and goes on afterwards.
+3. `interludes`: the process stands still before it while another one does something, and continues afterwards.
 
 Whatever is left is checked, recovered from in every way there is, and checked again. `Tally` counts what was reached, so
 that a run which reaches nothing can be told from one that finds nothing.
@@ -87,7 +87,7 @@ class Moment:
 
     @property
     def has_stuck_lock(self) -> bool:
-        """Whether a process died while it removed a lock that can expire: the documented case for a person's hand."""
+        """Whether a process died while it removed a lock that can expire: the documented case for the user's hand."""
         return any(path.startswith(f"{LOCK_PREFIX}.") for path in self.files)
 
     def after_the_lock_expired(self) -> Moment:

@@ -1,7 +1,7 @@
 """What codecs answered for bytes, known by heart: an observer reads the same blocks and base files after every step.
 
 Remembered is the answer of a pure function alone, under the very bytes and all else that it was asked with. Which blocks
-count, how they are folded and merged, and what is shown is worked out anew each time; so is what failed.
+count, how they are folded and merged, and what is shown is worked out again each time; so is what failed.
 """
 
 from __future__ import annotations

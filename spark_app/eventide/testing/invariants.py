@@ -44,7 +44,7 @@ _DATA_FILE = re.compile(r".*_(\d{17})(?:\.parquet|\.log\..*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """One moment of a table, and what is known of it.
+    """One moment of a table, and what is known about it.
 
     `untouched` was there before, and nobody had a right to change it. `plan` is the pending plan, or (`is_completed`) the
     one that completed last. `undone_to` are the files from before an action that has just been undone, `rolled_back` the
@@ -128,7 +128,7 @@ def _needed(it: Inspection) -> None:
 def _needed_paths(it: Inspection) -> Iterator[str]:
     if it.plan is not None and not it.is_completed:
         for op in it.plan.operations:
-            yield from (log.path for log in (*op.compacted, *(left.log for left in op.left_overs)))
+            yield from (log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs)))
             yield from (op.base_path,) if op.base_path is not None else ()
     for path, file in it.files.items():
         if path.endswith(".savepoint") and file.data:

@@ -196,7 +196,7 @@ class LivingTable:
             )
 
     def restore(self, crash_at: int | None = None) -> None:
-        """To the newest savepoint. One that dies is run again before anybody looks: a restore isn't seamless."""
+        """To the newest savepoint. One that dies is run again before anyone looks: a restore isn't seamless."""
         saved = savepointed_instants(self.files)
         if saved:
 
@@ -238,7 +238,7 @@ class LivingTable:
                 is_completed=account.plan is None,
                 reader_orders=self.layout.reader_orders,
                 untouched={path: file for path, file in self._before.items() if _is_immutable(path)},
-                # A rollback that was broken off leaves files until somebody ends it.
+                # A rollback that was interrupted leaves files until someone ends it.
                 rolled_back=() if pending_instants(files, "rollback") else account.rolled_back,
                 published_threshold_ms=max(cuts, default=None),
                 operations=self._operations,
@@ -247,7 +247,7 @@ class LivingTable:
         self._before = files
 
     def _abort(self, retained: int) -> None:
-        """What a clean may take from the history: nothing is promised of it any more."""
+        """What a clean may take from the history: nothing is promised of it any longer."""
         writes = sorted(completed_instants(self.files))
         if len(writes) > retained:
             self._retained_from = max(self._retained_from, writes[-retained])
@@ -316,7 +316,7 @@ class LivingTable:
         return False, None
 
     def let_the_dead_expire(self) -> None:
-        """The lock and the heartbeat of whoever died; the open writes are alive, and go on."""
+        """The lock and the heartbeat of whoever died; the open writes are alive, and continue."""
         self._pass_the_expiry()
         for pending, _ in self.open_writes:
             path = heartbeat_path(pending.instant)

@@ -27,7 +27,7 @@ Listing = dict[str, dict[str, int]]
 
 METADATA_PREFIX: Final = ".hoodie/metadata/"
 _PROPERTIES: Final = ".hoodie/hoodie.properties"
-_BEGINNING: Final = "00000000000000010"  # the instant at which Hudi lists what is there already
+_BEGINNING: Final = "00000000000000010"  # the instant at which Hudi lists what exists already
 _FILE_INFO: Final[dict[str, Any]] = {
     "type": "record",
     "name": "HoodieMetadataFileInfo",

@@ -36,7 +36,7 @@ Files = Mapping[str, MemoryFile]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the queries answered, and the table's state then. `incremental` is by the instants of the commits asked for."""
+    """What the queries answered, and the table's state then. `incremental` is by the instants of the commits requested."""
 
     state: TableState
     snapshot: Rows

@@ -4,8 +4,8 @@ It shares no code with eventide. A table is fed to it commit by commit, and comp
 query must then answer. A partition has a file group a bucket; the only one of a partition is called as the partition.
 
 A file group is a base (key -> change), and the commits that lie above it as log files. The first commit into a group
-makes its base. A compaction merges the first n log files into the base; deletes among them are forgotten, but for those
-that it carries.
+makes its base. A compaction merges the first n log files into the base; deletes among them are forgotten, except for
+those that it carries.
 """
 
 from __future__ import annotations

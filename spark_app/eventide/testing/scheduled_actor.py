@@ -1,9 +1,9 @@
-"""An actor as what it does after what it was answered: learned by running it, remembered for ever.
+"""An actor as what it does after what it was answered: learned by running it, remembered forever.
 
 An actor is a protocol of eventide on a storage and a clock of its own. All that it knows of the world are the answers of
 its storage, so what it does next is a function of these: a tree, with a `Point` for each list of answers. Where the tree
-ends the actor is run from its start, is given the answers that it got until there, and then goes on alone in a world, as far
-as it gets: that adds a branch. That it does the same after the same answers is checked each time.
+ends the actor is run from its start, is given the answers that it got until there, and then continues alone in a world,
+as far as it gets: that adds a branch. That it does the same after the same answers is checked each time.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from eventide_core.ports import Capability, FileInfo, Storage
 T = TypeVar("T")
 
 
-class _Over(BaseException):  # no error that a program could answer: the run is broken off
+class _Over(BaseException):  # no error that a program could answer: the run is interrupted
     """What comes next isn't known yet."""
 
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """Where an actor is: `step` is what it does next, None where it has ended, in `failure` or well."""
+    """Where an actor is: `step` is what it does next, None if it has ended, in `failure` or well."""
 
     number: int
     before: tuple[Point, Hashable] | None = None

@@ -10,8 +10,8 @@
    and the ways are counted: `Explored.interleavings` are all orders of all operations, each one once.
 
 The table lock is a port, and here a lock of the schedule's own: taking it and giving it back are operations, and who waits
-for it cannot go on. `most_switches` bounds the search, where it is given, to all orders in which the token is taken from an
-actor that could have gone on so many times at most.
+for it cannot continue. `most_switches` bounds the search, where it is given, to all orders in which the token is taken
+from an actor that could have continued, at most that many times.
 
 Not covered: a writer who shares no lock, and clocks that run on while an actor stands still.
 """
@@ -104,7 +104,7 @@ class Schedules:
         explored.runs = tuple(actor.runs for actor in self._actors)
 
     def drawn(self, chance: random.Random, switches: int) -> End:
-        """One order: the first of a drawn row goes on who can, and goes to the end of it at so many drawn operations."""
+        """One order: the first of a drawn row continues who can, and goes to the end of it at so many drawn operations."""
         row = [actor.number for actor in self._actors]
         chance.shuffle(row)
         switch_at = {chance.randrange(self._length) for _ in range(switches)}
@@ -127,7 +127,7 @@ class Schedules:
 
     @property
     def _length(self) -> int:
-        """How many operations it takes where each actor goes on undisturbed."""
+        """How many operations it takes where each actor continues undisturbed."""
         return sum(actor.length for actor in self._actors)
 
     def _visit(self, situation: _Situation, last: int | None, switches_left: int | None) -> _Visit:
@@ -138,7 +138,7 @@ class Schedules:
             key = (*key, -1 if last is None else last, switches_left)
             if switches_left == 0 and last in enabled:
                 enabled = [last]
-        # The last one is gone on with first: so the first end is that of the fewest switches.
+        # The last one is continued with first: so the first end is that of the fewest switches.
         return _Visit(situation, key, last, switches_left, sorted(enabled, key=lambda actor: (actor == last, -actor)))
 
     def _enabled(self, situation: _Situation) -> list[int]:

@@ -86,7 +86,7 @@ def configurations() -> tuple[Configuration, ...]:
     """
     found: list[Configuration] = []
     for has_many in (False, True):
-        # Event times stand in block headers for the tables of one kind, and have to be read from records for the other.
+        # Event times are in block headers for the tables of one kind, and have to be read from records for the other.
         for layout in layouts(has_block_event_times=has_many, buckets=2 if has_many else 1):
             kinds = [(link, CutMode.FILE) for link in (LinkChoice.COPY, LinkChoice.SYMLINK, LinkChoice.HARDLINK)]
             kinds += [(LinkChoice.PREFIX, CutMode.FILE)] if layout.version >= 8 else []

@@ -82,7 +82,7 @@ def run_plan_as_stock(application: Application, instant: str, *, takes_lock: boo
     """Executes and completes the plan at `instant`.
 
     `takes_lock`: as Hudi 1.1 does it, its rollback is planned under the table lock, and the commit made under it.
-    Raises EngineFailedError where it finds no plan to run, or may not complete it.
+    Raises EngineFailedError if it finds no plan to run, or may not complete it.
     """
     storage, state = application.storage, application.state()
     timeline = state.config.timeline_path

@@ -180,7 +180,7 @@ class TestExpiry:
 
 @dataclass
 class _Interrupted:
-    """A storage that lets somebody else act just before the n-th operation."""
+    """A storage that lets someone else act just before the n-th operation."""
 
     inner: Storage
     before: int

@@ -1,4 +1,4 @@
-"""The whole life of a table on each storage: the same rows, plans and files everywhere, but for links."""
+"""The whole life of a table on each storage: the same rows, plans and files everywhere, except for links."""
 
 import re
 from collections.abc import Iterator

@@ -24,7 +24,7 @@ def test_a_copy_in_a_thread_meets_the_same_files() -> None:
 
 
 def test_a_copy_in_another_process_says_that_it_is_empty_there() -> None:
-    """In a process of its own, without a pool: a pool whose worker cannot begin starts another one for ever."""
+    """In a process of its own, without a pool: a pool whose worker cannot begin starts another one forever."""
     code = "import pickle, sys; pickle.load(sys.stdin.buffer).read('file')"
     done = subprocess.run(
         [sys.executable, "-c", code], input=pickle.dumps(MemoryStorage("here")), capture_output=True, check=False

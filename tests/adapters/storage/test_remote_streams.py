@@ -58,7 +58,7 @@ def test_reads_in_any_order_bring_the_bytes_of_their_places() -> None:
 
 
 class Pieces:
-    """A file whose ranges are asked for by several at a time; `limit` is where it ends by now."""
+    """A file whose ranges are requested by several at a time; `limit` is where it ends by now."""
 
     def __init__(self, limit: int = len(DATA), failing: int | None = None) -> None:
         self.asked: list[tuple[int, int]] = []

@@ -49,7 +49,7 @@ CREATES: dict[str, Callable[[Storage], bool]] = {
     "copy_if_absent": lambda storage: storage.copy_if_absent("source", "new"),
 }
 
-# What each create asks of the store, in order: by method and what stands in the path.
+# What each create asks of the store, in order: by method and what is in the path.
 REQUESTS = [
     ("put_if_absent", "PUT", "/new"),
     ("open_output", "PUT", "/new"),

@@ -51,7 +51,7 @@ def test_each_operation_costs_what_the_documentation_says(
 
 
 def test_a_plan_lists_each_directory_once_and_opens_no_log_of_eventide() -> None:
-    """Where write stats tell all event times: the field is never null, and the user says that it is the one."""
+    """Where write stats state all event times: the field is never null, and the user says that it is the one."""
     columns: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string())]
     schema = pa.schema([*columns, pa.field("ms", pa.int64(), nullable=False)])
     options: dict[str, str] = {EVENT_TIME_FIELD: "ms", BUCKETS: "1"}

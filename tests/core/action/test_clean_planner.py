@@ -1,4 +1,4 @@
-"""What is cleaned, by each of Hudi's policies, and what stays all the same."""
+"""What is cleaned, by each of Hudi's policies, and what stays anyway."""
 
 import pytest
 

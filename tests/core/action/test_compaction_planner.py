@@ -65,11 +65,11 @@ def slice_facts(*ranges: EventTimeRange, version: int = 9, **changes: object) ->
         )
     logs[-1] = replace(logs[-1], **changes)  # type: ignore[arg-type]  # the test names the fields it changes
     base = BaseFile(BaseFileName("fg", "0-1-1", T0), "p/fg_0-1-1_20260101000000000.parquet", 1000)
-    return SliceFacts(FileSlice("p", "fg", T0, base, tuple(fact.log for fact in logs)), tuple(logs))
+    return SliceFacts(FileSlice("p", "fg", T0, base, tuple(fact.log_file for fact in logs)), tuple(logs))
 
 
 def selected(facts: SliceFacts, threshold_ms: int) -> Selection | None:
-    ranges = {fact.log.path: fact.event_times for fact in facts.logs}
+    ranges = {fact.log_file.path: fact.event_times for fact in facts.log_facts}
     return select(facts, EventTimeBasedCompactionStrategy(threshold_ms, lambda log: ranges[log.path]), "9", TIMELINE)
 
 
@@ -281,5 +281,5 @@ def test_a_re_plan_of_whole_slices_names_other_base_files_and_leaves_nothing_ove
     first = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
     second = whole_slice(facts.file_slice, first.instant, "0-1-0", "changed", FallbackReason.CHANGED_AFTER_PLANNING)
     assert second.new_base_name != first.operations[0].new_base_name
-    assert [log.path for log in second.compacted] == [fact.log.path for fact in facts.logs]
+    assert [log.path for log in second.compacted] == [fact.log_file.path for fact in facts.log_facts]
     assert second.new_log_names == ()

@@ -26,12 +26,12 @@ def _slice(*ranges: tuple[int | None, int | None], file_id: str = "f") -> SliceF
                 uncompacted=times,
             )
         )
-    return SliceFacts(FileSlice("a", file_id, "1", None, tuple(fact.log for fact in facts)), tuple(facts))
+    return SliceFacts(FileSlice("a", file_id, "1", None, tuple(fact.log_file for fact in facts)), tuple(facts))
 
 
 def _named(found: SliceFacts, threshold_ms: int | None = 100) -> list[tuple[int, int, int]]:
     """Log version, from where on its records offend, and how many logs it holds back."""
-    return [(o.log.name.version, o.since_ms, o.held_back) for o in offending_logs([found], threshold_ms, NOW)]
+    return [(o.log_file.name.version, o.since_ms, o.held_back) for o in offending_logs([found], threshold_ms, NOW)]
 
 
 def test_a_record_beyond_the_clock_offends_wherever_it_is() -> None:

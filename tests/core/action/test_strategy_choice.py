@@ -17,7 +17,7 @@ MB = 1024 * 1024
 
 
 def file_slice(partition: str, file_id: str, *logs: int, base: int | None = 0) -> FileSlice:
-    """A slice with logs of so many bytes; `base` is None where it has none."""
+    """A slice with logs of so many bytes; `base` is None if it has none."""
     names = [LogFileName(file_id, T0, version, "0-1-1") for version in range(1, len(logs) + 1)]
     files = tuple(LogFile(name, f"{partition}/{name}", size) for name, size in zip(names, logs, strict=True))
     base_file = None

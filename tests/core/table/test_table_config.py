@@ -262,8 +262,8 @@ def test_a_payload_of_ones_own_is_refused() -> None:
     ("properties", "directory"),
     [
         (V6, ".hoodie/archived"),
-        (V6 | {"hoodie.archivelog.directory": "history"}, ".hoodie/history"),
-        (V6 | {"hoodie.archivelog.directory": ""}, ".hoodie"),
+        (V6 | {"hoodie.archivelog.folder": "history"}, ".hoodie/history"),
+        (V6 | {"hoodie.archivelog.folder": ""}, ".hoodie"),
         (V9, ".hoodie/timeline/history"),
         (V9 | {"hoodie.timeline.path": "line", "hoodie.timeline.history.path": "old"}, ".hoodie/line/old"),
     ],

@@ -132,7 +132,7 @@ def test_a_torn_base_file_is_reported_and_nothing_is_committed(tmp_path: Path) -
 
 @pytest.mark.parametrize("side", ["compacted", "remaining"])
 def test_a_plan_that_names_files_which_the_table_has_not_is_never_run(side: str, tmp_path: Path) -> None:
-    """The plan was inflight, so it may not be planned anew in place."""
+    """The plan was inflight, so it may not be planned again in place."""
     path = golden.unpack("v9_no_deletes", tmp_path)
     table = Table.open(str(path))
     scheduled = table.schedule(table.plan_compaction(1_700_001_500_000, link_mode="copy"))
@@ -148,7 +148,9 @@ def test_a_plan_that_names_files_which_the_table_has_not_is_never_run(side: str,
         changed = replace(operation, compacted=(*operation.compacted[:-1], foreign(operation.compacted[-1])))
     else:
         left = operation.left_overs[-1]
-        changed = replace(operation, left_overs=(*operation.left_overs[:-1], replace(left, log=foreign(left.log))))
+        changed = replace(
+            operation, left_overs=(*operation.left_overs[:-1], replace(left, log_file=foreign(left.log_file)))
+        )
     operations = tuple(changed if op is operation else op for op in plan.operations)
     requested.write_bytes(codec.encode_plan(replace(plan, operations=operations)))
     requested.with_name(requested.name.replace("requested", "inflight")).write_bytes(b"")

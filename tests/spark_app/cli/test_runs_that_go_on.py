@@ -1,4 +1,4 @@
-"""A run that goes on by itself: what a dead one left is ended first, a live one is left alone, repeating writes nothing."""
+"""A run first completes what a dead run left. It leaves a live run alone, and repeating it writes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def scheduled(table: Table) -> str:
 
 
 def beating(table: Table, instant: str) -> Application:
-    """A process of its own, as far as anybody sees, that lives and has begun the compaction."""
+    """A process of its own, as far as anyone sees, that lives and has begun the compaction."""
     owner = assemble(table.uri, table.options)
     owner.append.heartbeats.start(instant)
     return owner

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 def die(table: Table, records: pa.Table) -> str:
-    """A write whose files are there, and whose writer dies; its instant."""
+    """A write whose files exist, and whose writer dies; its instant."""
     writer = assemble(table.uri, table.options)
     pending = writer.append.begin(
         WriteOperation.UPSERT, incoming_records(writer, WriteOperation.UPSERT, records), NoProgress()

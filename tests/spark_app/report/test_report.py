@@ -32,7 +32,7 @@ SCHEMA = pa.schema(COLUMNS)
 
 
 class Page(HTMLParser):
-    """The elements, attributes and text of a page. Raises AssertionError where elements don't nest."""
+    """The elements, attributes and text of a page. Raises AssertionError if elements don't nest."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ def test_records_of_the_future_are_named_in_the_plan_and_on_the_page(tmp_path: P
     assert [str(op.fallback) for op in plan.operations] == ["too-many-left-overs"]
     (found,) = plan.offending
     assert [key.key for key in found.keys] == [HOSTILE, "3"]
-    assert found.log.held_back == 4
+    assert found.offending.held_back == 4
     assert f"key {HOSTILE!r} has event time {format_timestamp(T_MS + 1_000_000 * HOUR_MS)}" in plan.explain()
     assert plan.to_json()["offending"][0]["records"][1] == {"key": "3", "event_time_ms": T_MS + 900_000 * HOUR_MS}
     made.tag(name := "day/1")

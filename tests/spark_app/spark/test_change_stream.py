@@ -198,7 +198,7 @@ CONDITIONS: Mapping[Filter, set[int] | None] = {
 
 
 def kept_by(*conditions: Filter) -> set[int] | None:
-    """The positions of the rows; None where nothing is pushed."""
+    """The positions of the rows; None if nothing is pushed."""
     expression = pushed_filter(conditions, CONTENT.schema)
     if expression is None:
         return None

@@ -179,7 +179,7 @@ class HudiJudge:
         )
 
     def together(self, turns: Sequence[Sequence[Deed]]) -> list[str | None]:
-        """Several tables at once, the deeds to each in turn: Hudi's message where one failed, None where none did."""
+        """Several tables at once, the deeds to each in turn: Hudi's message where one failed, None if none did."""
         requests = [[deed.request(self._scratch) for deed in turn] for turn in turns]
         answer = self._ask("together", turns=requests)
         assert isinstance(answer, list)

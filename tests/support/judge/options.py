@@ -81,7 +81,7 @@ LOG_COMPACTION = {"hoodie.log.compaction.inline": "true", "hoodie.log.compaction
 """A log compaction follows the write wherever a slice has three log blocks."""
 
 DELETED_PARTITION = {"hoodie.datasource.write.partitions.to.delete": "part=c"}
-"""What the operation `delete_partition` deletes; other operations pass over it."""
+"""What the operation `delete_partition` deletes; other operations skip it."""
 
 ARCHIVED_EARLY = {
     "hoodie.archive.automatic": "true",
@@ -104,7 +104,7 @@ UNCOMPRESSED = {"hoodie.parquet.compression.codec": "uncompressed"}
 """Of base files and Parquet log blocks; Hudi's default is gzip."""
 
 COLUMNS_MAY_GO = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
-"""A column that a write lacks leaves the table's schema; else Hudi refuses the write."""
+"""A column that a write lacks leaves the table's schema; otherwise, Hudi refuses the write."""
 
 PAYLOADS = "org.apache.hudi.common.model"
 DEFAULT_PAYLOAD = {"hoodie.datasource.write.payload.class": f"{PAYLOADS}.DefaultHoodieRecordPayload"}

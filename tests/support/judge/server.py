@@ -98,7 +98,7 @@ class Hudi:
         frame.write.format("hudi").options(**options).mode(mode).save(path)
 
     def together(self, turns: list[list[dict[str, Any]]]) -> list[str | None]:
-        """Several turns at once, the requests of each one after the other: what stopped each, None where nothing did."""
+        """Several turns at once, the requests of each one after the other: what stopped each, None if nothing did."""
         with ThreadPoolExecutor(AT_ONCE) as threads:
             return list(threads.map(self._turn, turns))
 

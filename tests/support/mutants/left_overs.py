@@ -1,4 +1,4 @@
-"""The files of left-overs: their names, targets, order, and how a plan tells of them."""
+"""The files of left-overs: their names, targets, order, and how a plan describes them."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ def _open_selection(patch: pytest.MonkeyPatch) -> None:
         chosen: Selection | None = real(facts, strategy, *rest)
         if chosen is None:
             return None
-        early = [fact for fact in facts.logs if fact.event_times.starts_before(strategy.threshold_ms)]
-        late = [fact for fact in facts.logs if fact not in early]
-        return replace(chosen, facts=replace(facts, logs=(*early, *late)), count=len(early))
+        early = [fact for fact in facts.log_facts if fact.event_times.starts_before(strategy.threshold_ms)]
+        late = [fact for fact in facts.log_facts if fact not in early]
+        return replace(chosen, facts=replace(facts, log_facts=(*early, *late)), count=len(early))
 
     patch.setattr(draft, "select", select)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -66,67 +66,81 @@ class FaultyProxy:
             return found
 
 
+class _Server(ThreadingHTTPServer):
+    """`target` is the `host:port` behind the proxy."""
+
+    daemon_threads = True
+
+    def __init__(self, target: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.target = target
+        self.proxy = FaultyProxy(self.server_port)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_any(self) -> None:
+        assert isinstance(self.server, _Server)
+        proxy = self.server.proxy
+        self.close_connection = True
+        sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = proxy.fault_of(self.command, self.path)
+        if fault is Fault.UNAVAILABLE:
+            self.send_error(503)
+            return
+        answer, content = self._forward(self.server.target, sent)
+        match fault:
+            case Fault.REPLY_LOST:
+                return
+            case Fault.SILENT:
+                proxy.ended.wait(5)
+            case Fault.FAILED_AFTER:
+                self.send_error(503)
+            case _:
+                self._reply(answer, content, sent_bytes=len(content) // 2 if fault is Fault.HALF else len(content))
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_any  # noqa: N815  # the names that http.server calls
+
+    def _forward(self, target: str, sent: bytes) -> tuple[HTTPResponse, bytes]:
+        connection = HTTPConnection(target, timeout=30)
+        try:
+            headers = {key: value for key, value in self.headers.items() if key.lower() != "connection"}
+            # Unchanged, including Host: a signature may cover them.
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for key, value in headers.items():
+                connection.putheader(key, value)
+            connection.endheaders(sent)
+            answer = connection.getresponse()
+            return answer, answer.read()
+        finally:
+            connection.close()
+
+    def _reply(self, answer: HTTPResponse, content: bytes, *, sent_bytes: int) -> None:
+        self.send_response(answer.status)
+        for key, value in answer.getheaders():
+            if key.lower() not in ("connection", "transfer-encoding", "content-length", "server", "date"):
+                self.send_header(key, value)
+        length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
+        self.send_header("Content-Length", length or "0")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(content[:sent_bytes])
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Logs nothing."""
+
+
 @contextmanager
 def faulty_proxy(target: str) -> Iterator[FaultyProxy]:
     """A proxy on loopback in front of `host:port`, for the length of the block."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_any(self) -> None:
-            self.close_connection = True
-            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            fault = proxy.fault_of(self.command, self.path)
-            if fault is Fault.UNAVAILABLE:
-                self.send_error(503)
-                return
-            connection = HTTPConnection(target, timeout=30)
-            try:
-                headers = {key: value for key, value in self.headers.items() if key.lower() != "connection"}
-                # As they came: a signature may be over them, Host too.
-                connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                for key, value in headers.items():
-                    connection.putheader(key, value)
-                connection.endheaders(sent)
-                answer = connection.getresponse()
-                content = answer.read()
-            finally:
-                connection.close()
-            match fault:
-                case Fault.REPLY_LOST:
-                    return
-                case Fault.SILENT:
-                    proxy.ended.wait(5)
-                    return
-                case Fault.FAILED_AFTER:
-                    self.send_error(503)
-                    return
-                case _:
-                    pass
-            self.send_response(answer.status)
-            for key, value in answer.getheaders():
-                if key.lower() not in ("connection", "transfer-encoding", "content-length", "server", "date"):
-                    self.send_header(key, value)
-            length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
-            self.send_header("Content-Length", length or "0")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(content[: len(content) // 2] if fault is Fault.HALF else content)
-
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_any  # noqa: N815  # the names that http.server calls
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    proxy = FaultyProxy(server.server_port)
+    server = _Server(target)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield proxy
+        yield server.proxy
     finally:
-        proxy.ended.set()
+        server.proxy.ended.set()
         server.shutdown()
         thread.join()
         server.server_close()

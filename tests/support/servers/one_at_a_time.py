@@ -1,6 +1,6 @@
 """Moto's S3 server, a request at a time: `python one_at_a_time.py PORT`.
 
-Its own server answers each request on a thread and looks whether a key is there before it writes it, so that two
+Its own server answers each request on a thread and looks whether a key exists before it writes it, so that two
 conditional creates at once both win. A real store settles them one after the other, and so does this.
 """
 

@@ -59,7 +59,7 @@ def server(
 
 
 def answers(port: int) -> bool:
-    """Whether anybody listens on that port of this machine."""
+    """Whether anyone listens on that port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

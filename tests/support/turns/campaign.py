@@ -20,7 +20,7 @@ QUERIES: tuple[Query, Query] = ("snapshot", "read_optimized")
 
 
 class Campaign:
-    """Lives that are told apart by their seeds. `failures`: the story of each that came out wrong, and how."""
+    """Lives that are distinguished by their seeds. `failures`: the story of each that came out wrong, and how."""
 
     def __init__(self, judges: Mapping[str, HudiJudge], directory: Path) -> None:
         self.failures: list[str] = []
@@ -135,7 +135,8 @@ class Campaign:
 def _queries(life: Life, version: str, *, is_last: bool) -> tuple[Query, ...]:
     """What a version of Hudi is asked after a turn: all of them everything at the end.
 
-    Until then Hudi 1.1 and 1.2 take turns, too, and the read-optimized view is asked for where base files may be others.
+    Until then Hudi 1.1 and 1.2 take turns, too, and the read-optimized view is requested where base files may be
+    others.
     """
     if version not in life.kind.orders or (version == OLD and life.is_hidden_from_hudi_0x()):
         return ()

@@ -151,7 +151,7 @@ def rows_of(changes: tuple[Change, ...]) -> pa.Table:
 
 
 def seen(found: pa.Table) -> Rows:
-    """The rows of a reader. A key that is there twice is no set."""
+    """The rows of a reader. A key that exists twice is no set."""
     rows: list[Row] = list(zip(*(found.column(name).to_pylist() for name in SEEN_COLUMNS), strict=True))
     assert len({row[:2] for row in rows}) == len(rows), f"a key is there twice: {sorted(map(repr, rows))}"
     return frozenset(rows)

@@ -77,7 +77,7 @@ class WriteChanges:
 
 @dataclass(frozen=True, slots=True)
 class DieWriting:
-    """A writer of eventide dies when its files are there; the next writer rolls them back."""
+    """A writer of eventide dies when its files exist; the next writer rolls them back."""
 
     changes: tuple[Change, ...]
     actor: str = EVENTIDE

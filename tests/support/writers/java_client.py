@@ -13,9 +13,10 @@ Usage: `python java_client.py CONFIG`, a JSON file with
     is_flink_state    whether file ids are UUIDs alone, as of Flink's state index, and not those of buckets
     hold, gap         seconds between the last log of a batch and its commit, and between that and the next instant
 
-Slices are log-only, file groups bear bucket ids, and the payload is Flink's `EventTimeAvroPayload`, which Hudi 1.0 declares
-as merge mode CUSTOM. A table without `steps` is written to until standard input ends: the batch that is open then is the
-last. One with them gets whole batches, and then one that is taken as far as they say, for a writer that dies there:
+Slices are log-only, file groups have bucket ids, and the payload is Flink's `EventTimeAvroPayload`, which Hudi 1.0
+declares as merge mode CUSTOM. A table without `steps` is written to until standard input ends: the batch that is open
+then is the last. One with them gets whole batches, and then one that is taken as far as they say, for a writer that
+dies there:
 
     requested   the instant is requested
     inflight    and inflight
@@ -47,7 +48,7 @@ SCHEMA = json.dumps(
 )
 OPTIONS = {
     "hoodie.auto.commit": "false",
-    # The one index of the Java client under which it writes inserts as logs; their places are given all the same.
+    # The one index of the Java client under which it writes inserts as logs; their places are given anyway.
     "hoodie.index.type": "INMEMORY",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "DIRECT",

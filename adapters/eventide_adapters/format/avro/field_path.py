@@ -1,4 +1,4 @@
-"""Fields by their paths, as Hudi's settings name them: `a.b` is the field b of the record a. No name holds a dot."""
+"""Fields by path, as in Hudi's settings: `a.b` is the field b of the record a. No name contains a dot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def top_level(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
-    """The type of a field, by those of the columns; None where there is no such field."""
+    """The type of a field of these columns; None if there is no such field."""
     name, *inner = path.split(".")
     found: Any = types.get(name)
     for step in inner:
@@ -27,7 +27,7 @@ def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
 
 
 def column_at(records: pa.RecordBatch | pa.Table, path: str) -> Any:
-    """The values of a field, null where a record that holds it is null."""
+    """The values of a field, null if a record that holds it is null."""
     name, *inner = path.split(".")
     column: Any = records.column(name)
     return pc.struct_field(column, inner) if inner else column

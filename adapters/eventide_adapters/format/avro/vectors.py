@@ -6,7 +6,7 @@
 3. A varint is read as eight bytes at once: its length is that of the run of continuation bits, and its groups of seven
    bits are pushed together by three masks. The rare longer ones take a second step.
 4. A collection reads its counts, then the first item of all records that have one, then the second, and so on.
-5. After the last field every cursor must stand at its record's end; else the bytes do not fit the schema.
+5. After the last field every cursor must stand at its record's end; otherwise, the bytes do not fit the schema.
 
 Rows go in chunks that keep the cursors in the processor's cache. No cursor ever leaves its record by more than one fixed
 step before it is checked, and the buffer is padded by that much.
@@ -39,7 +39,7 @@ from eventide_core.errors import RecordDecodeError
 
 _CHUNK_ROWS: Final = 8192
 _VARINT_BYTES_MAX: Final = 10
-_DECIMAL_BYTES_MAX: Final = 16  # what decimal128 holds
+_DECIMAL_BYTES_MAX: Final = 16  # the size of decimal128
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 # Collections are read in as many steps as the longest one has items; a step costs about as much as eight items one by one.
 _STEPS_THAT_DO_NOT_MATTER: Final = 64
@@ -74,7 +74,7 @@ def decode_vectors(
 ) -> dict[str, pa.Array[Any]]:
     """The wanted columns of the records that lie at `starts` to `ends`, in the schema's own types.
 
-    Raises RecordDecodeError where the bytes do not fit the schema, UnevenCollectionsError where steps over all records
+    Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if steps over all records
     are no way to read them.
     """
     widest = _VARINT_BYTES_MAX + 8 + max((_widest_step(field.type) for field in fields), default=0)
@@ -103,9 +103,9 @@ def _widest_step(avro_type: AvroType) -> int:
 
 
 class _Reader:
-    """Reads values at many cursors of one buffer at once. Each `pass_` answers where the cursors stand after it.
+    """Reads values at many cursors of one buffer at once. Each `pass_` returns the cursors' new positions.
 
-    A column that is None is passed over.
+    A column that is None is skipped.
     """
 
     def __init__(self, buffer: Bytes) -> None:
@@ -233,7 +233,7 @@ class _Reader:
         counts, cursors = self._pass_varint(cursors)
         if (counts < 0).any():
             raise UnevenCollectionsError
-        if (counts > stops - cursors).any():  # an item has a byte at least
+        if (counts > stops - cursors).any():  # an item has at least one byte
             raise RecordDecodeError(f"field {field.name}: a count that extends beyond its record")
         longest = int(counts.max(initial=0))
         if longest > _STEPS_THAT_DO_NOT_MATTER and counts.sum() < _ITEMS_A_STEP_MIN * longest:

@@ -46,7 +46,7 @@ class ParquetBaseContent:
 
 
 def _statistics(group: pq.RowGroupMetaData, field: str) -> Any:
-    """The column's statistics; None where they don't say how many nulls there are, or an end of what has values."""
+    """The column's statistics; None if they don't say how many nulls there are, or an end of what has values."""
     column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == field)
     found: Any = column.statistics
     if found is None or not found.has_null_count or not (found.has_min_max or found.null_count == group.num_rows):
@@ -60,7 +60,7 @@ def _rises(kind: pa.DataType, raw: list[int]) -> bool:
     Texts don't, nor do plain numbers of several lengths or signs, which are seconds up to nanoseconds by their digits.
     """
     if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
-        return all(isinstance(end, int) for end in raw)  # an INT96 is three numbers, and has no order
+        return all(isinstance(end, int) for end in raw)  # an INT96 consists of three numbers, and has no order
     return (
         pa.types.is_signed_integer(kind)
         and kind.bit_width >= 32

@@ -23,7 +23,7 @@ _KEYS_AT_ONCE: Final = 1 << 14
 def murmur_rounds(keys: pa.Array[Any], rounds: int) -> Iterator[tuple[Numbers, Words]]:
     """Hashes of strings, none of them null: positions of some keys, and their hashes after one more round.
 
-    Each key comes `rounds` times, first with the seed 0. The arrays are good until the next ones are asked for.
+    Each key comes `rounds` times, first with the seed 0. The arrays are good until the next ones are requested.
     """
     if len(keys) == 0:
         return

@@ -25,5 +25,5 @@ def prefetch(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Record
                 batch = coming.result()
     if batch is not None:
         yield batch
-        # More than was said come all the same.
+        # More than was said come anyway.
         yield from batches

@@ -3,7 +3,7 @@
     Avro      content := i32 version=3  i32 record count  (i32 length  record)...
     Parquet   content := a Parquet file
 
-The records have Hudi's meta fields; the schema stands in the block's header, on request with the range of the records'
+The records have Hudi's meta fields; the schema is in the block's header, on request with the range of the records'
 event times.
 """
 

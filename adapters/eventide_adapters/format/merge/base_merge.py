@@ -2,9 +2,9 @@
 
 The base comes in batches, so that memory holds the log files and a batch, and the one that is read ahead of it.
 
-1. A base row of a key without winner passes; else the winner takes its place, unless under EVENT_TIME_ORDERING the base
-   row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert operations
-   may write them) only the first meets the winner, as in Hudi 1.1.1.
+1. A base row of a key without winner passes; otherwise, the winner takes its place, unless under EVENT_TIME_ORDERING
+   the base row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert
+   operations may write them) only the first meets the winner, as in Hudi 1.1.1.
 2. A record that wins takes the columns that it lacks from the other one (partial_fold), also the base's from a winner of the
    log files that comes too late.
 3. Winners that met no base row come last, as inserts, in order of their first appearance in the log files.
@@ -55,7 +55,7 @@ class Tombstones:
 
 @dataclass(slots=True)
 class SliceMerge:
-    """One pass over a base. The counts are complete, and `tombstones` may be asked, when `batches` has ended."""
+    """One pass over a base. The counts and `tombstones` are complete when `batches` has ended."""
 
     logs: FoldedLogs
     shape: RecordShape

@@ -53,7 +53,7 @@ def encode_carried(task: MergeTask, tombstones: Tombstones) -> bytes:
 
 
 def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
-    """In milliseconds: no later record loses to any of them. None where their order is not that of event times."""
+    """In milliseconds: no later record loses to any of them. None if their order is not that of event times."""
     kind: Any = tombstones.orderings.type
     is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     if task.shape.ordering_fields != (task.shape.event_time_field,) or not is_time:

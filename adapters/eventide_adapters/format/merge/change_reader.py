@@ -3,11 +3,11 @@
     op       i, u or d
     ts_ms    the write's instant
     before   the row that was there, as JSON with the meta columns; null for i
-    after    the row that is there now; null for d
+    after    the row that exists now; null for d
 
-The slice is read as it was before the write and as the write left it. A row that bears the write's commit time is an insert
-or an update, a key that is gone a delete. Dates are days, times of day and timestamps whole numbers in their unit, as Hudi's
-readers have them; binary values are in Base64, decimals texts.
+The slice is read as it was before the write and as the write left it. A row that has the write's commit time is an
+insert or an update, a key that is gone a delete. Dates are days, times of day and timestamps whole numbers in their
+unit, as Hudi's readers have them; binary values are in Base64, decimals texts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where record keys lie among a slice's: a table of hashes that is made once and asked for each batch of the base.
+"""Where record keys lie among a slice's: a table of hashes that is made once and searched for each batch of the base.
 
-Arrow's own lookup (`index_in`) makes its table anew each time it is asked: that costs several times the asking where the
-table is large and the base comes in many batches.
+Arrow's own lookup (`index_in`) makes its table again each time it is asked: that costs several times the asking where
+the table is large and the base comes in many batches.
 
 1. Each key has a print of 64 bits, of its length and its first bytes.
 2. The prints lie in slots, at most half of them filled, each in the first free one from where its own bits say.
@@ -23,7 +23,7 @@ Prints = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
 
-_ASKED_SHARE_MAX: Final = 4  # where more keys are asked for, to make Arrow's table each time is the least of it
+_ASKED_SHARE_MAX: Final = 4  # where more keys are requested, to make Arrow's table each time is the least of it
 _STEPS_MAX: Final = 64  # with half of the slots free, prints that differ take a dozen
 _WORDS_MAX: Final = 64  # of eight bytes
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio, odd: spreads neighbours far apart
@@ -67,7 +67,7 @@ class _Table:
 
     @classmethod
     def of(cls, prints: Prints) -> _Table | None:
-        """None where very many want the same slots."""
+        """None if very many want the same slots."""
         count = 1 << (2 * len(prints) - 1).bit_length()
         places = np.full(count, -1, np.int32)
         waiting, slot = np.arange(len(prints), dtype=np.int32), _first_slots(prints, count)
@@ -77,11 +77,11 @@ class _Table:
             is_left = places[slot] != waiting
             waiting, slot = waiting[is_left], (slot[is_left] + 1) & (count - 1)
             if len(waiting) == 0:
-                return cls(prints[places], places)  # a free slot's print is never asked for
+                return cls(prints[places], places)  # a free slot's print is never requested
         return None
 
     def find(self, prints: Prints) -> Places | None:
-        """The place of the first key with each print, -1 for none; None where that takes too long."""
+        """The place of the first key with each print, -1 for none; None if that takes too long."""
         slot = _first_slots(prints, len(self.places))
         found = self.places[slot]
         other = np.flatnonzero((self.prints[slot] != prints) & (found >= 0))

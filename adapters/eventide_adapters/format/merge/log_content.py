@@ -44,7 +44,7 @@ class ArrowLogContent:
     def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
         """The summary of one log file, all its blocks counted, whatever has become of their instants.
 
-        By their headers; a data block whose schema bears its event times is not read further.
+        By their headers; a data block whose schema has its event times is not read further.
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()

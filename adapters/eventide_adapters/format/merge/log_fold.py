@@ -41,8 +41,8 @@ class FoldedLogs:
     """The winner of each key in the log files; all arrays count keys.
 
     `rows` holds the winning records that are no deletes, and may hold others, so that they need not be copied; `row_of`
-    says which of them is a key's: -1 where the winner is a delete. `orderings` has a null where there is no ordering value.
-    `lacking` says which of `rows` lack a column, by its name: the base's record may have it.
+    says which of them is a key's: -1 where the winner is a delete. `orderings` has a null if there is no ordering
+    value. `lacking` says which of `rows` lack a column, by its name: the base's record may have it.
     """
 
     keys: pa.Array[Any]

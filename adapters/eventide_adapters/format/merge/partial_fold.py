@@ -1,11 +1,12 @@
 """Folds versions that may lack columns, in whole columns: core's table/partial_update.
 
 Records are sorted by key, each key's in reader order. A record is *high* where its ordering value is at least that of every
-earlier record and delete of its key, or where it follows a natural delete, which begins anew; a natural delete is high.
+earlier record and delete of its key, or where it follows a natural delete, which begins again; a natural delete is
+high.
 
 1. Of each key the last high record or delete wins. Where it is a delete, the key has no row.
-2. Else the row takes each column from the last high record that has it, counted from the first one after the last high
-   delete; where none of these has it, from the first record that does, which came too late to win.
+2. Otherwise, the row takes each column from the last high record that has it, counted from the first one after the last
+   high delete; where none of these has it, from the first record that does, which came too late to win.
 3. A column that no record has is the winner's own value, and stays lacking: the base's record may have it.
 """
 

@@ -104,10 +104,10 @@ def _codec(footer: BaseFooter | None, task: MergeTask) -> str:
 
 
 def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[BloomFilterBuilder | None, bool]:
-    """The filter to be filled, None where the table has no keys to be found by, and whether it has the base's keys.
+    """The filter to be filled, None if the table has no keys to be found by, and whether it has the base's keys.
 
-    The base's own filter goes on, until a tenth of its keys are of rows that are no more: each of those is as likely to be
-    taken for a row as one of a row is found.
+    The base's own filter continues, until a tenth of its keys are of rows that are no more: each of those is as likely
+    to be taken for a row as one of a row is found.
     """
     if task.shape.key_fields:
         return None, False
@@ -137,8 +137,8 @@ def apply_malloc_settings() -> None:
 
     The footer of the smallest base file holds half a megabyte of bloom filter, of which Arrow makes one copy after the
     other while a file is read and the next one written. At first glibc asks the kernel for each piece of more than 128 KiB,
-    and returns the end of its heap when as much is free there; the kernel clears every page anew. It learns from what is
-    freed (mallopt(3), M_MMAP_THRESHOLD): pieces up to the largest of these then come out of the heap, and twice as much may
-    lie free at its end. So this frees a piece that nobody has touched. Other C libraries ignore that.
+    and returns the end of its heap when as much is free there; the kernel clears every page again. It learns from what
+    is freed (mallopt(3), M_MMAP_THRESHOLD): pieces up to the largest of these then come out of the heap, and twice as
+    much may lie free at its end. So this frees a piece that nobody has touched. Other C libraries ignore that.
     """
     bytes(_PIECE_BYTES)

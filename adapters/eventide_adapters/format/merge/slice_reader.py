@@ -1,7 +1,7 @@
 """Reads one slice as a query does: base and log files merged, or the base alone, in record batches.
 
-A read-optimized slice (one without log files) streams. Else the log files are folded in memory and the base streams
-past them. Torn log blocks are passed over, as Hudi's readers do: a query shows what can be read.
+A read-optimized slice (one without log files) streams. Otherwise, the log files are folded in memory and the base
+streams past them. Torn log blocks are skipped, as Hudi's readers do: a query shows what can be read.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """`least` and `greatest` are None where all values are null or have no order; times are numbers in `arrow`'s unit."""
+    """`least` and `greatest` are None if all values are null or have no order; times are numbers in `arrow`'s unit."""
 
     arrow: ArrowType
     least: Any
@@ -133,7 +133,7 @@ def _ends(column: Any, arrow: ArrowType) -> list[Any]:
     ends: Any = pc.min_max(column).as_py()
     found = [ends["min"], ends["max"]]
     if pa.types.is_floating(arrow) and pc.any(pc.is_nan(column)).as_py():
-        found.append(math.nan)  # which Arrow passes over
+        found.append(math.nan)  # which Arrow skips
     return found
 
 

@@ -62,7 +62,7 @@ class HudiMetadataCompaction:
 
     @classmethod
     def pending(cls, reader: MetadataTableReader) -> HudiMetadataCompaction | None:
-        """The compaction of eventide's own that was begun and broken off."""
+        """The compaction of eventide's own that was begun and interrupted."""
         for found in reader.timeline.pending_plans:
             if found.action is Action.COMPACTION:
                 requested = Instant(found.requested_time, Action.COMPACTION, State.REQUESTED)
@@ -77,7 +77,7 @@ class HudiMetadataCompaction:
 
     @classmethod
     def due(cls, reader: MetadataTableReader, delta_commits_max: int, moment: str) -> HudiMetadataCompaction | None:
-        """A compaction of all slices that have log files; None where it is not due, or may not be now.
+        """A compaction of all slices that have log files; None if it is not due, or may not be now.
 
         `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.
         """
@@ -160,7 +160,7 @@ class HudiMetadataCompaction:
         return not _by_completion_time(self.version) and log.name.instant == self.plan.instant
 
     def _withdraw(self, lease: Lease) -> bool:
-        """Removes what was begun. False where a writer has built upon the plan already, which version 6 knows alone."""
+        """Removes what was begun. False if a writer has built upon the plan already, which version 6 knows alone."""
         reader = MetadataTableReader.load(self.storage)
         slices = [found for name in reader.partitions for found in reader.slices(name)]
         if any(self._is_above(log) for found in slices for log in found.log_files):
@@ -187,7 +187,7 @@ def delta_commits_since_compaction(reader: MetadataTableReader) -> int:
 
 
 def last_compaction(reader: MetadataTableReader) -> str:
-    """The instant of the last completed compaction; empty where there was none."""
+    """The instant of the last completed compaction; empty if there was none."""
     return max((i.requested_time for i in reader.timeline.completed if i.action is Action.COMMIT), default="")
 
 
@@ -265,7 +265,7 @@ def _slice_of(operation: PlannedOperation) -> FileSlice:
 
 
 def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: str) -> WriteStat | None:
-    """Writes a base file, block by block; None where nothing is left to write."""
+    """Writes a base file, block by block; None if nothing is left to write."""
     sources, deleted = reader.sources(_slice_of(operation))
     entries = merged_entries(operation.partition, sources, deleted, schema)
     first = next(entries, None)

@@ -67,7 +67,7 @@ class _Block:
 
 
 class HFile:
-    """One HFile, of which only the blocks that are asked for are read.
+    """One HFile, of which only the blocks that are requested are read.
 
     Torn bytes raise what `torn` makes of them, now or when they are read; a form of HFile that Hudi doesn't write raises
     UnsupportedTableError.
@@ -123,7 +123,7 @@ class HFile:
             return
         index = list(self._index())
         for number, (first, offset) in enumerate(index):
-            # Versions of one key may go on in the next block, so that its first key counts too.
+            # Versions of one key may continue in the next block, so that its first key counts too.
             last = index[number + 1][0] if number + 1 < len(index) else None
             if wanted is None:
                 yield offset

@@ -61,7 +61,7 @@ def write_hfile(
 ) -> int:
     """The same, block by block through `write`; how many entries there were.
 
-    `has_key_range`: the file's info names the first and the last key, as Hudi has it in base files.
+    `has_key_range`: the file's info names the first and the last key, as in Hudi's base files.
     """
     index = bytearray()
     totals = _Totals()

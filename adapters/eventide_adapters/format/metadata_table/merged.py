@@ -97,7 +97,7 @@ def can_merge(partition: str) -> bool:
 
 
 def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
-    """The statistics of a column: of several versions, one for each append, their span. None where they were deleted."""
+    """The statistics of a column: of several versions, one for each append, their span. None if they were deleted."""
     merged: Value | None = None
     for version in versions:
         if version is None or version["isDeleted"]:

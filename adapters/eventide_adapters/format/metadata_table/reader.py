@@ -67,7 +67,7 @@ class MetadataTableReader:
 
     @classmethod
     def load(cls, storage: Storage) -> MetadataTableReader:
-        """Raises NotAHudiTableError where the table's own properties say no version."""
+        """Raises NotAHudiTableError if the table's own properties say no version."""
         properties = parse_properties(settings_text(storage.read, storage.root))
         version = int(properties.get("hoodie.table.version", "0"))
         if not version:
@@ -135,8 +135,8 @@ class MetadataTableReader:
     ) -> tuple[list[Source], Mapping[bytes, int]]:
         """What the slice's records are merged from, oldest first, and the deleted keys; see `merged.merged_entries`.
 
-        Of the keys that are `wanted` alone where given. The entries are read as they are asked for. Raises what `records`
-        does.
+        Of the keys that are `wanted` alone where given. The entries are read as they are requested. Raises what
+        `records` does.
         """
         sources: list[Source] = []
         deleted: dict[bytes, int] = {}
@@ -155,7 +155,7 @@ class MetadataTableReader:
         return sources, deleted
 
     def schema(self, found: FileSlice) -> str | None:
-        """The Avro schema of the latest values in a slice; None where it never had one."""
+        """The Avro schema of the latest values in a slice; None if it never had one."""
         for placed in reversed(self._log_blocks(found)):
             if HeaderKey.SCHEMA in placed.block.header:
                 return placed.block.header[HeaderKey.SCHEMA]

@@ -12,7 +12,7 @@
                              hash64(column) + hash64("__partition_stat__") + hash64(partition)      6     a function's range
 
 Each part of a hashed key is base64. A record lies in the file group that Java's hash of its key chooses. In an HFile the
-value's own `key` is empty, as the key is there already.
+value's own `key` is empty, as the key exists already.
 
 Values are decoded without their logical types, so that one that is copied is written as it was; of a union of records a
 value is (name, record).
@@ -169,7 +169,7 @@ def secondary_index_value(*, is_deleted: bool) -> Value:
 
 
 def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:
-    """The file group of a key. A file id is a UUID, mostly with a number behind it; any other stands there as a text."""
+    """The file group of a key. A file id is a UUID, mostly with a number after it; any other is there as a text."""
     parts = _UUID_AND_NUMBER.fullmatch(file_id)
     if parts is None:
         place: Value = {

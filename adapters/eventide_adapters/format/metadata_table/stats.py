@@ -1,7 +1,7 @@
 """Column statistics of the files that a commit adds, for the metadata table.
 
-Hudi prunes files, and works a partition's range out anew at its next write, from these records: a live file without one
-would be a silent loss of rows. So each added file gets them:
+Hudi prunes files, and works a partition's range out again at its next write, from these records: a live file without
+one would be a silent loss of rows. So each added file gets them:
 
 1. A file that repeats another one's records (a left-over) gets the other one's statistics under its own name.
 2. A new base file gets the ranges of its own rows, for the columns that the files it was merged from have statistics for,
@@ -45,7 +45,7 @@ class ColumnStatistics:
     _known: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
 
     def records(self) -> Iterator[tuple[str, Value]]:
-        """Keys and values. Raises UnsupportedTableError where a column has statistics of an unknown form."""
+        """Keys and values. Raises UnsupportedTableError if a column has statistics of an unknown form."""
         bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
         names = {name for base in bases for name in base_columns(self.reader.storage, base.path)}
         self._known = known_statistics(self.reader, self._sources(), sorted(names))
@@ -67,7 +67,7 @@ class ColumnStatistics:
 def known_statistics(
     reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str], partition: str = COLUMN_STATS
 ) -> dict[str, dict[str, Value]]:
-    """What is known of each file: statistics by column, in that partition of the metadata table."""
+    """What is known about each file: statistics by column, in that partition of the metadata table."""
     slices = reader.slices(partition)
     wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
     found: dict[str, dict[str, Value]] = {}
@@ -101,7 +101,7 @@ def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
 
 
 def range_record(file_name: str, column: str, found: ColumnRange, model: Value) -> Value:
-    """A column's range as statistics of the model's form. Raises UnsupportedTableError where that has no values."""
+    """A column's range as statistics of the model's form. Raises UnsupportedTableError if that has no values."""
     least = greatest = None
     if found.least is not None:
         if model["minValue"] is None:

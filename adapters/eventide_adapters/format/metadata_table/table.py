@@ -5,14 +5,14 @@ What each of its partitions needs of an action of the table at the instant C:
     files                        the names and sizes of the files; nothing else makes them visible to a listing by it
     bloom_filters                the filter in the footer of each new base file; an index that finds none fails
     column_stats                 `metadata_table_stats`; nothing of a file that goes
-    partition_stats              nothing where rows stay or go: its ranges hold every row that is left
-    record_index                 nothing where all rows stay: no key moves to another file group
+    partition_stats              nothing if rows stay or go: its ranges hold every row that is left
+    record_index                 nothing if all rows stay: no key moves to another file group
     secondary_index_*            the same: no key has another value
     expr_index_*                 `expression_index`
 
-Where rows are written, `written_stats` says what their statistics are, `record_index` where keys live now, and
-`secondary_index` which values they have. Records with new columns need statistics whose form nothing tells yet: such
-writes are refused, and so is rolling rows back where there is a record index, and any partition that isn't in this list.
+If rows are written, `written_stats` says what their statistics are, `record_index` where keys live now, and
+`secondary_index` which values they have. Records with new columns need statistics whose form nothing shows yet: such
+writes are refused, and so is rolling rows back if there is a record index, and any partition that isn't in this list.
 An index that cannot follow an action is dropped with it: see `update`.
 """
 
@@ -113,7 +113,7 @@ class HudiMetadataTable:
         pending = (Instant(instant, Action.DELTA_COMMIT, state) for state in (State.INFLIGHT, State.REQUESTED))
         return MetadataFiles(
             completed=f"{reader.timeline_path}/{found.file_name}" if found.is_completed else None,
-            logs=tuple(path for name in reader.partitions for path in self._logs_of(reader, name, instant)),
+            log_paths=tuple(path for name in reader.partitions for path in self._logs_of(reader, name, instant)),
             pending=tuple(f"{reader.timeline_path}/{state.file_name}" for state in pending),
         )
 
@@ -154,7 +154,7 @@ class HudiMetadataTable:
         return reader
 
     def _logs_of(self, reader: MetadataTableReader, partition: str, instant: str) -> list[str]:
-        """The log files that hold records of that instant. Raises UnsupportedTableError where one holds others' too."""
+        """The log files that hold records of that instant. Raises UnsupportedTableError if one holds others' too."""
         found: list[str] = []
         for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])

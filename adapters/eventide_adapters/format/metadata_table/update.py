@@ -88,7 +88,7 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataUpdate:
-    """Implements `ports.MetadataUpdate`. `logs` are None where its delta commit is there already.
+    """Implements `ports.MetadataUpdate`. `logs` are None if its delta commit is there already.
 
     `extra_metadata` of the delta commit: the schema of the last write, which each write repeats. `dropped` are the
     indexes that cannot follow the action.
@@ -155,7 +155,7 @@ class HudiMetadataUpdate:
     def _end(self, completion_time: str) -> str:
         """Just before the table's own commit: a compaction of the metadata table may take that time as its instant.
 
-        After the instant of every compaction that is there: a log file that had completed before would belong below its
+        After the instant of every compaction that exists: a log file that had completed before would belong below its
         base.
         """
         before = instant_time(instant_epoch_ms(completion_time) - 1)

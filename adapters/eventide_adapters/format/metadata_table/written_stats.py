@@ -1,7 +1,7 @@
 """Column statistics of the files of a write, for `column_stats` and `partition_stats` of the metadata table.
 
-Hudi prunes files and partitions by them, and works a partition's range out anew from those of its files: a file that lacks
-them, a log file too, would be a silent loss of rows at its next write.
+Hudi prunes files and partitions by them, and works a partition's range out again from those of its files: a file that
+lacks them, a log file too, would be a silent loss of rows at its next write.
 
 1. The columns are those that the table's index definition names, or else those that files of the last writes have
    statistics for: each writer covers all of them.
@@ -63,7 +63,7 @@ _DECIMAL: Final = 10
 
 @dataclass(slots=True)
 class WrittenStatistics:
-    """`partition_stats` is empty until `column_stats` has been asked for."""
+    """`partition_stats` is empty until `column_stats` has been requested."""
 
     reader: MetadataTableReader
     changes: FileChanges
@@ -72,7 +72,7 @@ class WrittenStatistics:
     _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
     def column_stats(self) -> Iterator[tuple[str, Value]]:
-        """Keys and values. Raises UnsupportedTableError where the form of a column's statistics is not known."""
+        """Keys and values. Raises UnsupportedTableError if the form of a column's statistics is not known."""
         self._models = self._found_models()
         for file in self.changes.added:
             for column, found in self._ranges_of(file).items():

@@ -3,8 +3,9 @@
     commitTime   actionType   actionState (absent in old ones: completed)
     hoodieCommitMetadata   hoodieReplaceCommitMetadata   and one such field for the metadata or plan of every other action
 
-Each state of an instant is a record. Nothing tells which instants a file holds, so a question reads every file once, all of
-it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when asked for.
+Each state of an instant is a record. Nothing shows which instants a file holds, so a question reads every file once,
+all of it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when
+requested.
 """
 
 import io
@@ -49,7 +50,7 @@ _TIMES: Final[Schema] = fastavro.parse_schema(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A completed write, and where its record lies."""
+    """A completed write, and the position of its record."""
 
     instant: Instant
     path: str
@@ -131,7 +132,7 @@ class LogArchivedTimeline:
             return tuple(_entries(_in_pieces(self.storage, path), path, size))
         except CorruptTimelineError:
             if self._is_half_merged(path):
-                return ()  # the log files being merged are there till it is whole
+                return ()  # the log files being merged exist until the merge is complete
             raise
 
     def _is_half_merged(self, path: str) -> bool:
@@ -167,7 +168,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         for block in read_blocks(read, size, path, is_strict=True):
             if block.block_type is not BlockType.AVRO_DATA:
                 continue
-            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block bears it anew
+            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block repeats it
             content = read(block.content_offset, block.content_length)
             starts, ends = avro_record_bounds(content, path)
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -194,7 +195,7 @@ def _decode(data: bytes, schema: str, reader: Schema | None, path: str) -> Any:
 
 @lru_cache(maxsize=16)
 def _parsed(schema: str) -> Schema:
-    """There are as many schemas as there were versions of Hudi."""
+    """There are about as many schemas as versions of Hudi."""
     return checked_schema(schema)
 
 

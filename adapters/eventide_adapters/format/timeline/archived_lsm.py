@@ -115,14 +115,14 @@ class LsmArchivedTimeline:
         return self._files
 
     def _version(self) -> int | None:
-        """The number of the last manifest; None where nothing has been archived."""
+        """The number of the last manifest; None if nothing has been archived."""
         path = f"{self.directory}/{VERSION_NAME}"
         try:
             text = self.storage.read(path).decode(errors="replace").strip()
         except MissingFileError:
             text = ""
         if not text:
-            # It is being written anew: the last manifest there is counts, as for Hudi.
+            # It is being written again: the last manifest there is counts, as for Hudi.
             names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.directory))
             return max((number for name in names if (number := manifest_version(name)) is not None), default=None)
         if not (text.isascii() and text.isdecimal()):

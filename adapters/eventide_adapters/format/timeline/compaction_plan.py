@@ -1,6 +1,6 @@
 """A compaction plan <-> Hudi's HoodieCompactionPlan, an Avro object container in every table version.
 
-What Hudi's own fields say is what an engine that knows nothing of left-overs may safely execute:
+Hudi's own fields state what an engine without knowledge of left-overs can execute safely:
 
     deltaFilePaths      copy, hardlink, symlink: all log files of the slice; prefix: the merged ones. In no mode those that
                         completed after the plan's instant: they belong to the new slice
@@ -137,7 +137,7 @@ def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict
     has_links = plan.link_mode is not LinkMode.PREFIX
     linked = _linked(operation)
     assert _fits(operation, plan.link_mode), f"{operation.left_overs} in a plan with link mode {plan.link_mode}"
-    logs = operation.compacted + tuple(left.log for left in linked)
+    logs = operation.compacted + tuple(left.log_file for left in linked)
     for log in logs:
         assert log.path == operation.path_of(log.name), f"{log.path} is outside {operation.partition!r}"
     base_name = None if operation.base_path is None else operation.base_path.rpartition("/")[2]
@@ -158,7 +158,7 @@ def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
 
 
 def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
-    """Whether left-overs have names as the link mode wants it; else only those above go without one, and come last."""
+    """Whether left-overs have the names of the link mode: with prefix only those above lack one, and they come last."""
     linked = _linked(operation)
     if link_mode is LinkMode.PREFIX:
         return not linked
@@ -168,7 +168,7 @@ def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
 
 
 def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
-    return [{"symlink": left.new_name, "target": left.log.name} for left in _linked(operation)]
+    return [{"symlink": left.new_name, "target": left.log_file.name} for left in _linked(operation)]
 
 
 def _metrics(operation: PlannedOperation, logs: tuple[PlannedLog, ...]) -> Mapping[str, float]:
@@ -201,7 +201,7 @@ def _encode_left_over(left: LeftOver) -> dict[str, Any]:
     early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
     deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
     above = {"above": True} if left.is_above else {}
-    return _encode_log(left.log) | {"linked": left.new_name} | early | deletes | above
+    return _encode_log(left.log_file) | {"linked": left.new_name} | early | deletes | above
 
 
 def _encode_log(log: PlannedLog) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
 
 def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: LinkMode) -> None:
     has_links = link_mode is not LinkMode.PREFIX
-    listed = [log.name for log in (*decoded.compacted, *(left.log for left in _linked(decoded)))]
+    listed = [log.name for log in (*decoded.compacted, *(left.log_file for left in _linked(decoded)))]
     links = _symlinks(decoded) if has_links else []
     if not _fits(decoded, link_mode):
         raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")

@@ -1,4 +1,4 @@
-"""A decoded timeline file as a document whose fields are taken by type."""
+"""A decoded timeline file as a document with typed access to its fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ LONG = range(-(2**63), 2**63)
 
 
 def corrupt(path: str, what: str) -> CorruptTimelineError:
-    """The error for bytes of the timeline that cannot be what their name says."""
+    """The error for timeline bytes that contradict their file name."""
     return CorruptTimelineError(
         f"timeline file {path} {what}; restore it from a copy, or roll its instant back with the engine that wrote it"
     )
@@ -30,7 +30,7 @@ class Document:
         return cls(value, path)
 
     def text(self, key: str) -> str | None:
-        """A string; None where it is null or absent."""
+        """A string; None if it is null or absent."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
             raise self.wrong(key, "a string")
@@ -43,7 +43,7 @@ class Document:
         return value
 
     def integer(self, key: str) -> int | None:
-        """A number that fits Avro's long; None where it is null or absent."""
+        """A number that fits Avro's long; None if it is null or absent."""
         value = self.values.get(key)
         if value is not None and (type(value) is not int or value not in LONG):
             raise self.wrong(key, "a whole number")
@@ -57,14 +57,14 @@ class Document:
         return value
 
     def boolean(self, key: str) -> bool:
-        """A truth value; False where it is null or absent."""
+        """A truth value; False if it is null or absent."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, bool):
             raise self.wrong(key, "true or false")
         return bool(value)
 
     def items(self, key: str) -> list[Any]:
-        """A list; empty where it is null or absent."""
+        """A list; empty if it is null or absent."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, list):
             raise self.wrong(key, "a list")
@@ -80,7 +80,7 @@ class Document:
         return (Document.of(value, self.path, f"an item of {key}") for value in self.items(key))
 
     def document(self, key: str) -> "Document":
-        """A mapping; empty where it is null or absent."""
+        """A mapping; empty if it is null or absent."""
         value = self.values.get(key)
         return Document.of({} if value is None else value, self.path, key)
 

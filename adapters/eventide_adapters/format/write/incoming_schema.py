@@ -1,4 +1,4 @@
-"""How the columns of records to be written fit a table's schema, and what the schema becomes.
+"""Fits the columns of incoming records to a table's schema, and evolves the schema.
 
 A column that the table has     is brought to the table's type where every value of its type fits, or where all of the
                                 values at hand do; or else the table's type is widened: int to long, float to double,
@@ -65,7 +65,7 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> 
 def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.Table:
     """The records with the columns and types of `schema`, missing ones null.
 
-    Raises InvalidRecordError, naming row and column, for a value that does not fit, and a null where none may be.
+    Raises InvalidRecordError, naming row and column, for a value that does not fit, and a null if none may be.
     """
     columns: list[Any] = []
     for field in schema:
@@ -88,7 +88,7 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
 
 
 def _widened(avro: Any, incoming: Any) -> Any | None:
-    """The type that holds both; None where the table's type stays."""
+    """The type that holds both; None if the table's type stays."""
     if isinstance(avro, list):
         branches = [_WIDER.get((branch, incoming), branch) if isinstance(branch, str) else branch for branch in avro]
         return branches if branches != avro else None

@@ -1,4 +1,4 @@
-"""Checks of what compactions did: their plans against their commits, and what they say of freshness."""
+"""Checks of compactions: their plans against their commits, and the freshness that they published."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
         try:
             said, planned = facts.publications[time].cut_ms, plan.cut_ms
         except CorruptTimelineError:
-            continue  # the check of freshness tells
+            continue  # the check of freshness reports it
         if said != planned:
             problem = f"publishes the cut {said}, but its plan has {planned}"
             yield Finding(_commit_path(facts, time), problem, f"`eventide rollback TABLE {time}`, and compact again")
@@ -35,7 +35,7 @@ def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
 
 def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation) -> Iterator[Said]:
     merged = {log.path for log in op.compacted}
-    left = {o.log.path for o in op.left_overs}
+    left = {o.log_file.path for o in op.left_overs}
     for path in sorted(merged & left):
         yield Finding(path, f"was both merged and left over by the compaction at {plan.instant}", _FULL)
     named = {stat.path for stat in facts.commits[plan.instant].stats if (stat.partition, stat.file_id) == _group(op)}
@@ -48,20 +48,20 @@ def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation
     for o in op.left_overs:
         if o.new_name is not None:
             path = op.path_of(o.new_name)
-            if facts.left_overs.get(path) != o.log.path:
+            if facts.left_overs.get(path) != o.log_file.path:
                 said = facts.left_overs.get(path, "nothing")
-                problem = f"stands for {o.log.path} in the plan at {plan.instant}, but for {said} in its commit"
+                problem = f"stands for {o.log_file.path} in the plan at {plan.instant}, but for {said} in its commit"
                 yield Finding(path, problem, _FULL)
     yield from _forgotten(facts, plan, op, merged | left)
 
 
 def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, planned: set[str]) -> Iterator[Said]:
-    """What lies in the slice that was compacted, and was neither merged nor left over."""
+    """The log files of the compacted slice that were neither merged nor left over."""
     old = facts.slice_at(_group(op), op.base_instant)
     if old is None or old.file_group in facts.damaged_groups:
         return
     for log in old.log_files:
-        scan = facts.logs.get(log.path)
+        scan = facts.log_scans.get(log.path)
         counts = scan is not None and any(facts.blocks.accepts(instant) for instant in scan.instants)
         if log.path not in planned and counts and facts.slice_at(_group(op), plan.instant) is not None:
             problem = (
@@ -135,7 +135,7 @@ def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) 
     above = {op.path_of(o.new_name) for op in plan.operations for o in op.left_overs if o.is_above and o.new_name}
     if plan.link_mode is not LinkMode.PREFIX:
         return linked - above
-    return linked | {o.log.path for op in plan.operations for o in op.left_overs}
+    return linked | {o.log_file.path for op in plan.operations for o in op.left_overs}
 
 
 def _is_before(facts: TableFacts, log: LogFile, cut_at: str) -> bool:
@@ -143,7 +143,7 @@ def _is_before(facts: TableFacts, log: LogFile, cut_at: str) -> bool:
     if facts.slices_by_completion_time:
         completion = facts.timeline.completion_time(log.name.instant)
         return completion is not None and completion < cut_at and log.path not in facts.left_overs
-    scan = facts.logs.get(log.path)
+    scan = facts.log_scans.get(log.path)
     return scan is not None and bool(scan.instants) and max(scan.instants) < cut_at
 
 

@@ -1,4 +1,4 @@
-"""Checks of what files are, by their headers and footers; and of Hudi's own index of them."""
+"""Checks of file headers and footers, and of Hudi's own index of files."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,13 @@ _RESTORE = "restore the file from a copy, or the table to a savepoint before tha
 
 
 def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
-    """Each log file of a slice can be read to its end, but for what a write left that broke off."""
+    """Each log file of a slice can be read to its end, except for what a write left that was interrupted."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
     logs = [log for slices in facts.view.slices.values() for found in slices for log in found.log_files]
     for log in logs:
-        scan = facts.logs.get(log.path)
+        scan = facts.log_scans.get(log.path)
         if scan is None:
             continue  # a link that leads nowhere
         if scan.problem is not None:
@@ -38,7 +38,7 @@ def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
-    """Hudi's metadata table lists the committed files that are there, with their sizes, and no others."""
+    """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
     if not facts.has_metadata_table:
         yield Unchecked("the table has no metadata table")
         return
@@ -63,7 +63,7 @@ def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_leavings(facts: TableFacts) -> Iterator[Said]:
-    """What dead writers and finished actions left that no reader looks at."""
+    """What dead writers and finished actions left that no reader uses."""
     yield from (Remark(text) for text in facts.leavings)
 
 

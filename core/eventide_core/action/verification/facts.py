@@ -1,4 +1,4 @@
-"""What is known of a table when its invariants are checked. All paths are relative to the table's root."""
+"""The facts about a table that its checks use. All paths are relative to the table's root."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,14 +33,14 @@ class BlockFacts:
 
 @dataclass(frozen=True, slots=True)
 class LogScan:
-    """The blocks of a log file up to what cannot be read, and why it cannot."""
+    """The readable blocks of a log file, up to the first unreadable one, and why that is unreadable."""
 
     blocks: tuple[BlockFacts, ...]
     problem: str | None = None
 
     @property
     def instants(self) -> frozenset[str]:
-        """Those of its blocks with records, whole or torn."""
+        """The blocks with records, whole or torn."""
         return frozenset(b.instant for b in self.blocks if b.instant is not None and not b.is_command)
 
 
@@ -50,7 +50,7 @@ class RecordFacts:
 
     `copies` are the left-overs of which another file than the copy's source was found, with that source. `repeated` are keys
     that several file groups of a partition show. `differences` are how a compaction changed a slice's rows, by its instant
-    and the slice's new base file; None where it didn't.
+    and the slice's new base file; None if it didn't.
     """
 
     audits: tuple[SliceAudit, ...] = ()
@@ -62,13 +62,13 @@ class RecordFacts:
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True)  # without slots: what follows from the facts is kept once it was asked for
+@dataclass(frozen=True)  # without slots: what follows from the facts is cached
 class TableFacts:
     """A table as it was found.
 
     `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
-    of a partition. `view` is absent where `view_problem` says why. `plans` are those of pending and completed compactions,
+    of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
     where they are still there. `left_overs` says of which log file each is the copy or link. `going` are files that
     something pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they
     wrote; `untold` are writes that are older than the archived timeline.
@@ -95,7 +95,7 @@ class TableFacts:
     saved: Mapping[str, frozenset[str]]
     archived: frozenset[str]
     untold: frozenset[str]
-    logs: Mapping[str, LogScan]
+    log_scans: Mapping[str, LogScan]
     row_counts: Mapping[str, int]
     base_problems: Mapping[str, str]
     freshness: Freshness | None
@@ -117,7 +117,7 @@ class TableFacts:
         """The instants whose blocks a command block rolls back, with the file group where it does so."""
         return frozenset(
             (_file_group(path), block.rollback_target)
-            for path, scan in self.logs.items()
+            for path, scan in self.log_scans.items()
             for block in scan.blocks
             if block.rollback_target is not None
         )
@@ -161,14 +161,14 @@ class TableFacts:
         """
         if not self.slices_by_completion_time:
             return True
-        name, scan = log.parsed, self.logs.get(log.path)
+        name, scan = log.parsed, self.log_scans.get(log.path)
         if name is None or scan is None or not scan.instants or name.instant in scan.instants:
             return False
         return (log.partition, name.file_id, name.instant) in self._bases
 
     @cached_property
     def _bases(self) -> frozenset[tuple[str, str, str]]:
-        """Partition, file id and instant of the base files that are there."""
+        """Partition, file id and instant of the base files that exist."""
         names = ((file.partition, file.parsed) for file in self.data_files)
         return frozenset((part, name.file_id, name.instant) for part, name in names if isinstance(name, BaseFileName))
 
@@ -184,7 +184,7 @@ class TableFacts:
 
     @cached_property
     def missing(self) -> Mapping[str, tuple[str, WriteStat]]:
-        """The files that completed writes put into slices which are still there, and that aren't; and who says so.
+        """The missing files that completed writes put into existing slices, and the commit of each.
 
         1. Of a slice that is as new as the file group's latest base file, nothing may be gone.
         2. Cleaning takes older slices as a whole: a log file that is gone where its base file stayed was lost. Not so
@@ -213,7 +213,7 @@ class TableFacts:
 
     @cached_property
     def _known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
-        """The base files of each file group by instant, be they there or only in the words of a commit."""
+        """The base files of each file group by instant, including those that only a commit names."""
         found: dict[FileGroup, dict[str, str]] = {}
         for slices in () if self.view is None else self.view.slices.values():
             for one in slices:
@@ -240,7 +240,7 @@ class TableFacts:
 
     @cached_property
     def damaged_groups(self) -> frozenset[FileGroup]:
-        """The file groups whose files are missing, so that nothing else can be said of their slices."""
+        """The file groups with missing files, whose slices cannot be checked further."""
         return frozenset((stat.partition, stat.file_id) for _, stat in self.missing.values())
 
     @cached_property
@@ -249,7 +249,7 @@ class TableFacts:
         return tuple(found for found in self.latest_slices if self.is_whole(found))
 
     def is_whole(self, found: FileSlice) -> bool:
-        """Whether all that a reader of the slice needs is there and, as far as headers and footers tell, can be read."""
+        """Whether all that a reader of the slice needs exists and, as far as headers and footers show, can be read."""
         if found.file_group in self.damaged_groups:
             return False
         if found.base_file is not None and found.base_file.path in self.base_problems:
@@ -258,7 +258,7 @@ class TableFacts:
 
     @cached_property
     def astray(self) -> Mapping[str, str]:
-        """How each link goes wrong that doesn't lead, in one hop, to the file of its file group that it stands for."""
+        """The problem of each link that doesn't lead, in one hop, to the original file of its file group."""
         links = {file.path: file.link_target for file in self.listing if file.link_target is not None}
         found: dict[str, str] = {}
         for path, target in links.items():
@@ -277,11 +277,11 @@ class TableFacts:
     def is_readable(self, log_path: str) -> bool:
         if log_path in self.astray:
             return False
-        scan = self.logs.get(log_path)
+        scan = self.log_scans.get(log_path)
         return scan is not None and scan.problem is None and not any(self.is_lost(log_path, b) for b in scan.blocks)
 
     def is_lost(self, log_path: str, block: BlockFacts) -> bool:
-        """Whether a block is torn of which a completed write may have promised the records.
+        """Whether a torn block may hold records of a completed write.
 
         One that doesn't say whose it is, behind all that was promised, is what a writer left who died.
         """

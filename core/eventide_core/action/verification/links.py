@@ -15,7 +15,7 @@ def look_at_links(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_copies(facts: TableFacts) -> Iterator[Said]:
-    """Each copy is as large as the log file it is of, as long as that is there."""
+    """Each copy is as large as the log file it is of, as long as that exists."""
     for path, source in sorted(facts.left_overs.items()):
         size, original = facts.sizes.get(path), facts.sizes.get(source)
         if size is None or original is None or size == original:
@@ -26,7 +26,7 @@ def look_at_copies(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
-    """Each copy holds what the log file holds that it is of, byte by byte, as long as that is there."""
+    """Each copy holds what the log file holds that it is of, byte by byte, as long as that exists."""
     assert facts.records is not None
     for path, source in sorted(facts.records.copies.items()):
         yield Finding(path, f"has other bytes than the log file {source} that it copies", f"copy {source} over it")
@@ -36,7 +36,7 @@ def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
-    """What a partial compaction left over is visible in the slice it began, before all that was written there since."""
+    """Left-overs of a partial compaction are visible in the new slice, before everything written there later."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -44,7 +44,7 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
         for op in plan.operations:
             found = facts.slice_at((op.partition, op.file_id), time)
             if found is None or found.base_file is None or found.file_group in facts.damaged_groups:
-                continue  # cleaned since, or missing: others say so
+                continue  # cleaned since, or missing, which other checks report
             left = [path for o in op.left_overs if (path := _place(facts, plan, op, o)) is not None]
             visible = [log.path for log in found.log_files]
             for path in left:
@@ -61,13 +61,13 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
 
 
 def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: LeftOver) -> str | None:
-    """Where a left-over is seen in the new slice; None where no reader looks for it.
+    """The path of a left-over in the new slice; None if no reader looks for it.
 
     Version 6 knows none that keeps its name: such a plan is from before a downgrade, which compacts all slices in full.
     """
     if plan.link_mode is not LinkMode.PREFIX and left.new_name is not None:
         return op.path_of(left.new_name)
-    return left.log.path if facts.slices_by_completion_time else None
+    return left.log_file.path if facts.slices_by_completion_time else None
 
 
 LINKS = Check(

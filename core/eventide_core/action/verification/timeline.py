@@ -91,7 +91,7 @@ def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Itera
         return
     own = plan.new_log_paths if isinstance(plan, CompactionPlan) else ()
     for file in facts.data_files:
-        name, scan = file.parsed, facts.logs.get(file.path)
+        name, scan = file.parsed, facts.log_scans.get(file.path)
         if not isinstance(name, LogFileName) or name.instant != plan.instant or file.path in own or scan is None:
             continue
         if (file.partition, name.file_id) in plan.file_groups and any(map(facts.blocks.accepts, scan.instants)):
@@ -104,7 +104,7 @@ def _inputs(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
     for op in plan.operations:
         if op.base_path is not None:
             yield op.base_path, None
-        yield from ((log.path, log.size) for log in (*op.compacted, *(left.log for left in op.left_overs)))
+        yield from ((log.path, log.size) for log in (*op.compacted, *(left.log_file for left in op.left_overs)))
 
 
 TIMELINE = Check(

@@ -23,9 +23,9 @@ class HeldSlice:
 class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
-    `due` is the trigger's answer, None where the user asked for a T; `published_ms` the cut that is published already;
-    `is_reached`: everything before the T that was asked for is compacted already, and nothing is planned. `offending` are
-    log files with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the
+    `due` is the trigger's answer, None if the user requested a T; `published_ms` the cut that is published already;
+    `is_reached`: everything before the T that was requested is compacted already, and nothing is planned. `offending`
+    are log files with records of the future, which an exact cut can't retire. `is_for_later`: whoever comes by runs the
     plan, Hudi too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a
     later compaction. `waits_for` is what has to end before the plan can be made; its instant is a guess until then.
     `held` are the slices that keep the watermark below T, the earliest first. `nothing` says why the table never has
@@ -49,7 +49,7 @@ class DraftPlan:
 
     @property
     def idle(self) -> str | None:
-        """Why nothing is to be done now; None where the plan is to be made."""
+        """Why there is nothing to do now; None if there is."""
         if self.nothing is not None:
             return self.nothing
         if self.is_reached:

@@ -55,17 +55,17 @@ class Replanner:
         return replace(plan, operations=tuple(operations))
 
     def _grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:
-        """The operation's split with the slice's new log files left over; None where it has to be compacted in full."""
-        planned = [log.path for log in (*op.compacted, *(left.log for left in op.left_overs))]
+        """The operation's split with the slice's new log files left over; None if it has to be compacted in full."""
+        planned = [log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs))]
         paths = [log.path for log in old.log_files]
         if paths[: len(planned)] != planned or old.base_instant != op.base_instant or plan.event_time_field is None:
             return None
         shape = state.shape(plan.event_time_field)
         (facts,) = self.facts.read(state, shape, [old], plan.instant)
         facts = replace(facts, above=max(facts.above, len(paths) - len(planned)))
-        doubtful = any(fact.rolled_back or fact.has_merged_block for fact in facts.logs[len(facts.below) :])
+        doubtful = any(fact.rolled_back or fact.has_merged_block for fact in facts.log_facts[len(facts.below) :])
         completed = state.blocks()
-        if doubtful or not all(completed.accepts(instant) for fact in facts.logs for instant in fact.instants):
+        if doubtful or not all(completed.accepts(instant) for fact in facts.log_facts for instant in fact.instants):
             return None
         exact_ms = plan.cut_ms if plan.cut is CutMode.EXACT else None
         selection = Selection(facts, len(op.compacted), op.fallback, op.reason, exact_ms)

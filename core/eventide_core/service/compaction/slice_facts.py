@@ -1,4 +1,4 @@
-"""What the planner knows of each slice: the facts of its log files, and which of them lie above the compaction's moment."""
+"""The planner's facts of each slice: those of its log files, and which of them lie above the moment."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from eventide_core.action.slice_selection import LogFacts, ReaderRules, Selectio
 from eventide_core.config import Options
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.facts.event_time_field import are_stats_proof
-from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.facts.planning import is_base_file_index
 from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice
@@ -18,13 +18,13 @@ from eventide_core.table.slice_read import BlockFilter
 
 @dataclass(frozen=True, slots=True)
 class SliceFactsReader:
-    logs: LogFactsReader
+    log_facts: LogFactsReader
     options: Options
 
     def read(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice], moment: str) -> list[SliceFacts]:
         """The facts of each slice that has log files, for a compaction at `moment`."""
         assert shape.event_time_field is not None
-        facts = self.logs.read(
+        facts = self.log_facts.read(
             state,
             shape,
             [log for s in slices for log in s.log_files],
@@ -41,8 +41,8 @@ class SliceFactsReader:
 
         Raises what a merge would raise for the blocks of these slices' log files.
         """
-        doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.logs)]
-        partial = self.logs.check((found.log_files for found in doubtful), blocks, shape)
+        doubtful = [s.facts.file_slice for s in selections if any(fact.needs_check for fact in s.facts.log_facts)]
+        partial = self.log_facts.check((found.log_files for found in doubtful), blocks, shape)
         return [_with_partial_updates(selection, partial) for selection in selections]
 
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
@@ -61,15 +61,20 @@ class SliceFactsReader:
 
 def _with_partial_updates(selection: Selection, paths: Container[str]) -> Selection:
     facts = selection.facts
-    if not any(fact.log.path in paths for fact in facts.logs):
+    if not any(fact.log_file.path in paths for fact in facts.log_facts):
         return selection
-    logs = tuple(replace(fact, has_partial_updates=True) if fact.log.path in paths else fact for fact in facts.logs)
-    return replace(selection, facts=replace(facts, logs=logs))
+    log_facts = tuple(
+        replace(fact, has_partial_updates=True) if fact.log_file.path in paths else fact for fact in facts.log_facts
+    )
+    return replace(selection, facts=replace(facts, log_facts=log_facts))
 
 
 def _above(state: TableState, moment: str, logs: Sequence[LogFacts]) -> int:
-    """How many of a slice's last log files were written after the moment. On version 6 the blocks tell, not the name."""
+    """How many of a slice's last log files were written after the moment.
+
+    On version 6 their blocks decide, not their names.
+    """
     if state.config.slices_by_completion_time:
-        return sum(is_in_new_slice(state, moment, fact.log) for fact in logs)
+        return sum(is_in_new_slice(state, moment, fact.log_file) for fact in logs)
     first = next((n for n, fact in enumerate(logs) if max(fact.instants, default="") > moment), len(logs))
     return len(logs) - first

@@ -1,4 +1,4 @@
-"""Judges the splits of slices by their keys' histories, where algebra does not answer (action/slice_split.py)."""
+"""Judges the splits of slices by key histories where algebra is not sufficient (action/slice_split.py)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class SplitJudge:
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """A picklable judgement: the histories of a slice's keys are read where it runs."""
+    """A picklable judgement, which reads the histories of a slice's keys where it runs."""
 
     content: LogContent
     rules: ReaderRules
@@ -75,13 +75,13 @@ class _Judge:
         assert only_deleted is not None, "a split that algebra answers for"
         histories = self.content.key_histories(
             base.path if base else None,
-            [fact.log for fact in selection.compacted],
-            [fact.log for fact in selection.left_overs],
+            [fact.log_file for fact in selection.compacted],
+            [fact.log_file for fact in selection.left_overs],
             self.shape,
             self.blocks,
             only_deleted=only_deleted,
             early_before_ms=selection.exact_ms,
-            above={fact.log.path for fact in selection.above},
+            above={fact.log_file.path for fact in selection.above},
         )
         return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
 
@@ -89,7 +89,7 @@ class _Judge:
 def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Split:
     base = selection.facts.file_slice.base_file
     compacted, left_over, above = (
-        tuple((fact.log.path, fact.log.size) for fact in facts)
+        tuple((fact.log_file.path, fact.log_file.size) for fact in facts)
         for facts in (selection.compacted, selection.in_old_slice, selection.above)
     )
     return (base.path if base else None, compacted, left_over, above, selection.exact_ms, shape, rules)

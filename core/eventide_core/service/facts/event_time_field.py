@@ -10,7 +10,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     """The field that holds the event time: the published cut's, else the option's, else what the table says (one that
     eventide created does, others do not), else the table's (first) ordering field.
 
-    Raises RefusedError for an option that names another field than the published cut is in, ConfigError where none is
+    Raises RefusedError for an option that names another field than the published cut is in, ConfigError if none is
     known, or is of a type that is no time.
     """
     asked, published = options.get(EVENT_TIME_FIELD), state.cut_field
@@ -35,7 +35,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
 
 
 def write_event_time_field(state: TableState, schema: str, options: Options) -> str | None:
-    """The field whose event times a write notes down; None where none is known.
+    """The field whose event times a write records; None if none is known.
 
     Raises ConfigError for an option that names no field of the schema.
     """
@@ -46,7 +46,7 @@ def write_event_time_field(state: TableState, schema: str, options: Options) -> 
 
 
 def are_stats_proof(schema: str, field: str, options: Options) -> bool:
-    """Whether write stats tell the event times of every record: the field is the one the user says writers track, and
-    is never null. Raises ConfigError where the table has no such field.
+    """Whether write stats state the event times of every record: the field is the one the user says writers track, and
+    is never null. Raises ConfigError if the table has no such field.
     """
     return not is_nullable(schema, field, EVENT_TIME_FIELD) and options.get(EVENT_TIME_FIELD) == field

@@ -9,7 +9,7 @@ from eventide_core.action.slice_selection import LogFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
-from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.event_time import EventTimeRange
 from eventide_core.table.file_slice import LogFile
@@ -35,11 +35,11 @@ class FreshnessReader:
         return self._of(state, state.cut_ms, _live_logs(state))
 
     def published(self, state: TableState) -> Freshness:
-        """The same, but no log file is looked into where no cut is published."""
+        """The same, but reads no log file if no cut is published."""
         return NO_CUT if state.cut_ms is None and not state.config.is_copy_on_write else self.now(state)
 
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
-        """The freshness of each partition that has records. The log files are asked for together, as for the whole table."""
+        """The freshness of each partition that has records. Reads the log files together, as for the whole table."""
         if state.config.is_copy_on_write:
             return dict.fromkeys(sorted({found.partition for found in state.view.latest_slices()}), COMPLETE)
         cut_ms = state.cut_ms
@@ -58,7 +58,7 @@ class FreshnessReader:
         }
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
-        """The freshness that holds once the plan's compaction has committed over this state."""
+        """The freshness after the commit of the plan's compaction."""
         cut_ms = state.cut_ms if plan.cut_ms is None else plan.cut_ms
         if cut_ms is None:
             return NO_CUT
@@ -70,7 +70,7 @@ class FreshnessReader:
     def _of(
         self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile], early: Mapping[str, int] = _NONE
     ) -> Freshness:
-        """`early`: up to where a log file's records are about to be merged, by path."""
+        """`early`: the time before which a log file's records will be merged, by path."""
         facts = {
             path: replace(fact, uncompacted=fact.uncompacted.since(early[path])) if path in early else fact
             for path, fact in self._facts(state, logs).items()
@@ -97,7 +97,7 @@ class FreshnessReader:
         }
 
     def _late_records(self, state: TableState, cut_ms: int | None, facts: Mapping[str, LogFacts]) -> dict[str, int]:
-        """How many records before the cut each late log file holds, by path; they are read to be counted."""
+        """The number of records before the cut in each late log file, by path. Reads the log files to count them."""
         if cut_ms is None:
             return {}
         late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]
@@ -105,7 +105,7 @@ class FreshnessReader:
             return {}
         count = _CountWaiting(self.content, self._shape(state), cut_ms, state.blocks())
         counts = map(count, late) if len(late) < _WORTH_TASKS else self.engine.map(count, late)
-        return dict(zip((fact.log.path for fact in late), counts, strict=True))
+        return dict(zip((fact.log_file.path for fact in late), counts, strict=True))
 
     def _shape(self, state: TableState) -> RecordShape:
         return state.shape(event_time_field_of(state, self.options))
@@ -122,11 +122,11 @@ class _CountWaiting:
 
     def __call__(self, fact: LogFacts) -> int:
         since_ms = fact.uncompacted.min_ms
-        found = self.content.count_before(fact.log, self.shape, self.cut_ms, self.blocks)
+        found = self.content.count_before(fact.log_file, self.shape, self.cut_ms, self.blocks)
         if since_ms is None or since_ms == fact.event_times.min_ms:
             return found
         # An exact cut has merged what lies before.
-        return found - self.content.count_before(fact.log, self.shape, since_ms, self.blocks)
+        return found - self.content.count_before(fact.log_file, self.shape, since_ms, self.blocks)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:

@@ -11,7 +11,7 @@ from eventide_core.table.file_system_view import FileGroup
 
 
 def check_history(state: TableState, instant: str) -> None:
-    """Raises CleanedHistoryError where a file group's slice as of `instant` is gone, or a part of it.
+    """Raises CleanedHistoryError if a file group's slice as of `instant` is gone, or a part of it.
 
     A savepoint keeps all of them.
     """
@@ -24,9 +24,9 @@ def check_history_when(state: TableState, is_shown: Callable[[str], bool], momen
     """The same as of the moment when the writes of these requested times had been shown.
 
     1. The first base file above the moment, if there is one, says in its write stat which slice it was made of.
-    2. If that is the first of its file group, nothing was there before. Else the slice below must be that very one, with its
-       base file: what has been cleaned away, and all below it, is gone. What has been left of such a slice, for a link leads
-       to it, goes by the instant of the first log file there is.
+    2. If that is the first of its file group, nothing was there before. Otherwise, the slice below must be that very
+       one, with its base file: what has been cleaned away, and all below it, is gone. What has been left of such a
+       slice, for a link leads to it, goes by the instant of the first log file there is.
     3. A file group without any file was cleaned whole after it was replaced.
     """
     for group, replaced_at in state.replaced_at.items():
@@ -41,7 +41,7 @@ def check_history_when(state: TableState, is_shown: Callable[[str], bool], momen
 
 
 class _Written:
-    """The write stats of the table's writes, by path, asked for by the instant of the write."""
+    """The write stats of the table's writes, by path, looked up by the instant of the write."""
 
     def __init__(self, state: TableState) -> None:
         self._state = state

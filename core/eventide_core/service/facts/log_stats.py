@@ -1,7 +1,7 @@
-"""What the write stats of a table's commits tell of its log files, so that nobody has to open them.
+"""What the write stats of a table's commits state about its log files, so that no one has to open them.
 
-1. A stat tells of a file as it was when its commit completed: not of one that has grown since (version 6 appends), nor of
-   one that several commits name, nor of what a log compaction merged, whose blocks stand for others.
+1. A stat describes a file as it was when its commit completed: not of one that has grown since (version 6 appends), nor
+   of one that several commits name, nor of what a log compaction merged, whose blocks stand for others.
 2. eventide's commits say of which field their ranges are, and that no record or delete lies outside them.
 3. Hudi's say neither. They are believed where the user names the field that writers track, and where no record can lack an
    event time: Hudi leaves nulls out of a stat, but not out of the file. Where there are deletes, they are not: a stat holds
@@ -9,8 +9,8 @@
 4. Which kinds of blocks a log file holds no stat says; in eventide's own they are known, of others the headers are read
    before a plan is made. A left-over is known by the log file that it is of.
 5. A left-over's file holds the same as the log file that it is of. Its own stat, of the compaction that made it, tells
-   what was known of that log file then, which may have taken a scan; else the stat of the log file tells, through any
-   number of compactions.
+   what was known of that log file then, which may have taken a scan; otherwise, the stat of the log file tells, through
+   any number of compactions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,13 +23,13 @@ from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WR
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_slice import LogFile
 
-_NOTHING: Final = frozenset[str]()  # one for all log files: an empty set takes as much room as one with an instant
+_NOTHING: Final = frozenset[str]()  # shared: an empty set takes as much memory as one with an instant
 
 
 def from_stats(
     state: TableState, logs: Iterable[LogFile], event_time_field: str | None, *, are_stats_proof: bool
 ) -> dict[str, LogFacts]:
-    """The facts of those log files that a write stat tells of, by path. `are_stats_proof`: Hudi's stats are, see above."""
+    """The facts of those log files that a write stat describes, by path. `are_stats_proof`: Hudi's stats are, see above."""
     origins = _origins(state)
     places = {log.path: (log, tuple(_same_content(log.path, origins))) for log in logs}
     wanted = {path for _, paths in places.values() for path in paths}
@@ -53,7 +53,7 @@ def from_stats(
 
 @dataclass(frozen=True, slots=True)
 class _Teller:
-    """A commit whose stats tell event times: `is_whole`, of every record and delete.
+    """A commit whose stats state event times: `is_whole`, of every record and delete.
 
     `is_writer`: eventide wrote the log files. `deletes` are those of left-overs' files, by path.
     """
@@ -67,7 +67,7 @@ class _Teller:
     def of(
         cls, time: str, commit: CommitMetadata, event_time_field: str | None, *, are_stats_proof: bool
     ) -> "_Teller | None":
-        """None where its stats tell nothing, or tell of another field."""
+        """The range of a stat; None if the stat has none, or describes another field."""
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)
         if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
             return None
@@ -101,7 +101,7 @@ def _origins(state: TableState) -> dict[str, str]:
 def _same_content(path: str, origins: Mapping[str, str]) -> Iterator[str]:
     """A log file, and the log files that it holds the same as, up to the one that a writer made."""
     yield path
-    for _ in origins:  # no chain is longer, and what is damaged may be a ring
+    for _ in origins:  # no chain is longer, and a damaged one may be a cycle
         if path not in origins:
             return
         path = origins[path]

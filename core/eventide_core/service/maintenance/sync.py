@@ -1,10 +1,10 @@
-"""Tell a catalog what the table is: its tables, partitions and schema, and how fresh the read-optimized view is.
+"""Syncs a table to a catalog: tables, partitions, schema, and the freshness of the read-optimized view.
 
 The order of writes, for each of the catalog's tables:
 
 1. The database, where there is none and it may be made; the table, where there is none.
 2. Partitions: added, moved, dropped, by what the file slices say.
-3. Once, last, whatever the table itself has to say anew, with the commit that the catalog now follows.
+3. Once, last, whatever has changed about the table itself, with the commit that the catalog now follows.
 
 A crash between any two leaves a table that follows no commit, or an earlier one: the next sync ends it. Nothing is written
 where nothing has changed. The table itself is only read: a sync that fails has no bearing on what was committed.
@@ -38,7 +38,7 @@ _NO_CHANGES = PartitionChanges((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class SyncedTable:
-    """What was done to one of the catalog's tables; partitions as counts."""
+    """The changes to one of the catalog's tables; partitions as counts."""
 
     name: str
     is_created: bool
@@ -64,7 +64,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class CatalogSync:
-    """`open_catalog` connects to the catalog that the options name."""
+    """`open_catalog` connects to the catalog in the options."""
 
     files: TableFiles
     freshness: FreshnessReader
@@ -72,9 +72,9 @@ class CatalogSync:
     options: Options
 
     def sync(self) -> SyncResult:
-        """Brings the catalog up to the table as it is now.
+        """Updates the catalog to the table's current state.
 
-        Raises CatalogError where the catalog fails, DatabaseNotFoundError, RefusedError where another table has the name,
+        Raises CatalogError if the catalog fails, DatabaseNotFoundError, RefusedError if another table has the name,
         before anything is written, ConfigError, and UnsupportedTableError for a column that no catalog can have.
         """
         state = TableState.load(self.files)

@@ -1,4 +1,4 @@
-"""Whose records seem to be of the future: the keys, for a person to look after. Asked only when somebody wants to know."""
+"""Finds whose records seem to be of the future. Reads their keys only on request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _KEYS_NAMED = 3  # of a log file
 class OffendingRecords:
     """A log file and a few of its keys, the one furthest in the future first. `problem` says why none is known."""
 
-    log: OffendingLog
+    offending: OffendingLog
     keys: tuple[TimedKey, ...]
     problem: str | None = None
 
@@ -38,7 +38,7 @@ class OffendingRecordsReader:
         found: list[OffendingRecords] = []
         for offending in logs:
             try:
-                keys = self.content.latest_keys(offending.log, shape, offending.since_ms, _KEYS_NAMED, blocks)
+                keys = self.content.latest_keys(offending.log_file, shape, offending.since_ms, _KEYS_NAMED, blocks)
             except EventideError as error:
                 found.append(OffendingRecords(offending, (), str(error)))
             else:

@@ -1,4 +1,4 @@
-"""The four queries: which slices to read, and how. The rows themselves are read by an adapter, here or on executors."""
+"""Plans the four queries: which slices to read, and how. An adapter reads the rows, here or on executors."""
 
 from dataclasses import dataclass, replace
 
@@ -28,13 +28,13 @@ from eventide_core.table.slice_read import QueryPlan
 
 @dataclass(frozen=True, slots=True)
 class QueryService:
-    """Each query of the table as it is then; or all of it as it was at one `moment`."""
+    """The queries, each of the table's current state, or all of its state at one `moment`."""
 
     files: TableFiles
     moment: TableState | None = None
 
     def of_one_moment(self) -> "QueryService":
-        """The queries of the table as it is now, for which it is looked at once."""
+        """The queries of the table's current state, which is loaded once."""
         return replace(self, moment=self._state())
 
     def snapshot(self) -> QueryPlan:
@@ -61,7 +61,7 @@ class QueryService:
         return QueryPlan(slices, state.shape(None, as_of=view.compaction.requested_time))
 
     def tagged(self, name: str) -> QueryPlan:
-        """Every row as of the commit that bears the tag. Raises TagNotFoundError."""
+        """Every row as of the commit that has the tag. Raises TagNotFoundError."""
         return self.as_of(find_tag(self.files, self._state(), name).instant)
 
     def tagged_read_optimized(self, name: str) -> QueryPlan:
@@ -77,7 +77,7 @@ class QueryService:
     def as_of(self, instant: str) -> QueryPlan:
         """Every row as of an instant, inclusive (requested time), with the columns that the table had then.
 
-        Raises InstantNotFoundError for what is no time, CleanedHistoryError where files of that time have been cleaned.
+        Raises InstantNotFoundError for what is no time, CleanedHistoryError if files of that time have been cleaned.
         """
         time = parse_instant_time(instant, is_end=True)
         state = self._state()
@@ -86,7 +86,7 @@ class QueryService:
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
 
     def settled_until(self) -> str:
-        """The end of the longest span from the beginning that `incremental` tells once and for all."""
+        """The end of the longest span from the beginning whose rows in `incremental` are final."""
         config = self.files.config()
         return settled_until(self.files.timeline(config), by_completion_time=config.slices_by_completion_time)
 
@@ -94,7 +94,7 @@ class QueryService:
         """The latest state of the rows that commits in (begin, end] changed.
 
         Where cleaning has removed files of that span, the rows come from the slices as they are now, or where later commits
-        have changed them as they were at the span's end; CleanedHistoryError where those are gone, too. Raises
+        have changed them as they were at the span's end; CleanedHistoryError if those are gone, too. Raises
         UnsupportedTableError for a table without meta fields, as Hudi does.
         """
         state = self._state()
@@ -112,10 +112,10 @@ class QueryService:
         for stat in (stat for instant in instants for stat in state.commit(instant).stats):
             written[stat.path] = present.get(stat.path)
             if written[stat.path] is None:
-                break  # there may be years of archived commits behind this one
+                break  # there may be years of older archived commits
         files = [file for file in written.values() if file is not None]
         if len(files) == len(written):
-            # What was replaced after the span's end stays readable ever after.
+            # What was replaced after the span's end stays readable.
             ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
             slices = state.view_of(files, ended.__contains__).latest_slices()
         else:
@@ -125,7 +125,7 @@ class QueryService:
     def changes(self, begin: str, end: str | None) -> QueryPlan:
         """What each commit in (begin, end] changed, as Hudi's incremental queries of format `cdc` have it.
 
-        Raises CleanedHistoryError where files of that span, or what they were written on, have been cleaned, and
+        Raises CleanedHistoryError if files of that span, or what they were written on, have been cleaned, and
         UnsupportedTableError for a table without change data capture, or without meta fields.
         """
         state = self._state()
@@ -145,7 +145,7 @@ class QueryService:
         return QueryPlan(reads, state.shape(None))
 
     def _require_kept(self, state: TableState, instant: str) -> None:
-        """Raises MissingFileError where a savepoint of that instant keeps a file which is not there."""
+        """Raises MissingFileError if a savepoint of that instant keeps a file which is not there."""
         if not state.timeline.has_savepoint(instant):
             return
         kept = savepoints_of(self.files, state)[instant].paths
@@ -160,7 +160,7 @@ class QueryService:
 
 
 def _schema_since(state: TableState) -> str | None:
-    """From where on every write has the table's schema, as the active timeline tells; None where it evolves on read."""
+    """From where on every write has the table's schema, as the active timeline states; None if it evolves on read."""
     if state.internal_schema is not None:
         return None
     return max(schema_since(state), state.timeline.start or "")

@@ -1,17 +1,17 @@
-"""Restore a table to a savepoint: undo every write after it, newest first, but none whose files the savepoint keeps.
+"""Restores a table to a savepoint: undoes every write after it, newest first, except those whose files it keeps.
 
 Order of writes, all inside the table lock, and what a crash after each leaves:
 
 1. `<r>.restore.requested` names the writes to undo, newest first; `<r>.restore.inflight`. From here on nothing else is
    begun, and the restore is ended by running it again.
-2. For each write: its completed file, the data files that bear its instant (on version 6 also command blocks in log
+2. For each write: its completed file, the data files that have its instant (on version 6 also command blocks in log
    files that it shares), its inflight and requested files. A write whose timeline files are gone has been undone.
-3. Hudi's metadata table gets what it lacks of what is there.
+3. Hudi's metadata table gets what it lacks of what exists.
 4. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.
 5. Markers and heartbeats of the writes.
 
-The published cut falls by itself, as the commits that published it are gone.
+The published cut falls as a consequence, because the commits that published it are gone.
 """
 
 from dataclasses import dataclass, replace
@@ -48,18 +48,18 @@ class Restorer:
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes all writes after the savepoint; returns their instants, newest first.
 
-        Raises InstantNotFoundError where there is no such savepoint; RefusedError where a later savepoint keeps what would
-        be undone, or later writes have been archived; MissingFileError where a file of the savepoint is gone; BusyError
+        Raises InstantNotFoundError if there is no such savepoint; RefusedError if a later savepoint keeps what would
+        be undone, or later writes have been archived; MissingFileError if a file of the savepoint is gone; BusyError
         while a writer is alive, or a clean or another restore is pending.
         """
         with self.lock.acquire() as lease:
-            # Not every file of a write that is to be undone need be there.
+            # Some files of a write to undo may be missing.
             state = TableState.load(self.files, requires_files=False)
             plan = self._begun(state, savepoint) or self._begin(state, savepoint, lease)
             return self._end(state, plan, lease)
 
     def _begun(self, state: TableState, savepoint: str) -> RestorePlan | None:
-        """The plan of a restore to that savepoint that was broken off."""
+        """The plan of a restore to that savepoint that was interrupted."""
         for pending in state.timeline.pending:
             if pending.action is Action.RESTORE:
                 plan = self.files.restore_plan(state.config, pending.requested_time)
@@ -87,7 +87,7 @@ class Restorer:
         return plan
 
     def _targets(self, state: TableState, savepoint: str) -> tuple[RollbackTarget, ...]:
-        """What is to be undone, newest first."""
+        """The writes to undo, newest first."""
         saved = savepoints_of(self.files, state)
         commit = state.timeline.find(savepoint)
         if savepoint not in saved or commit is None:
@@ -103,7 +103,8 @@ class Restorer:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
         end = commit.completion_time or savepoint
         alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
-        # What was requested before the savepoint's commit and completed after it may be part of what is kept.
+        # A write requested before the savepoint's commit and completed after it may be part of what the savepoint
+        # keeps.
         kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
         found: list[tuple[str, Instant]] = []
         for instant in state.timeline.instants:
@@ -167,7 +168,7 @@ def _end(state: TableState, instant: Instant) -> str:
 
 
 def _has_archived_writes_after(savepoint: str, state: TableState) -> bool:
-    """Whether archival has gone on behind the savepoint; the archive is asked only where the timeline leaves room for it."""
+    """Whether archival went past the savepoint; reads the archive only if the timeline leaves that open."""
     start = state.timeline.start
     if start is None or start <= savepoint:
         return False

@@ -1,6 +1,6 @@
-"""Run a rollback: put its plan on the timeline, do what it says, and complete it. Everything inside the table lock.
+"""Runs a rollback: puts its plan on the timeline, carries it out, and completes it, all inside the table lock.
 
-Order of writes, as Hudi has it, and what a crash after each leaves:
+Order of writes, as in Hudi, and what a crash after each leaves:
 
 1. A heartbeat at `r`, by which others know whose rollback it is. `<r>.rollback.requested` holds the plan: from here on
    whoever finds it ends it, Hudi too.
@@ -9,10 +9,10 @@ Order of writes, as Hudi has it, and what a crash after each leaves:
    taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
 4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log file of its slice.
 5. What the target's writer left in Hudi's metadata table goes, and what the rollback changes is written to it.
-6. The target's inflight and requested files. A crash leaves a rollback whose target is gone: its plan still says it all.
+6. The target's inflight and requested files. A crash leaves a rollback without its target, but with a complete plan.
 7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.
-8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which nobody heeds.
+8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which no process reads.
 
 Of an attempt at a compaction plan of another engine, which Hudi rolls back before it runs the plan again, less goes: no
 outcome is claimed in 3, and in 6 the requested file stays.
@@ -55,7 +55,7 @@ class RollbackRunner:
     heartbeats: Heartbeats
 
     def begin(self, state: TableState, instant: str, target: Instant, shared: SharedLogs, lease: Lease) -> RollbackPlan:
-        """Step 1. Raises BusyError where the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
+        """Step 1. Raises BusyError if the instant was taken meanwhile, and what the metadata table's upkeep refuses."""
         self.metadata.check(state.config, RowChange.ROLLED_BACK if target.is_completed else RowChange.NONE)
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
         requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
@@ -109,7 +109,7 @@ class RollbackRunner:
         return tuple(removed)
 
     def _is_of_attempt(self, config: TableConfig, plan: RollbackPlan) -> bool:
-        """Whether it rolls an attempt at another engine's compaction plan back, as Hudi does before it begins anew."""
+        """Whether it rolls back an attempt at another engine's compaction plan, as Hudi does before it begins again."""
         if plan.target.action is not Action.COMPACTION:
             return False
         try:
@@ -155,7 +155,7 @@ class RollbackRunner:
         update.check_after_commit(lease)
 
     def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
-        """Steps 3 and 4; the paths that were removed, and what it comes to, the same in every run."""
+        """Steps 3 and 4. Returns the removed paths, and the metadata, the same in every run."""
         states = self._states(config, plan.target.instant)
         if any(found.action is Action.COMPACTION for _, found in states):
             lease.check()
@@ -173,7 +173,7 @@ class RollbackRunner:
         return removed
 
     def _states(self, config: TableConfig, target: str) -> list[tuple[str, Instant]]:
-        """The timeline's files of an instant. Its savepoint bears the same time, but is an instant of its own."""
+        """The timeline's files of an instant. Its savepoint has the same time, but is an instant of its own."""
         found = (
             (entry.path, Instant.parse(entry.path.rpartition("/")[2]))
             for entry in self.files.storage.list(config.timeline_path)
@@ -193,7 +193,7 @@ class RollbackRunner:
         return removed
 
     def _append_command_blocks(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
-        """Writes the command blocks; what the rollback does to each partition, the same in every run."""
+        """Writes the command blocks. Returns the changes to each partition, the same in every run."""
         requests: dict[str, list[RollbackRequest]] = {}
         for request in plan.requests:
             requests.setdefault(request.partition, []).append(request)

@@ -1,8 +1,8 @@
-"""Keep the table as of a commit, under a tag if one likes, or keep it no longer.
+"""Keeps the table as of a commit, optionally under a tag, or stops keeping it.
 
 Order of writes, inside the table lock: `<t>.savepoint.inflight`, then the completed file with the names of all files of the
 slices as of t. From then on nothing of them is cleaned, rolled back or archived. A crash in between leaves an inflight that
-nobody heeds and that a second run completes. Deleting goes the other way round.
+no process reads and that a second run completes. Deleting uses the reverse order.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Savepoints:
     def save(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
         """Keeps the table as of the completed write at `instant`; one that is kept already is answered as it is.
 
-        Raises InstantNotFoundError; ConfigError for a tag that is no name; RefusedError where files of that time are gone,
+        Raises InstantNotFoundError; ConfigError for a tag that is no name; RefusedError if files of that time are gone,
         the tag is another commit's, or the commit is kept without it already; BusyError while a clean or a restore is under
         way.
         """
@@ -86,13 +86,13 @@ class Savepoints:
         return find_tag(self.files, TableState.load_committed(self.files), name)
 
     def delete_tag(self, name: str) -> str:
-        """Keeps what bears the tag no longer; the instant that it was. Raises TagNotFoundError, BusyError."""
+        """Deletes the savepoint with the tag; returns its instant. Raises TagNotFoundError, BusyError."""
         instant = self.tagged(name).instant
         self.delete(instant)
         return instant
 
     def delete(self, instant: str) -> None:
-        """Keeps it no longer. Raises InstantNotFoundError, and BusyError while a restore is under way."""
+        """Deletes the savepoint. Raises InstantNotFoundError, and BusyError while a restore is in progress."""
         with self.lock.acquire() as lease:
             config = self.files.config()
             timeline = self.files.timeline(config)
@@ -125,7 +125,7 @@ class Savepoints:
 
 
 def _write_to_keep(state: TableState, before_ms: int | None) -> str:
-    """The last write there is, or the last of those that make the view as of a watermark."""
+    """The last write, or the last write of the view as of a watermark."""
     if before_ms is not None:
         return last_write_of(state, view_as_of_watermark(state, before_ms))
     if not state.timeline.writes:
@@ -148,7 +148,7 @@ def _tags(saved: Mapping[str, SavepointMetadata]) -> list[Tag]:
 
 
 def _check_tag(saved: Mapping[str, SavepointMetadata], instant: str, tag: str | None) -> None:
-    """Raises RefusedError where the tag is another commit's, or the commit is kept without it already."""
+    """Raises RefusedError if the tag is another commit's, or the commit is kept without it already."""
     if tag is None:
         return
     for found in _tags(saved):
@@ -173,7 +173,7 @@ def _files_as_of(state: TableState, instant: str) -> dict[str, tuple[str, ...]]:
 def _is_kept(state: TableState, name: str, instant: str) -> bool:
     """Whether a file of the slice as of the commit is of that time.
 
-    A log file that bears a later instant isn't: on version 6 it lies in the slice that a pending compaction begins.
+    A log file that has a later instant isn't: on version 6 it lies in the slice that a pending compaction begins.
     What such a compaction has left over goes with it where it is undone; the log files that it is of are kept.
     """
     log = LogFileName.parse(name)

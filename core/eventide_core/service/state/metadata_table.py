@@ -1,13 +1,13 @@
-"""What becomes of Hudi's metadata table when an action of the table commits: `eventide.metadata.table` says it.
+"""Keeps Hudi's metadata table up to date when an action commits, as `eventide.metadata.table` says.
 
 An action, all of it under the table lock:
 
 1. `check` before it writes anything at all.
-2. `prepare` once its files are there, before the point of no return: whatever can be refused is refused here.
+2. `prepare` once its files exist, before the point of no return: whatever can be refused is refused here.
 3. `write` before its commit: with `update` the metadata table gets a commit of the same instant, which nobody sees before
    the table's own; with `drop` it goes.
 4. `check_after_commit`: a compaction of the metadata table, by a writer who shares no lock, may have come between the
-   two and passed over the update. Then it is dropped, since readers would miss files.
+   two and skipped the update. Then it is dropped, since readers would miss files.
 5. `compact`, of a write, a compaction or a clean: the metadata table is compacted where that is due, and its old slices go.
 
 A crash during 5 leaves a compaction of the metadata table that is pending. The next action ends it in `prepare`.
@@ -59,7 +59,7 @@ _BY_FILE = frozenset(("files", "bloom_filters"))
 
 @dataclass(frozen=True, slots=True)
 class PendingUpdate:
-    """What will become of the metadata table with one action. `update` is None where it is dropped or there is none."""
+    """The effect of one action on the metadata table. `update` is None if the metadata table is dropped or absent."""
 
     table: "StoredMetadataTable"
     changes: FileChanges
@@ -93,9 +93,9 @@ class PendingUpdate:
             self.table.drop()
 
     def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
-        """After that, where it is due. `completion_time` of the commit.
+        """Compacts the metadata table if due. `completion_time` is that of the commit.
 
-        Damage of the metadata table is no failure of the action, which has completed. The next one meets it in `prepare`.
+        A damaged metadata table does not fail the action, which has completed. The next action finds it in `prepare`.
         """
         if self.update is None:
             return
@@ -107,7 +107,7 @@ class PendingUpdate:
 
 @dataclass(frozen=True, slots=True)
 class StoredMetadataTable:
-    """The metadata table with the files that it is made of."""
+    """The metadata table with its files."""
 
     storage: Storage
     content: MetadataTable
@@ -119,7 +119,7 @@ class StoredMetadataTable:
         drop_metadata_table(self.storage)
 
     def run(self, compaction: MetadataCompaction | None, lease: Lease) -> bool:
-        """Whether it is still there afterwards."""
+        """Whether the metadata table still exists after the action."""
         if compaction is None or compaction.run(lease):
             return True
         lease.check()
@@ -134,9 +134,9 @@ class MetadataTableUpkeep:
     options: Options
 
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
-        """Notes for a person on what will become of it; none where the table has none.
+        """Notes for the user on the effect on the metadata table; none if the table has none.
 
-        Raises RefusedError where the options say so, and what `ports.MetadataTable.check` raises.
+        Raises RefusedError if the options say so, and what `ports.MetadataTable.check` raises.
         """
         partitions = ", ".join(config.metadata_partitions)
         if not partitions:
@@ -158,9 +158,9 @@ class MetadataTableUpkeep:
         return not _BY_FILE.issuperset(config.metadata_partitions) and self._choice() is Choice.UPDATE
 
     def prepare(self, config: TableConfig, lease: Lease, instant: str, changes: FileChanges) -> PendingUpdate:
-        """What `changes` at that instant make of it; nothing of them is written yet. Raises what `check` does.
+        """The effect of `changes` at that instant, before anything is written. Raises what `check` raises.
 
-        A compaction of the metadata table that eventide began is ended first.
+        First completes a compaction of the metadata table that eventide began.
         """
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
@@ -171,7 +171,7 @@ class MetadataTableUpkeep:
         return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
-        """What it has to get to name just the data files that are there; nothing where it is not kept up to date."""
+        """The changes after which it names exactly the existing data files; none if it is not kept up to date."""
         if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
             return FileChanges(RowChange.NONE)
         listed = self.table.listing(()) or {}
@@ -208,9 +208,9 @@ class MetadataTableUpkeep:
 
 
 def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
-    """Removes what was written at an instant that the table never committed. Harmless where nothing was.
+    """Removes what was written at an instant that the table never committed. Harmless if nothing was.
 
-    Raises UnsupportedTableError, before anything is removed, where a log file holds that instant's records among
+    Raises UnsupportedTableError, before anything is removed, if a log file holds that instant's records among
     others'.
     """
     written = table.files_of(instant)
@@ -218,12 +218,12 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
         return
     if written.completed is not None:
         storage.delete(written.completed)
-    for path in (*written.logs, *written.pending):
+    for path in (*written.log_paths, *written.pending):
         storage.delete(path)
 
 
 def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it anew."""
+    """Removes the metadata table: readers list the directories again, and the next write of Hudi builds it again."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
     lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())

@@ -1,11 +1,11 @@
 """Which process runs a pending action of eventide's: one at a time.
 
-1. Inside the table lock: a heartbeat of somebody who is alive is in the way; else this process leaves its own.
+1. Inside the table lock: a heartbeat of someone who is alive is in the way; otherwise, this process leaves its own.
 2. The work, outside the lock.
-3. The heartbeat goes, whether the work was done or failed: who comes next goes on at once. That of a process that was killed
-   stays, and tells that it is dead.
+3. The heartbeat goes, whether the work was done or failed: who comes next continues at once. That of a process that was
+   killed stays, and tells that it is dead.
 
-A process that sleeps past its heartbeat's expiry loses the instant to whoever comes next, and both are at work when it wakes
+A process that sleeps past its heartbeat's expiry loses the instant to whoever comes next, and both work when it wakes
 up. That costs work and no data: ownership is a courtesy, and what ends an action once is the claim of its outcome or its
 completed file.
 """
@@ -28,7 +28,7 @@ class Ownership:
 
     @contextmanager
     def held(self, pending: Instant) -> Generator[None]:
-        """Keeps the instant for the block. Raises BusyError while another process is at work on it."""
+        """Keeps the instant for the block. Raises BusyError while another process works on it."""
         instant = pending.requested_time
         is_ours = False
         try:
@@ -40,6 +40,6 @@ class Ownership:
             yield
         finally:
             if is_ours:
-                # The work has ended, one way or another; a heartbeat that cannot be removed grows old.
+                # The work has ended; a heartbeat that cannot be removed expires.
                 with suppress(StorageError):
                     self.heartbeats.end(instant)

@@ -24,7 +24,7 @@ class RecordsReader:
     engine: Engine
 
     def read(self, facts: TableFacts, state: TableState, shape: RecordShape | None, progress: Progress) -> TableFacts:
-        """The facts with what the records tell: of slices whose files are all there, and can be read."""
+        """The facts with those from records, of slices whose files all exist and can be read."""
         shape = shape or state.shape(None)
         problems: dict[str, str] = {}
         watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms
@@ -131,10 +131,10 @@ def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:
 
 
 def _compacted(facts: TableFacts, state: TableState) -> Iterator[_Pair]:
-    """The slices that eventide compacted, as they were and as they became, where every file is there and whole."""
+    """The slices that eventide compacted, as they were and as they became, if every file exists and is whole."""
     for plan in facts.compactions.values():
         for op in plan.operations:
-            paths = [log.path for log in (*op.compacted, *(left.log for left in op.left_overs))]
+            paths = [log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs))]
             new = _new_logs(facts, op)
             bases = [path for path in (op.base_path, op.path_of(op.new_base_name)) if path is not None]
             are_there = all(path in facts.sizes and path not in facts.base_problems for path in bases)
@@ -144,7 +144,7 @@ def _compacted(facts: TableFacts, state: TableState) -> Iterator[_Pair]:
 
 def _new_logs(facts: TableFacts, op: PlannedOperation) -> list[str]:
     carried = [op.path_of(op.carried_name)] if op.carried_name is not None else []
-    left = [o.log.path if o.new_name is None else op.path_of(o.new_name) for o in op.left_overs]
+    left = [o.log_file.path if o.new_name is None else op.path_of(o.new_name) for o in op.left_overs]
     return [*(path for path in carried if path in facts.committed), *left]
 
 

@@ -1,4 +1,4 @@
-"""What a verification reads of the timeline. A file that cannot be read is written down, for the check that says so."""
+"""Reads the timeline for a verification. Records unreadable files, which a check reports."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class TimelineReader:
         return found
 
     def plans(self) -> Mapping[str, CompactionPlan | ForeignPlan]:
-        """Those of compactions, pending or completed, whose requested file is there."""
+        """Those of compactions, pending or completed, whose requested file exists."""
         names = timeline_names(self.files.storage, self.config)
         there = {i.requested_time for i in map(Instant.parse, names) if i and _is_plan(i)}
         found: dict[str, CompactionPlan | ForeignPlan] = {}
@@ -48,7 +48,7 @@ class TimelineReader:
         return found
 
     def going(self) -> frozenset[str]:
-        """What pending cleans and rollbacks are about to remove."""
+        """The files that pending cleans and rollbacks will remove."""
         found: set[str] = set()
         for pending in self.timeline.pending:
             path = f"{self.config.timeline_path}/{pending.requested_time}.{pending.action}.requested"
@@ -84,7 +84,7 @@ class TimelineReader:
         self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """What archived writes wrote, of those that wrote the files that no active one names; and which of these writes are
-        older than the archived timeline, so that nothing tells what they wrote. A downgrade to version 6 leaves such.
+        older than the archived timeline, so that nothing shows what they wrote. A downgrade to version 6 leaves such.
         """
         named = {stat.path for commit in commits.values() for stat in commit.stats}
         times: set[str] = set()

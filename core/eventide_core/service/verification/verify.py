@@ -1,4 +1,4 @@
-"""Whether a table keeps its promises: gathers what is known of it, and lets each named check look at that. Writes nothing.
+"""Verifies a table: gathers the facts, and runs each named check over them. Writes nothing.
 
 A damaged table is an answer. What raises is a table that cannot be opened at all, and a storage or an engine that fails.
 A table that changed meanwhile is looked at again where something was found: what a reader of two moments sees may fit
@@ -27,7 +27,7 @@ class Verifier:
     def verify(self, *, is_deep: bool, progress: Progress) -> Verification:
         """What each check found. `is_deep`: reads every record of the latest slices, and of compacted ones.
 
-        Raises BusyError where files went at each look, so that nobody can tell damage from the work of a cleaner.
+        Raises BusyError if files went at each look, so that nobody can tell damage from the work of a cleaner.
         """
         for look in range(1, _LOOKS_MAX + 1):
             gathered = self.facts.gather(is_deep=is_deep)

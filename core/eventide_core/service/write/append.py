@@ -1,4 +1,4 @@
-"""Write records: upsert, insert, bulk insert, delete.
+"""Writes records: upsert, insert, bulk insert, delete.
 
 Order of writes, and what a crash after each leaves:
 
@@ -63,11 +63,11 @@ class Append:
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
     ) -> WriteResult:
-        """Writes and completes. `extra_metadata` goes into the commit beside the schema.
+        """Writes records and completes the write. `extra_metadata` goes into the commit beside the schema.
 
         Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
-        where something pending excludes a write; WriteConflictError where another writer was faster; StorageError and
-        EngineError with what is known of the commit.
+        where something pending excludes a write; WriteConflictError if another writer was faster; StorageError and
+        EngineError with what is known about the commit.
         """
         return self.complete(self.begin(operation, records, progress, extra_metadata))
 
@@ -78,7 +78,7 @@ class Append:
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
     ) -> PendingWrite:
-        """Steps 1 to 4: the write is left pending, its heart beating."""
+        """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
         before = TableState.load(self.files)
         if before.config.is_copy_on_write:
             raise UnsupportedTableError(
@@ -93,11 +93,7 @@ class Append:
         self.metadata.check(before.config, RowChange.WRITTEN)
         planned_groups(self.files, before.config, before.timeline)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
-        if index.moves_keys and before.config.partial_update is not None:
-            raise UnsupportedTableError(
-                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
-                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
-            )
+        self._refuse_moving_partial_updates(before.config, index)
         self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         instant = self._instants.request()
@@ -116,14 +112,11 @@ class Append:
         except BaseException as failure:
             self._instants.abort(instant, failure)
             raise
-        by_partition: dict[str, list[WriteStat]] = {}
-        for group, of_group in zip(groups, stats, strict=True):
-            by_partition.setdefault(group.partition, []).extend(of_group)
         looks_up = operation is WriteOperation.UPSERT or prepared.placements is None
         return PendingWrite(
             instant,
             CommitMetadata(
-                {partition: tuple(found) for partition, found in by_partition.items()},
+                _by_partition(groups, stats),
                 {**(extra_metadata or {}), **prepared.extra_metadata},
                 operation.operation_type,
             ),
@@ -135,6 +128,13 @@ class Append:
             ),
             _ended(state.timeline),
         )
+
+    def _refuse_moving_partial_updates(self, config: TableConfig, index: Index) -> None:
+        if index.moves_keys and config.partial_update is not None:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.partial.update.mode: a record that moves to another partition "
+                "would lose the columns that it leaves out; turn the index's update.partition.path off, or write with Hudi"
+            )
 
     def _refuse_growing_buckets(self, config: TableConfig) -> None:
         if keys.INDEX_TYPE in config.properties:
@@ -148,7 +148,7 @@ class Append:
             )
 
     def complete(self, pending: PendingWrite) -> WriteResult:
-        """Steps 5 and 6. Raises WriteConflictError, and RefusedError where the write was rolled back meanwhile."""
+        """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back meanwhile."""
         dropped: tuple[str, ...] = ()
         try:
             dropped = self._instants.complete(pending)
@@ -163,7 +163,7 @@ class Append:
             self._instants.abort(pending.instant, failure)
             raise
         self.heartbeats.stop(pending.instant)
-        # The write has completed, whatever becomes of its markers, which nobody heeds any more.
+        # The write has completed. What happens to its markers does not matter: no process reads them now.
         with suppress(StorageError):
             remove_markers_and_heartbeat(self.files.storage, pending.instant)
         stats = pending.metadata.stats
@@ -284,6 +284,15 @@ class _Prepared:
         return {"schema": self.schema, WRITER_KEY: WRITER, **event_times}
 
 
+def _by_partition(
+    groups: Sequence[FileGroupWrite], stats: Sequence[tuple[WriteStat, ...]]
+) -> dict[str, tuple[WriteStat, ...]]:
+    found: dict[str, list[WriteStat]] = {}
+    for group, of_group in zip(groups, stats, strict=True):
+        found.setdefault(group.partition, []).extend(of_group)
+    return {partition: tuple(of_partition) for partition, of_partition in found.items()}
+
+
 def _ended(timeline: Timeline) -> frozenset[str]:
-    """What the write has seen: what had completed, and the plans that were pending."""
+    """What the write has seen: the completed instants, and the pending plans."""
     return frozenset(i.requested_time for i in (*timeline.completed, *timeline.pending_plans))

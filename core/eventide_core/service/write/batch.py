@@ -1,11 +1,11 @@
-"""Write the micro-batches of a stream, each once, however often it is replayed.
+"""Writes the micro-batches of a stream, each once, however often it is replayed.
 
-1. A batch that the timeline, or else the archived one, says was written is passed over.
-2. Else it is written as any other write, and its commit says which batch it is.
-3. Inside the lock, in front of the commit, the timeline is asked again (`Append`): a driver that was taken for dead may have
-   written the same batch meanwhile.
+1. A batch that the timeline, or else the archived one, says was written is skipped.
+2. Otherwise, it is written as any other write, and its commit says which batch it is.
+3. Inside the lock, in front of the commit, the timeline is asked again (`Append`): a driver that was considered dead
+   may have written the same batch meanwhile.
 
-A crash before the commit leaves a write that nobody sees, and the batch is replayed; after it, the replay is passed over.
+A crash before the commit leaves a write that nobody sees, and the batch is replayed; after it, the replay is skipped.
 """
 
 from collections.abc import Iterator
@@ -29,14 +29,14 @@ class BatchWriter:
     def write(
         self, batch: StreamBatch, operation: WriteOperation, records: IncomingRecords, progress: Progress
     ) -> WriteResult | None:
-        """Writes the batch; None where it has been written before. Raises what `Append.write` does."""
+        """Writes the batch; None if it has been written before. Raises what `Append.write` does."""
         last = self.last_written(batch.sink)
         if last is not None and last >= batch.number:
             return None
         return self.append.write(operation, records, progress, batch.extra_metadata)
 
     def last_written(self, sink: str) -> int | None:
-        """The number of the stream's last batch in the table; None where there is none of it."""
+        """The number of the stream's last batch in the table; None if there is none of it."""
         for metadata in self._newest_first():
             numbers = [batch.number for batch in batches_of(metadata.extra_metadata) if batch.sink == sink]
             if numbers:

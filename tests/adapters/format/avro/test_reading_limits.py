@@ -216,7 +216,7 @@ def test_a_block_of_an_hfile_that_says_or_holds_much_more_than_it_takes_is_refus
 
 
 def test_an_index_of_an_hfile_that_names_one_block_again_and_again_is_refused() -> None:
-    """Else each name would cost the inflation of a block."""
+    """Otherwise, each name would cost the inflation of a block."""
     entries = [(f"{number:04}".encode(), bytes(100)) for number in range(50)]
     data = encode_hfile(entries, '"bytes"', style=HFileStyle.NATIVE, block_bytes=100)
     index_at = data.index(b"IDXROOT2")

@@ -108,7 +108,7 @@ def test_a_compaction_hands_them_on(storage: MemoryStorage, monkeypatch: pytest.
     told: Any = val.statistics
     nulls = sum(each["val"] is None for each in expected())
     assert (told.min, told.max, told.null_count) == ("city 0", "town 2", nulls)
-    # Arrow's writer would have gone on with the texts themselves where a second dictionary came.
+    # Arrow's writer would have continued with the texts themselves where a second dictionary came.
     assert {*map(frozenset, map(dictionaries, read_base(storage, NEW_BASE, FIELDS, FEW)))} == {frozenset(FEW)}
 
 

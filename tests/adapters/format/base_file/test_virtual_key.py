@@ -1,4 +1,4 @@
-"""Tables without meta fields: records are told apart by keys made of their columns, as Hudi's delete blocks have them."""
+"""Tables without meta fields: records are distinguished by keys made of their columns, as Hudi's delete blocks have them."""
 
 from __future__ import annotations
 

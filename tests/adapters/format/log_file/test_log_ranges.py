@@ -78,7 +78,7 @@ def test_an_avro_block_comes_in_segments_and_counts_as_one(
     assert [row["ts"] for part in parts for row in part.records.to_pylist()] == list(range(1000))
     assert len(parts) > len(data) // SEGMENT
     assert max(reads) <= READ_AHEAD_BYTES
-    # Each byte of the content once, but for records that a segment's end cuts in two.
+    # Each byte of the content once, except for records that a segment's end cuts in two.
     assert sum(length for length in reads if length <= SEGMENT) < 1.1 * len(data)
     assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
     assert FoldedLogs.of(parts, parts[0].records.schema, SHAPE).block_count == 1

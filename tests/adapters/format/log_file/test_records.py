@@ -1,4 +1,4 @@
-"""The records of a slice's logs: which blocks count, deletes apart from records, and only what was asked for."""
+"""The records of a slice's logs: which blocks count, deletes apart from records, and only what was requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data blocks that eventide writes: what is read back, what the header bears, and what is refused."""
+"""Data blocks that eventide writes: what is read back, what the header has, and what is refused."""
 
 from __future__ import annotations
 

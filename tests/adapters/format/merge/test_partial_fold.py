@@ -75,7 +75,7 @@ def test_every_key_shows_the_columns_that_its_versions_have_given(
     batch_size: int,
     held_bytes: int,
 ) -> None:
-    """`how` None: blocks of partial updates over a base of whole rows; else lacking are nulls, or the marker."""
+    """`how` None: blocks of partial updates over a base of whole rows; otherwise, lacking are nulls, or the marker."""
     lacking = None if how is None else how.unavailable
     if how is None:
         base = [Change(change.key, change.ordering, False, frozenset(COLUMNS)) for change in base]

@@ -193,7 +193,7 @@ def test_what_a_crash_leaves_says_the_same_and_is_ended(table: Path, fault: Faul
             crashes += 1
         assert content(path) == said
         metadata = HudiMetadataTable(LocalStorage(path))
-        metadata.check(RowChange.NONE)  # what eventide left is in nobody's way
+        metadata.check(RowChange.NONE)  # what eventide left is in no one's way
         begun = metadata.begun_compaction() or due(path)
         assert begun is None or begun.run(NoLock())
         assert metadata_files(path) == metadata_files(whole)
@@ -201,7 +201,7 @@ def test_what_a_crash_leaves_says_the_same_and_is_ended(table: Path, fault: Faul
 
 
 def test_an_undone_action_is_not_merged(table: Path) -> None:
-    """The table's commit of an update that is there already may still fail: then its delta commit is rolled back."""
+    """The table's commit of an update that exists already may still fail: then its delta commit is rolled back."""
     write(table, *range(UPDATES))
     begin(table, UPDATES)
     beat(table, UPDATES)

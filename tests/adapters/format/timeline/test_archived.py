@@ -276,7 +276,7 @@ def test_a_torn_log_of_version_6_is_named_wherever_it_is_torn(tmp_path: Path) ->
     data = damaged.read_bytes()
     for length in range(1, len(data), 997):
         damaged.write_bytes(data[:length])
-        # One that ends at a block's end is whole, as far as it tells.
+        # One that ends at a block's end is whole, as far as it shows.
         try:
             assert len(answers(table)) < 6
         except CorruptTimelineError as error:

@@ -141,7 +141,7 @@ def test_what_a_compaction_says_of_a_left_over_is_what_its_blocks_hold(version: 
 
 def _content(fact: LogFacts) -> tuple[Any, ...]:
     """What does not depend on where the log stands, and what became of its records."""
-    return fact.log, fact.event_times, fact.delete_count, fact.rolled_back, fact.has_merged_block
+    return fact.log_file, fact.event_times, fact.delete_count, fact.rolled_back, fact.has_merged_block
 
 
 def _facts(application: Application, *, is_told: bool) -> dict[str, LogFacts]:

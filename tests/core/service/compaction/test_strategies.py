@@ -124,7 +124,7 @@ def test_a_bounded_plan_that_can_promise_nothing_new_publishes_no_cut_and_the_ol
     assert earliest < T_MS
     table.compact(table.plan_compaction(earliest))
     assert Table.open(path).freshness().cut_ms == earliest
-    # A late record in b, committed after the cut: a plan that leaves it out cannot publish the cut anew.
+    # A late record in b, committed after the cut: a plan that leaves it out cannot publish the cut again.
     late = {"id": "k00001", "part": "b", "event_ts": earliest - 60_000, "val": "late", "amount": 0.0}
     _append(path, late)
     bounded = Table.open(path, EVENT_TIME_IN_A)

@@ -10,7 +10,7 @@ import pytest
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.ports import ArchivedAction, LogSummary
-from eventide_core.service.facts.logs import LogFactsReader
+from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.commit_metadata import CommitMetadata
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
@@ -46,7 +46,7 @@ def _cut(milliseconds: int) -> CommitMetadata:
 
 @dataclass(slots=True)
 class Archive:
-    """Archived writes, and which of them were asked for."""
+    """Archived writes, and which of them were requested."""
 
     held: Mapping[Instant, CommitMetadata | None] = field(default_factory=dict[Instant, CommitMetadata | None])
     asked: list[str] = field(default_factory=list[str])

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from eventide.spark.java_home import find_java_home
 from eventide_core.config import METASTORE_URIS, SYNC_AUTO_CREATE_DATABASE, SYNC_DATABASE, SYNC_TABLE
 from eventide_core.errors import CatalogError
 from eventide_core.service.maintenance.sync import CatalogSync
-from eventide_core.table.catalog_table import CatalogColumn, CatalogPartition
+from eventide_core.table.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
 from support.catalogs import MemoryCatalog, counting
 from support.command_line import run, run_json
 from support.servers.hive_metastore import HiveMetastoreServer
@@ -37,6 +37,39 @@ def nobody() -> str:
     return f"thrift://127.0.0.1:{free_ports(1)[0]}"
 
 
+@dataclass(frozen=True, slots=True)
+class SyncedTable:
+    """A table in a database of a metastore. `written` are the writes of the latest sync."""
+
+    table: Table
+    metastore: HiveMetastoreServer
+    database: str
+    written: list[str]
+
+    def sync(self) -> tuple[list[str], dict[str, str]]:
+        """The writes of a sync, and the freshness properties of `_ro` and `_rt`."""
+        self.written.clear()
+        result = self.table.sync()
+        told = []
+        for name in NAMES:
+            properties = self.found(name).properties
+            told.append({key: properties[key] for key in result.properties})
+            published = {key for key in properties if key.startswith("hoodie.ro.")}
+            assert published <= result.properties.keys()
+        assert told == [result.properties] * 3
+        return self.written.copy(), {k: v for k, v in result.properties.items() if k.startswith("hoodie.ro.")}
+
+    def found(self, name: str) -> CatalogTable:
+        with closing(self.metastore.client()) as client:
+            found = client.table(self.database, name)
+        assert found is not None
+        return found
+
+    def partitions(self, name: str) -> dict[tuple[str, ...], str]:
+        with closing(self.metastore.client()) as client:
+            return {one.values: one.location for one in client.partitions(self.found(name))}
+
+
 def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_changed(
     hive_metastore: HiveMetastoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,51 +79,33 @@ def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_ch
     table = make(tmp_path / "t", 9)
     table = Table.open(table.uri, {**table.options, **hive_metastore.options(database)})
 
-    def sync() -> tuple[list[str], dict[str, str]]:
-        """The writes of a sync, and the properties of `_ro` and `_rt` that say how fresh the table is."""
-        written.clear()
-        result = table.sync()
-        with closing(hive_metastore.client()) as client:
-            told = []
-            for name in NAMES:
-                found = client.table(database, name)
-                assert found is not None
-                told.append({key: found.properties[key] for key in result.properties})
-                published = {key for key in found.properties if key.startswith("hoodie.ro.")}
-                assert published <= result.properties.keys()
-        assert told == [result.properties] * 3
-        return written.copy(), {k: v for k, v in result.properties.items() if k.startswith("hoodie.ro.")}
-
-    def partitions(name: str) -> dict[tuple[str, ...], str]:
-        with closing(hive_metastore.client()) as client:
-            found = client.table(database, name)
-            assert found is not None
-            return {one.values: one.location for one in client.partitions(found)}
-
+    synced = SyncedTable(table, hive_metastore, database, written)
     table.upsert(rows(("k0", -9, "base")))
-    assert sync() == (
+    assert synced.sync() == (
         [f"create {database}", *(f"{deed} {name}" for name in NAMES for deed in ("create", "add to", "alter"))],
         {},
     )
-    assert {name: partitions(name) for name in NAMES} == {name: {("a",): f"file:{tmp_path}/t/part=a"} for name in NAMES}
-    assert sync() == ([], {})
+    assert {name: synced.partitions(name) for name in NAMES} == {
+        name: {("a",): f"file:{tmp_path}/t/part=a"} for name in NAMES
+    }
+    assert synced.sync() == ([], {})
 
     table.upsert(rows(("k1", -9, "base"), ("k1", 3, "above")))
     result = table.compact(table.plan_compaction(data_latency_seconds=1800))
     fresh = result.freshness
-    deeds, told = sync()
+    deeds, told = synced.sync()
     assert deeds == [f"{deed} {name}" for name in NAMES for deed in ("add to", "alter")]
     assert told == {
         "hoodie.ro.event.time.cut": str(fresh.cut_ms),
         "hoodie.ro.event.time.watermark": str(fresh.watermark_ms),
         "hoodie.ro.late.records": "0",
     }
-    assert set(partitions("t_ro")) == {("a",), ("b",)}
-    assert sync() == ([], told)
+    assert set(synced.partitions("t_ro")) == {("a",), ("b",)}
+    assert synced.sync() == ([], told)
 
     late = rows(("k0", -5, "late"))
     table.upsert(late)
-    deeds, told = sync()
+    deeds, told = synced.sync()
     assert deeds == [f"alter {name}" for name in NAMES]
     assert told["hoodie.ro.event.time.watermark"] == str(late["ms"][0].as_py())
     assert told["hoodie.ro.late.records"] == "1"
@@ -98,18 +113,15 @@ def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_ch
 
     grown = rows(("k0", -4, "grown"))
     table.upsert(grown.append_column(pa.field("more", pa.int32()), pa.array([1], pa.int32())))
+    found = synced.found("t_rt")
     with closing(hive_metastore.client()) as client:
-        found = client.table(database, "t_rt")
-        assert found is not None
         client.add_partitions(found, [CatalogPartition(("gone",), f"{tmp_path}/t/gone")])
         client.move_partitions(found, [CatalogPartition(("b",), f"{tmp_path}/elsewhere")])
         client.alter_table(replace(found, properties={**found.properties, "theirs": "kept"}))
-    deeds, _ = sync()
+    deeds, _ = synced.sync()
     assert deeds == ["alter t_ro", "move in t_rt", "drop from t_rt", "alter t_rt", "alter t"]
-    assert partitions("t_rt") == partitions("t_ro")
-    with closing(hive_metastore.client()) as client:
-        found = client.table(database, "t_rt")
-    assert found is not None
+    assert synced.partitions("t_rt") == synced.partitions("t_ro")
+    found = synced.found("t_rt")
     assert found.columns[-1] == CatalogColumn("more", "int")
     assert '"name":"more"' in found.properties["spark.sql.sources.schema.part.0"]
     assert (found.properties["theirs"], found.kind) == ("kept", "EXTERNAL_TABLE")

@@ -154,7 +154,7 @@ def data_files(path: Path) -> set[str]:
 
 
 def check_metadata_table(path: Path) -> None:
-    """It names the files that are there, and no others."""
+    """It names the files that exist, and no others."""
     application = assemble(str(path), {})
     if not application.files.config().metadata_partitions:
         return

@@ -67,7 +67,7 @@ def test_it_is_updated_unless_said_otherwise(name: str, mode: str, tmp_path: Pat
 
 
 class PassedOver(FaultyStorage):
-    """Hudi compacts the metadata table between its update and the table's own commit, and so passes over the update."""
+    """Hudi compacts the metadata table between its update and the table's own commit, and so skips the update."""
 
     def __init__(self, path: Path, instant: str) -> None:
         super().__init__(LocalStorage(path))
@@ -85,7 +85,7 @@ class PassedOver(FaultyStorage):
 
 
 def test_an_update_that_was_passed_over_drops_the_metadata_table(tmp_path: Path) -> None:
-    """Else readers who list by it would miss the files of the compaction."""
+    """Otherwise, readers who list by it would miss the files of the compaction."""
     path = golden.unpack("v9_mdt", tmp_path)
     table = Table.open(str(path))
     before = Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist()))
@@ -135,11 +135,11 @@ def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name:
     scheduled = table.schedule(plan)
     properties = path / ".hoodie" / "hoodie.properties"
     known = properties.read_text()
-    unknown = known.replace("metadata.partitions=files", "metadata.partitions=expr_index_by_day,files")
+    unknown = known.replace("metadata.partitions=files", "metadata.partitions=files,unheard_of")
     assert unknown != known
     properties.write_text(unknown)
     before = files(path)
-    with pytest.raises(UnsupportedTableError, match=r"expr_index_by_day.*eventide\.metadata\.table=drop"):
+    with pytest.raises(UnsupportedTableError, match=r"unheard_of.*eventide\.metadata\.table=drop"):
         table.execute(scheduled.instant)
     assert files(path) == before
     properties.write_text(known)

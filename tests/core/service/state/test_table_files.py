@@ -1,4 +1,4 @@
-"""Timeline files that stock Hudi is still putting: on local disks and HDFS a completed file is there before it is whole."""
+"""Timeline files that stock Hudi is still putting: on local disks and HDFS a completed file exists before it is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eventide verify` on tables that Hudi wrote: no false alarm through a table's whole life, and what a person is told."""
+"""`eventide verify` on tables that Hudi wrote: no false alarm through a table's whole life, and what the user is told."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ def test_a_link_that_leads_out_of_the_table_is_reported_and_not_followed(tmp_pat
     table.compact(plan)
     op = next(op for op in plan.operations if op.left_overs)
     outside = tmp_path / "outside.log"
-    outside.write_bytes((path / op.left_overs[0].log.path).read_bytes())
+    outside.write_bytes((path / op.left_overs[0].log_file.path).read_bytes())
     link = next(p for p in path.glob("part=*/.*") if p.is_symlink())
     link.unlink()
     link.symlink_to(outside)

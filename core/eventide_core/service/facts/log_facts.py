@@ -1,4 +1,4 @@
-"""What is known of each log file's content: from the timeline where it tells, else by asking the content once."""
+"""The facts of each log file: from the timeline if it has them, otherwise read once from the file."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ _PORTIONS_MAX: Final = 1000  # tasks in which log files are asked: enough for ma
 
 @dataclass(slots=True)
 class LogFactsReader:
-    """Answers for the log files of one table; a log file never changes under its name, so each is asked at most once.
+    """The facts of one table's log files. A log file never changes under its name, so each is read at most once.
 
-    What the timeline tells of it (service/facts/log_stats.py) is not asked of the log file. What of it is in a base
+    What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
     already is asked of the timeline each time: a commit may have merged it since.
     """
 
@@ -48,7 +48,7 @@ class LogFactsReader:
     def read_each(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
-        """The same; and of the log files that cannot be read, what was raised for them, by path."""
+        """The same, and the errors of the log files that cannot be read, by path."""
         return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=True)
 
     def _read(
@@ -65,7 +65,9 @@ class LogFactsReader:
         unknown = [log for log in wanted if (log.path, log.size, shape.event_time_field) not in self._known]
         if unknown:
             by_stats = from_stats(state, unknown, shape.event_time_field, are_stats_proof=are_stats_proof)
-            self._known.update({(path, fact.log.size, shape.event_time_field): fact for path, fact in by_stats.items()})
+            self._known.update(
+                {(path, fact.log_file.size, shape.event_time_field): fact for path, fact in by_stats.items()}
+            )
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
         for log, summary in zip(unknown, self._summarize(unknown, shape, tells_errors), strict=True):
@@ -86,10 +88,10 @@ class LogFactsReader:
         readable = (log for log in wanted if log.path not in problems)
         known = [self._known[log.path, log.size, shape.event_time_field] for log in readable]
         in_base = _in_base(state, known)
-        return {fact.log.path: _still_uncompacted(fact, in_base) for fact in known}, problems
+        return {fact.log_file.path: _still_uncompacted(fact, in_base) for fact in known}, problems
 
     def _forget_gone(self, state: TableState) -> None:
-        """Lets the facts of log files go that are no longer there: a service asks for as long as it lives."""
+        """Drops the facts of log files that no longer exist, because a service runs indefinitely."""
         if len(self._known) > 2 * len(state.listing):
             there = {file.path for file in state.listing}
             self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
@@ -150,7 +152,7 @@ class _Summarize:
 
 
 def _portions(items: Sequence[T]) -> list[Sequence[T]]:
-    """The items in their order, some in each portion: many small questions are not worth a task each."""
+    """The items in order, in portions: a task for each small question would cost too much."""
     size = -(-len(items) // _PORTIONS_MAX)
     return [items[start : start + size] for start in range(0, len(items), size)] if items else []
 
@@ -162,13 +164,13 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
     only where a left-over of it has something before the cut: no other was merged early. What a pending compaction has
     made, which on version 6 is in the slice already, waits with the log file that it is of.
     """
-    pending = {fact.log.path: None for fact in facts if is_left_over_of_pending(state, fact.log.name)}
+    pending = {fact.log_file.path: None for fact in facts if is_left_over_of_pending(state, fact.log_file.name)}
     active = state.publications
-    commits = [active[time] for time in {fact.log.name.instant for fact in facts} & active.keys()]
-    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log)]
+    commits = [active[time] for time in {fact.log_file.name.instant for fact in facts} & active.keys()]
+    doubtful = [fact for fact in facts if _is_left_over_of_archived(state, fact.log_file)]
     cut_ms = state.cut_ms if doubtful else None
     if cut_ms is not None:
-        archived = {fact.log.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
+        archived = {fact.log_file.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
         for time in sorted(archived):
             commit = state.archive.commit(time)
             said = None if commit is None else CompactionExtraMetadata.of(time, commit)
@@ -177,7 +179,7 @@ def _in_base(state: TableState, facts: Sequence[LogFacts]) -> dict[str, int | No
 
 
 def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
-    """Whether an archived compaction of eventide gave the log file its name, as far as names tell."""
+    """Whether an archived compaction of eventide gave the log file its name, as far as names show."""
     time = log.name.instant
     if time not in state.compactions or not state.timeline.is_archived(time):
         return False
@@ -185,7 +187,7 @@ def _is_left_over_of_archived(state: TableState, log: LogFile) -> bool:
 
 
 def _still_uncompacted(fact: LogFacts, in_base: Mapping[str, int | None]) -> LogFacts:
-    if fact.log.path not in in_base:
+    if fact.log_file.path not in in_base:
         return fact
-    since = in_base[fact.log.path]
+    since = in_base[fact.log_file.path]
     return replace(fact, uncompacted=EventTimeRange(None, None) if since is None else fact.event_times.since(since))
