@@ -146,7 +146,7 @@ def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name:
     table.rollback(scheduled.instant)
     properties.write_text(unknown)
     before = files(path)
-    with pytest.raises(UnsupportedTableError, match="expr_index_by_day"):
+    with pytest.raises(UnsupportedTableError, match="unheard_of"):
         table.schedule(plan)
     assert files(path) == before
 
