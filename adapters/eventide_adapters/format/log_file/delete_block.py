@@ -159,7 +159,7 @@ def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
     if types.is_string(ordering):
         return ("StringWrapper",)
     if types.is_date32(ordering):
-        return ("DateWrapper", "LocalDateWrapper", "IntWrapper")
+        return ("IntWrapper", "DateWrapper", "LocalDateWrapper")
     if types.is_boolean(ordering):
         return ("BooleanWrapper",)
     if types.is_decimal(ordering):
