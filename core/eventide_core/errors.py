@@ -230,7 +230,7 @@ class CleanedWhileReadingError(MissingFileError):
 class PlanMismatchError(EventideError, ValueError):
     """A plan names files that the timeline or the listing does not have.
 
-    Roll the plan back (`eventide rollback TABLE INSTANT`) and plan again.
+    Roll back the plan (`eventide rollback TABLE INSTANT`) and plan again.
     """
 
     exit_code = 2
@@ -313,14 +313,14 @@ class LockLostError(LockError):
 
 
 class StorageError(EventideError, OSError):
-    """The storage failed; the message states what is known of the commit.
+    """The storage failed; the message states what is known about the commit.
 
     Run the same command again. Every step can be repeated, and the timeline shows whether it was committed.
     """
 
 
 class StorageFullError(StorageError):
-    """The storage is full. eventide rolled the write back if that needed no space.
+    """The storage is full. eventide rolled back the write if that needed no space.
 
     Free space there, then run the same command again.
     """

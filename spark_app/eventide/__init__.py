@@ -1,29 +1,134 @@
-"""Event-time based partial compaction for Apache Hudi tables."""
+"""Event-time based partial compaction for Apache Hudi tables.
 
-from typing import TYPE_CHECKING
+The names are imported when they are first used: the start of a process that needs few of them is fast.
+"""
 
-from eventide.options.sections import UnknownOptionWarning
-from eventide.spark.streaming import stream_sink
-from eventide.table import Table
-from eventide_core.errors import ConfigError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from eventide.detail import Detail
+    from eventide.history import HistoryEntry
+    from eventide.options.sections import UnknownOptionWarning
+    from eventide.plan import Plan
+    from eventide.reader import Rows
+    from eventide.spark.register import register
+    from eventide.spark.streaming import stream_sink
+    from eventide.table import Table
+    from eventide_core.action.freshness import Freshness
+    from eventide_core.errors import (
+        BusyError,
+        CatalogError,
+        CleanedHistoryError,
+        CleanedWhileReadingError,
+        ConfigError,
+        CorruptBaseFileError,
+        CorruptLogBlockError,
+        CorruptTimelineError,
+        DatabaseNotFoundError,
+        EngineError,
+        EventideError,
+        InstantNotFoundError,
+        InvalidColumnNameError,
+        InvalidFilterError,
+        InvalidRecordError,
+        InvalidThresholdError,
+        LockError,
+        LockLostError,
+        MetadataTableBusyError,
+        MissingFileError,
+        NotAHudiTableError,
+        NothingToDoError,
+        PlanMismatchError,
+        RecordDecodeError,
+        RefusedError,
+        ResourceLimitError,
+        StorageError,
+        StorageFullError,
+        TagNotFoundError,
+        UnsafePathError,
+        UnsupportedEngineError,
+        UnsupportedLogFormatError,
+        UnsupportedTableError,
+        WatermarkNotFoundError,
+        WriteConflictError,
+    )
 
-__all__ = ["Table", "UnknownOptionWarning", "register", "stream_sink"]
+    __version__: str
+
+__all__ = [
+    "BusyError",
+    "CatalogError",
+    "CleanedHistoryError",
+    "CleanedWhileReadingError",
+    "ConfigError",
+    "CorruptBaseFileError",
+    "CorruptLogBlockError",
+    "CorruptTimelineError",
+    "DatabaseNotFoundError",
+    "Detail",
+    "EngineError",
+    "EventideError",
+    "Freshness",
+    "HistoryEntry",
+    "InstantNotFoundError",
+    "InvalidColumnNameError",
+    "InvalidFilterError",
+    "InvalidRecordError",
+    "InvalidThresholdError",
+    "LockError",
+    "LockLostError",
+    "MetadataTableBusyError",
+    "MissingFileError",
+    "NotAHudiTableError",
+    "NothingToDoError",
+    "Plan",
+    "PlanMismatchError",
+    "RecordDecodeError",
+    "RefusedError",
+    "ResourceLimitError",
+    "Rows",
+    "StorageError",
+    "StorageFullError",
+    "Table",
+    "TagNotFoundError",
+    "UnknownOptionWarning",
+    "UnsafePathError",
+    "UnsupportedEngineError",
+    "UnsupportedLogFormatError",
+    "UnsupportedTableError",
+    "WatermarkNotFoundError",
+    "WriteConflictError",
+    "__version__",
+    "register",
+    "stream_sink",
+]
+
+_HOMES = {
+    "Detail": "eventide.detail",
+    "HistoryEntry": "eventide.history",
+    "UnknownOptionWarning": "eventide.options.sections",
+    "Plan": "eventide.plan",
+    "Rows": "eventide.reader",
+    "register": "eventide.spark.register",
+    "stream_sink": "eventide.spark.streaming",
+    "Table": "eventide.table",
+    "Freshness": "eventide_core.action.freshness",
+}
 
 
-def register(spark: "SparkSession") -> None:
-    """Registers `format("eventide")` with a session, for reads, writes and streams. See `spark/datasource`.
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
 
-    Raises ConfigError before Spark 4.1, the first version whose Python data sources accept streams as Arrow.
-    """
-    if tuple(int(part) for part in spark.version.split(".")[:2]) < (4, 1):
-        raise ConfigError(
-            f'format("eventide") needs Spark 4.1, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '
-            "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
-        )
-    # Imported here: PySpark may not be there at all.
-    from eventide.spark.datasource import register_source
+        found: Any = version("eventide")
+    elif name in __all__:
+        found = getattr(import_module(_HOMES.get(name, "eventide_core.errors")), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
-    register_source(spark)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,7 @@ from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.threshold_alignment import Alignment
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.event_time import Moment, parse_threshold
 from eventide_core.table.plans import CutMode
 
 
@@ -18,7 +18,7 @@ from eventide_core.table.plans import CutMode
 class Overrides:
     """What was said of this compaction; what was not, None, the options say."""
 
-    before: str | int | None = None
+    before: Moment | None = None
     data_latency_seconds: int | None = None
     cut: str | None = None
     link_mode: str | None = None

@@ -7,6 +7,7 @@ from typing import Any
 
 from eventide.detail import SHORT, WORST, Detail, more
 from eventide.formatting import format_size
+from eventide.notebook import html_facts
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.offending_logs import OffendingLog
 from eventide_core.errors import counted, format_timestamp, printable
@@ -154,12 +155,14 @@ class Plan:
         return _text(lines)
 
     def summary(self) -> str:
-        """The plan in a line, and in further lines what a person should know before it runs."""
+        """The plan in a line, and in further lines what the user should know before it runs."""
+        return _text([f"compacting {self._what()}", *self._remarks()])
+
+    def _what(self) -> str:
         plan = self.draft.plan
         logs = sum(len(op.compacted) for op in plan.operations)
         before = "" if plan.cut_ms is None else f" before {format_timestamp(plan.cut_ms)}"
-        what = f"{counted(logs, 'log file')} of {counted(len(plan.operations), 'slice')}"
-        return _text([f"compacting {what}{before}", *self._remarks()])
+        return f"{counted(logs, 'log file')} of {counted(len(plan.operations), 'slice')}{before}"
 
     def _remarks(self) -> list[str]:
         offending = [line for found in self.offending for line in _offending(found)]
@@ -167,6 +170,27 @@ class Plan:
 
     def __str__(self) -> str:
         return self.explain()
+
+    def __repr__(self) -> str:
+        if self.draft.nothing is not None:
+            return f"<Plan: nothing to do: {printable(self.draft.nothing)}>"
+        return f"<Plan at {self.instant}: {self._what()}>"
+
+    def _repr_html_(self) -> str:
+        if self.draft.nothing is not None:
+            return html_facts("Compaction plan", [("nothing to do", self.draft.nothing)])
+        plan = self.draft.plan
+        largest = sorted(self.operations, key=lambda op: -_bytes_read(op))
+        facts = [
+            ("instant", plan.instant),
+            ("compacts", self._what()),
+            ("reads", format_size(plan.bytes_read)),
+            ("copies", f"{format_size(plan.bytes_copied)}, links: {plan.link_mode}"),
+            ("predicted watermark", format_timestamp(self.predicted_watermark_ms)),
+            *((f"{op.partition or '.'} {op.file_id}", op.reason) for op in largest[:WORST]),
+            *(("", line.strip()) for line in more(len(largest[WORST:]))),
+        ]
+        return html_facts("Compaction plan", facts if self.idle is None else [("nothing to do", self.idle), *facts])
 
 
 def _slice_lines(op: PlannedOperation) -> list[str]:

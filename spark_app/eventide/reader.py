@@ -9,21 +9,32 @@ again, as Hudi's don't: their job fails, and the query has to be run again.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.row_filter import Filter, filter_expression, pruned
 from eventide.spark.engine import ship_packages, task_count
 from eventide.spark.parquet import divided, parquet_frame
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.config import COMMITS_RETAINED
-from eventide_core.errors import CleanedWhileReadingError, InvalidFilterError, MissingFileError
+from eventide_core.errors import (
+    CleanedWhileReadingError,
+    ConfigError,
+    InvalidFilterError,
+    MissingFileError,
+    counted,
+)
 from eventide_core.ports import Engine
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import QueryPlan, SliceRead
+from eventide_core.table.table_config import TableConfig
 
 if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -34,13 +45,35 @@ PLANS_AT_MOST = 5  # of one query, each because files of the last one are gone
 class Rows:
     """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them.
 
-    `plan_again` answers with the plan of the same query as the table is then; without it none is made.
+    `filter` is a condition as in SQL's WHERE ("amount > 10 and part = 'a'"), an Arrow expression, or a list of
+    `(column, operator, value)` that all hold. Partitions of which it keeps no row are not read.
+
+    Any library that takes Arrow's C stream takes the rows as they are: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
+
+    `plan_again` answers with the plan of the same query as the table is then; without it none is made. `config` is the
+    table's; without it no partition is left out.
     """
 
     plan: QueryPlan
     reader: ArrowSliceReader
     engine: Engine
     plan_again: Callable[[], QueryPlan] | None = None
+    config: TableConfig | None = None
+
+    def __repr__(self) -> str:
+        logs = sum(len(one.log_paths) for one in self.plan.slices)
+        columns, slices = counted(len(self.schema.names), "column"), counted(len(self.plan.slices), "file slice")
+        return f"<Rows of {self.reader.storage.root}: {columns}, {slices}, {counted(logs, 'log file')}>"
+
+    def __len__(self) -> int:
+        """How many rows there are. It reads one column of all slices."""
+        return sum(batch.num_rows for batch in self.to_batches(self.schema.names[:1]))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as a stream of Arrow's C interface, read slice by slice as they are asked for."""
+        reader: Any = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        stream: object = reader.__arrow_c_stream__(requested_schema)
+        return stream
 
     @property
     def schema(self) -> pa.Schema:
@@ -55,7 +88,7 @@ class Rows:
         return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
     def to_batches(
-        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+        self, columns: Sequence[str] | None = None, filter: Filter | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows, slice by slice, in batches of bounded size. Raises InvalidFilterError, CleanedWhileReadingError."""
         rows, plans = self, 1
@@ -63,7 +96,7 @@ class Rows:
         while True:
             read = rows._reader(columns, filter)
             try:
-                for slice_read in rows.plan.slices:
+                for slice_read in rows._slices(read.row_filter):
                     for batch in read(slice_read):
                         is_begun = True
                         yield batch
@@ -72,21 +105,56 @@ class Rows:
                 rows = rows._after(missing, may_go_on=not is_begun and plans < PLANS_AT_MOST)
                 plans += 1
 
-    def to_arrow(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
+    def to_arrow(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> pa.Table:
         """All rows in one table, its slices read side by side. Raises InvalidFilterError, CleanedWhileReadingError."""
         rows, plans = self, 1
         while True:
             read = rows._reader(columns, filter)
             try:
-                parts = self.engine.map(read.whole, rows.plan.slices)
+                parts = self.engine.map(read.whole, rows._slices(read.row_filter))
             except MissingFileError as missing:
                 rows = rows._after(missing, may_go_on=plans < PLANS_AT_MOST)
                 plans += 1
             else:
                 return pa.Table.from_batches([b for part in parts for b in part], schema=read.schema)
 
+    def to_pandas(
+        self, columns: Sequence[str] | None = None, filter: Filter | None = None, **words: Any
+    ) -> "pandas.DataFrame":
+        """All rows as a data frame of pandas; further words go to `pyarrow.Table.to_pandas`. Raises InvalidFilterError."""
+        try:
+            import pandas  # noqa: F401  # by pyarrow
+        except ModuleNotFoundError as missing:
+            raise _missing("pandas") from missing
+        return self.to_arrow(columns, filter).to_pandas(**words)
+
+    def to_polars(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "polars.DataFrame":
+        """All rows as a data frame of Polars. Raises InvalidFilterError."""
+        try:
+            import polars
+        except ModuleNotFoundError as missing:
+            raise _missing("polars") from missing
+        return polars.DataFrame(self.to_arrow(columns, filter))
+
+    def to_duckdb(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        *,
+        connection: "duckdb.DuckDBPyConnection | None" = None,
+    ) -> "duckdb.DuckDBPyRelation":
+        """All rows as a relation of a DuckDB connection, or of its default one. Raises InvalidFilterError.
+
+        `rows.to_duckdb().query("trips", "select count(*) from trips")` is a query over it.
+        """
+        try:
+            import duckdb
+        except ModuleNotFoundError as missing:
+            raise _missing("duckdb") from missing
+        return (connection or duckdb).from_arrow(self.to_arrow(columns, filter))
+
     def to_spark(
-        self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+        self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: Filter | None = None
     ) -> "DataFrame":
         """A DataFrame that executors read. Raises InvalidFilterError.
 
@@ -98,7 +166,9 @@ class Rows:
         ship_packages(spark)
         read = self._reader(columns, filter)
         schema, root = from_arrow_schema(read.schema), self.reader.storage.root
-        by_spark, slices = divided(self.plan.slices, root, read.schema) if filter is None else ((), self.plan.slices)
+        by_spark, slices = (
+            divided(self.plan.slices, root, read.schema) if filter is None else ((), self._slices(read.row_filter))
+        )
         frames = [parquet_frame(spark, by_spark, root, schema)] if by_spark else []
         if not slices and not frames:
             return spark.createDataFrame([], schema)
@@ -113,7 +183,7 @@ class Rows:
             frames.append(positions.mapInArrow(read_slices, schema))
         return reduce(lambda one, other: one.unionAll(other), frames)
 
-    def reading(self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None) -> "SliceReading":
+    def reading(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "SliceReading":
         """The picklable read of one of the plan's slices, for callers with an engine of their own."""
         return self._reader(columns, filter)
 
@@ -129,13 +199,14 @@ class Rows:
             ) from missing
         return replace(self, plan=newer)
 
-    def _reader(self, columns: Sequence[str] | None, row_filter: pc.Expression | None) -> "SliceReading":
-        kept = self.schema_of(columns)
-        if row_filter is not None:
-            try:
-                self.schema.empty_table().filter(row_filter)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
-                raise InvalidFilterError(f"filter {row_filter} does not fit the table: {error}") from None
+    def _slices(self, row_filter: pc.Expression | None) -> tuple[SliceRead, ...]:
+        """The slices to read for a filter."""
+        if row_filter is None or self.config is None:
+            return self.plan.slices
+        return pruned(self.plan, row_filter, self.schema, self.config).slices
+
+    def _reader(self, columns: Sequence[str] | None, filter: Filter | None) -> "SliceReading":
+        kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)
         return SliceReading(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
@@ -171,3 +242,7 @@ class SliceReading:
 
     def whole(self, slice_read: SliceRead) -> list[pa.RecordBatch]:
         return list(self(slice_read))
+
+
+def _missing(package: str) -> ConfigError:
+    return ConfigError(f"to_{package} needs {package}: run `pip install {package}`")

@@ -42,7 +42,7 @@ class TableDescription:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the table's writers."""
+        """What the user should know of the table's writers."""
         return tuple(map(single_writer_note, self.single_writers))
 
     def to_json(self) -> dict[str, Any]:

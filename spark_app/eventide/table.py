@@ -3,11 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from eventide.bootstrap import Application, assemble
 from eventide.compaction_request import Overrides, compaction_request
+from eventide.formatting import sanitize
+from eventide.history import HistoryEntry, history
 from eventide.metrics import publish_metrics
+from eventide.notebook import html_facts
 from eventide.plan import Plan
 from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
 from eventide.show import TableDescription, describe
@@ -21,12 +27,13 @@ from eventide_core.action.freshness import Freshness
 from eventide_core.action.pending_write import WriteResult
 from eventide_core.action.verification.result import Verification
 from eventide_core.config import SANITIZE_NAMES
-from eventide_core.errors import ConfigError, NothingToDoError
+from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Engine, NoProgress, Progress
 from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.service.maintenance.clean import CleanResult
 from eventide_core.service.maintenance.sync import SyncResult
 from eventide_core.service.state.table import TableState
+from eventide_core.table.event_time import Moment
 from eventide_core.table.write_shape import WriteOperation
 
 if TYPE_CHECKING:
@@ -129,7 +136,7 @@ class Table(TableQueries, TableTags):
 
     def plan_compaction(
         self,
-        before: str | int | None = None,
+        before: Moment | None = None,
         *,
         data_latency_seconds: int | None = None,
         cut: str | None = None,
@@ -139,7 +146,7 @@ class Table(TableQueries, TableTags):
     ) -> Plan:
         """Plans a compaction without writing anything. `print(plan.explain())` describes the plan.
 
-        `before` is T, as ISO-8601 with a time zone or in epoch milliseconds; T itself is excluded. With
+        `before` is T: ISO-8601 with a time zone, a datetime with one, or epoch milliseconds; T itself is excluded. With
         `data_latency_seconds`, T is the current time minus the latency. Without either, the options decide: the strategy
         selects what is compacted, and the trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h,
         floors T to the start of a day or an hour in `time_zone` (UTC).
@@ -165,7 +172,7 @@ class Table(TableQueries, TableTags):
         self,
         plan: Plan | None = None,
         *,
-        before: str | int | None = None,
+        before: Moment | None = None,
         data_latency_seconds: int | None = None,
         cut: str | None = None,
         link_mode: str | None = None,
@@ -304,6 +311,44 @@ class Table(TableQueries, TableTags):
         options = sync_options(self.options, catalog, database, name)
         asked = self._application.engine if engine is None else _engine(engine)
         return assemble(self.uri, options, engine=asked, storage=self._application.storage).sync.sync()
+
+    def __repr__(self) -> str:
+        return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        return html_facts(self.uri, self._facts())
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        try:
+            config = self._application.files.config()
+        except EventideError as error:
+            return (("cannot be read", sanitize(error)),)
+        kind = "copy-on-write" if config.is_copy_on_write else "merge-on-read"
+        return (
+            ("name", config.name),
+            ("type", f"{kind}, version {config.version}"),
+            ("record key", f"keyed by {', '.join(config.record_key_fields) or 'nothing'}"),
+            ("partitions", f"partitioned by {', '.join(config.partition_fields) or 'nothing'}"),
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a snapshot, Hudi's meta columns first."""
+        return self._application.reader.schema_of(self.state().shape(None))
+
+    @property
+    def version(self) -> int:
+        """The version of the table's format: 6, 8 or 9."""
+        return self._application.files.config().version
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's own settings, those of `.hoodie/hoodie.properties`."""
+        return MappingProxyType(dict(self._application.files.config().properties))
+
+    def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
+        """The actions of the active timeline, newest first: commits, compactions, cleans, and what is pending."""
+        return history(self.state(), limit)
 
     def state(self) -> TableState:
         """The current settings, timeline and file slices."""

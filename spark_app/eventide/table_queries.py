@@ -9,7 +9,7 @@ from eventide.reader import Rows
 from eventide_core.action.watermark_view import PublishedView
 from eventide_core.errors import ConfigError
 from eventide_core.service.facts.watermark_views import readable_views
-from eventide_core.table.event_time import parse_threshold
+from eventide_core.table.event_time import Moment, parse_threshold
 from eventide_core.table.slice_read import QueryPlan
 
 
@@ -25,7 +25,7 @@ class TableQueries:
         queries = self._application.queries
         return self._rows(queries.snapshot if tag is None else partial(queries.tagged, tag))
 
-    def read_optimized(self, *, as_of_watermark: str | int | None = None, tag: str | None = None) -> Rows:
+    def read_optimized(self, *, as_of_watermark: Moment | None = None, tag: str | None = None) -> Rows:
         """The rows of base files only: fast, and as fresh as `freshness()` states.
 
         With `as_of_watermark`, a T, the rows are those that the first compaction left whose published watermark is T or
@@ -77,4 +77,5 @@ class TableQueries:
         return self._application.queries.settled_until()
 
     def _rows(self, plan: Callable[[], QueryPlan]) -> Rows:
-        return Rows(plan(), self._application.reader, self._application.engine, plan)
+        application = self._application
+        return Rows(plan(), application.reader, application.engine, plan, application.files.config())

@@ -151,7 +151,7 @@ class TableService:
         draft = self.application.scheduler.schedule(self.request)
         if draft.idle is not None:
             return replace(done, idle=draft.idle)
-        # A plan that does not fit any more so soon is the next round's.
+        # A plan that does not fit any longer so soon is the next round's.
         result = self.application.runner.execute(draft.plan.instant, progress)
         return replace(done, compacted=result.instant)
 

@@ -279,7 +279,7 @@ def test_deletes_of_hudi_before_0_14(tmp_path: Path, judge_015: HudiJudge, judge
 def test_several_blocks_in_one_file_torn_ones_among_them(
     judge: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """As appends make them on HDFS: a write that broke off, its rollback, and later writes, all in one log of version 6."""
+    """As appends on HDFS: an interrupted write, its rollback, and later writes, all in one log file of version 6."""
     hudi: HudiJudge = request.getfixturevalue(judge)
     path = tmp_path / "appended"
     commits = [

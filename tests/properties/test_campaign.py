@@ -1,4 +1,4 @@
-"""A campaign of the state machine keeps what it reached, continues where it was broken off, and never forgets a failure."""
+"""A campaign of the state machine keeps what it reached, continues where it was interrupted, and never forgets a failure."""
 
 from __future__ import annotations
 

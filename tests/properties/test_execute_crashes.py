@@ -1,4 +1,4 @@
-"""A compaction broken off at every write, and at every second one, and ended in every way: no reader ever notices."""
+"""A compaction interrupted at every write, and at every second one, and ended in every way: no reader ever notices."""
 
 from __future__ import annotations
 

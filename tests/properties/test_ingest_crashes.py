@@ -1,4 +1,4 @@
-"""A write broken off at every one of its own writes, held to the invariants I1 to I14, and continued from.
+"""A write interrupted at every one of its own writes, held to the invariants I1 to I14, and continued from.
 
 Beside another writer, or a scheduling, snapshot and time travel alone are checked: on version 6 the logs of two writers may
 lie in another order than their instants, which is what the oracle goes by, and it is not told of the compaction here. So I11

@@ -1,4 +1,4 @@
-"""A write that moves a key to another partition and fills up a base file, broken off at every one of its own writes.
+"""A write that moves a key to another partition and fills up a base file, interrupted at every one of its own writes.
 
 The key is deleted in a log of its old partition and inserted into a small base file of the new one: a reader sees both or
 neither.

@@ -245,7 +245,7 @@ def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_says_so(versio
 
 
 def test_no_rollback_writes_into_a_slice_that_another_one_has_removed() -> None:
-    """One that was broken off is ended before the next one begins: on version 6 it still has a command block to write."""
+    """One that was interrupted is ended before the next one begins: on version 6 it still has a command block to write."""
     table = living(6)
     table.write((put("k0", 5, "undone halfway"),))
     table.undo_last(5)

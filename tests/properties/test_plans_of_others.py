@@ -1,4 +1,4 @@
-"""Plans that another engine of Hudi scheduled and eventide runs: broken off at every write, and raced by that engine."""
+"""Plans that another engine of Hudi scheduled and eventide runs: interrupted at every write, and raced by that engine."""
 
 from __future__ import annotations
 
@@ -270,7 +270,8 @@ def test_a_plan_that_another_engine_has_begun_is_run_only_by_name(case: Case) ->
 def test_an_engine_that_was_alive_after_all_cannot_complete_a_second_time(case: Case) -> None:
     """It is put off before each of its writes, eventide takes its plan over, and it continues.
 
-    Base files that it writes after eventide's commit stay, until a person removes them: nobody could know that it lives.
+    Base files that it writes after eventide's commit stay, until the user removes them: nobody could know that it
+    lives.
     """
     if case.layout.has_metadata_table:
         return  # which it spoils
@@ -314,7 +315,7 @@ def files_of_commit(case: Case, moment: Moment) -> set[str]:
 
 
 def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run(case: Case) -> None:
-    """The attempt is eventide's, broken off. The rollback ends as Hudi's would: on version 6 writers go by the plan."""
+    """The attempt is eventide's, interrupted. The rollback ends as Hudi's would: on version 6 writers go by the plan."""
     attempts = [left for _, left in crash_states(case.bench, case.scheduled, execute(case.instant))]
     begun = next(left for left in reversed(attempts) if case.check(left) == "pending")
     for number, left in crash_states(case.bench, begun.after_the_lock_expired(), as_other(case.instant)):

@@ -1,4 +1,4 @@
-"""The rollback of a pending compaction broken off at every write, and at every second one: it can always be ended."""
+"""The rollback of a pending compaction interrupted at every write, and at every second one: it can always be ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rollback, clean, savepoint, restore and archival broken off at every write: the same again ends them, and no row is lost.
+"""Rollback, clean, savepoint, restore and archival interrupted at every write: the same again ends them, and no row is lost.
 
 Each is begun on a table with a past: commits, a partial compaction, left-overs, a full compaction, later commits, a write
 whose writer died. Whatever a process leaves that dies, whose write fails, or whose reply is lost, is recovered from by

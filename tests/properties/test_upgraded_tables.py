@@ -1,4 +1,4 @@
-"""A table of version 6 that Hudi upgrades to version 8 while a compaction of eventide is pending, broken off at every write.
+"""Hudi upgrades a version 6 table to version 8 while a compaction of eventide is pending, interrupted at every write.
 
 The upgrade moves the timeline and gives each completed file a completion time. It renames no log: one of version 6 still
 has the instant of its slice, and one that was written on top of the pending plan has the plan's.

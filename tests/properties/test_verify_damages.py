@@ -177,7 +177,7 @@ def torn_block(table: Damaged) -> None:
 
 
 def bit_flip_in_a_log(table: Damaged) -> None:
-    """In the length of a record, so that nothing fits any more; a flip within a value cannot be told from another value."""
+    """In the length of a record, so that nothing fits. A flip within a value can't be distinguished from another value."""
     data = bytearray(table.data(table.late_log))
     content = data.rindex(b"\x00\x00\x00\x03\x00\x00\x00")  # an Avro block's version and count of records
     data[content + 8] ^= 0x40

@@ -1,4 +1,4 @@
-"""A plan whose instant turns out not to be quiet is withdrawn and made again (version 8 and later): broken off anywhere.
+"""A plan whose instant turns out not to be quiet is withdrawn and made again (version 8 and later): interrupted anywhere.
 
 A writer chooses an instant below the plan's, and its file becomes visible later: before the plan runs, or while it does.
 The run dies at each of its writes; whoever comes next ends what exists.

@@ -1,4 +1,4 @@
-"""Where a Hive Metastore listens: `thrift://host:9083`, several of them separated by commas."""
+"""Where a Hive Metastore listens: `thrift://host:9083`, several separated by commas."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit

@@ -57,7 +57,7 @@ class _Found:
 
 
 class FileSystemBasedLock:
-    """ports.TableLock; `owner` says to a person who is at work. Raises ConfigError for a lock outside the table."""
+    """ports.TableLock; `owner` identifies the holder in messages. Raises ConfigError for a lock outside the table."""
 
     def __init__(self, storage: Storage, options: Options, clock: Clock, owner: str) -> None:
         self._storage = storage
@@ -212,7 +212,7 @@ def _without_scheme(uri: str) -> str:
 
 
 def _owner_in(content: bytes) -> str:
-    """Who holds a lock, for a person; Hudi mostly does not say."""
+    """Who holds a lock, for the user; Hudi mostly does not say."""
     try:
         owner = json.loads(content)["lockThreadName"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -53,7 +53,10 @@ class _Found:
 
 
 class StorageBasedLock:
-    """ports.TableLock; `owner` says to a person who is at work. Raises ConfigError for times that don't go together."""
+    """ports.TableLock; `owner` identifies the holder in messages.
+
+    Raises ConfigError for times that contradict each other.
+    """
 
     def __init__(self, storage: Storage, options: Options, clock: Clock, owner: str) -> None:
         self._storage = storage

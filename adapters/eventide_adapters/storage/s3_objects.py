@@ -209,7 +209,7 @@ class S3Objects:
             try:
                 return self._read_body(found["Body"]), found["ETag"]
             except S3_RETRYABLE_ERRORS:
-                # The connection broke off in the middle of the content.
+                # The connection was interrupted in the middle of the content.
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("the last attempt answers or raises")

@@ -1,1 +1,1 @@
-"""What can be done to a table: facts in, a frozen plan out. No port is seen here."""
+"""What can be done to a table: facts in, a frozen plan out. An action never uses a port."""

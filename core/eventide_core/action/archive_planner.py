@@ -21,7 +21,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ArchiveTerms:
-    """How many writes stay. `max_delta_commits` is what Hudi's compaction trigger counts to."""
+    """How many writes stay. `max_delta_commits` is the limit of Hudi's compaction trigger."""
 
     min_commits: int
     max_commits: int
@@ -31,7 +31,7 @@ class ArchiveTerms:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFacts:
-    """`bounds` are requested times that stay, with all after them; `compactions` those of completed compactions."""
+    """`bounds`: requested times that stay, with everything after them. `compactions`: those of completed compactions."""
 
     timeline: Timeline
     bounds: Collection[str]

@@ -1,4 +1,4 @@
-"""What lies in log files and is in no base file yet: the RFC's metrics of it."""
+"""The backlog: what is in log files but not yet in a base file, as the RFC's metrics measure it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from eventide_core.table.file_slice import FileSlice
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The log files of the latest slices: how many slices have some, how many they are, their bytes.
+    """The log files of the latest slices: the number of slices that have any, of log files, and of bytes.
 
-    `min_event_time_ms` is the least event time in any of them, be it merged early; None if none is known.
+    `min_event_time_ms` is the least event time in any of them, even if an exact cut merged it; None if unknown.
     """
 
     file_slices: int
@@ -21,7 +21,7 @@ class Backlog:
 
 
 def backlog(slices: Iterable[FileSlice], facts: Mapping[str, LogFacts]) -> Backlog:
-    """The backlog of these slices; `facts` by a log file's path, as far as they are known."""
+    """The backlog of these slices. `facts` are by log file path, and may be incomplete."""
     with_logs = [found for found in slices if found.log_files]
     logs = [log for found in with_logs for log in found.log_files]
     known = (facts[log.path].event_times.min_ms for log in logs if log.path in facts)

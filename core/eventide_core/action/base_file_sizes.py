@@ -1,4 +1,4 @@
-"""Which file groups the new keys of a partition go to, where an index finds keys in base files alone: Hudi's rule.
+"""Assigns the new keys of a partition to file groups if an index finds keys only in base files: Hudi's rule.
 
 1. The smallest base files below a size, a few of them, are filled up: the group gets a new base file, the old rows and the
    new ones. Only slices that have no log files, as theirs would have to be merged with the base, and that no plan has
@@ -22,7 +22,7 @@ class BaseFileSizes:
     record_bytes: float
 
     def rows_in(self, size_bytes: int) -> int:
-        """How many records take that many bytes."""
+        """The number of records in that many bytes."""
         return int(size_bytes / self.record_bytes)
 
 
@@ -35,7 +35,7 @@ class Filling:
 
 
 def fill(rows: int, slices: Iterable[FileSlice], sizes: BaseFileSizes) -> Sequence[Filling]:
-    """How that many new records are dealt to `slices`, of which any may be filled up, and to new file groups."""
+    """Distributes new records over `slices`, which may all be filled up, and over new file groups."""
     found: list[Filling] = []
     for file_slice, size in _small_files(slices, sizes)[: sizes.small_files_max]:
         taken = min(rows, sizes.rows_in(sizes.bytes_max - size))

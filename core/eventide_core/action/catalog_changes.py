@@ -1,4 +1,4 @@
-"""What brings a catalog's table to what it is to say: as little as possible, and nothing if it says so already.
+"""The least changes that bring a catalog's table up to date; none if it is up to date.
 
 1. A table of that name that is something else is never touched: RefusedError.
 2. What the catalog or others wrote beside our properties stays; of ours, those that no longer hold go.
@@ -55,13 +55,13 @@ class PartitionChanges:
 
 
 def new_table(wanted: CatalogTable) -> CatalogTable:
-    """The table as it is made: that it follows is only said once its partitions exist."""
+    """The table as it is created, without the commit that it follows: that is set once its partitions exist."""
     times = _TIMES if wanted.partition_columns else ()
     return replace(wanted, properties=_without(wanted.properties, times))
 
 
 def require_ours(wanted: CatalogTable, found: CatalogTable) -> None:
-    """Raises RefusedError if what was found is not this Hudi table's."""
+    """Raises RefusedError if the table found is not this Hudi table."""
     cure = f"drop it, or set another name as {SYNC_TABLE}"
     if found.kind not in TABLE_KINDS:
         raise RefusedError(f"{found} in the catalog is a {found.kind}, not a table; {cure}")
@@ -80,7 +80,7 @@ def require_ours(wanted: CatalogTable, found: CatalogTable) -> None:
 
 
 def table_change(wanted: CatalogTable, found: CatalogTable) -> TableChange:
-    """What makes the table found, which is ours, the wanted one."""
+    """The change from the table found to the wanted one."""
     properties, serde = dict(found.properties), {**found.serde_properties, **wanted.serde_properties}
     path, path_there = wanted.serde_properties.get(PATH_KEY), found.serde_properties.get(PATH_KEY)
     if path is not None and path_there is not None and is_same_place(path, path_there):
@@ -110,7 +110,7 @@ def table_change(wanted: CatalogTable, found: CatalogTable) -> TableChange:
 
 
 def partition_changes(wanted: Iterable[CatalogPartition], found: Iterable[CatalogPartition]) -> PartitionChanges:
-    """What makes the partitions found the wanted ones."""
+    """The changes from the partitions found to the wanted ones."""
     here = {one.values: one for one in found}
     kept = {one.values: one for one in wanted}
     return PartitionChanges(
@@ -138,7 +138,7 @@ def _without(properties: Mapping[str, str], keys: Iterable[str]) -> dict[str, st
 
 
 def _spark_schema(properties: Mapping[str, str]) -> Any:
-    """What Spark reads the schema as, with the partition columns; None if there is none, or it is damaged."""
+    """Spark's schema in the properties, with the partition columns; None if it is absent or damaged."""
     try:
         count = int(properties[f"{SCHEMA_PREFIX}numParts"])
         schema = json.loads("".join(properties[f"{SCHEMA_PREFIX}part.{number}"] for number in range(count)))

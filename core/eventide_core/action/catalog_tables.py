@@ -1,4 +1,4 @@
-"""Which tables a catalog is to have for one Hudi table, and what they say: as Hudi's hive sync makes them.
+"""The tables of a catalog for one Hudi table, as Hudi's Hive sync makes them.
 
 strategy  skip_ro_suffix  tables
 ALL       false           t_ro read-optimized, t_rt snapshot, and t snapshot (unless sync_snapshot_with_table_name=false)
@@ -34,7 +34,7 @@ FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY)
 
 @dataclass(frozen=True, slots=True)
 class SyncFacts:
-    """What the catalog is to say. `location` is the table's directory as the catalog's readers name it.
+    """What the catalog should state. `location` is the table's directory as the catalog's readers name it.
 
     The last two times are None if there is no commit yet; `last_completion` also on table version 6, which has none.
     """
@@ -48,7 +48,7 @@ class SyncFacts:
 
 
 def wanted_tables(facts: SyncFacts, options: SyncOptions) -> tuple[CatalogTable, ...]:
-    """The tables, those of the read-optimized view first."""
+    """The tables, the read-optimized ones first."""
     name = options.table
     if facts.is_copy_on_write:
         return (replace(_table(name, facts, options, is_read_optimized=False), input_format=READ_OPTIMIZED_FORMAT),)
@@ -112,7 +112,10 @@ def _lower(column: CatalogColumn) -> CatalogColumn:
 
 
 def _for_spark(columns: TableColumns, options: SyncOptions) -> Mapping[str, str]:
-    """What makes Spark read the table by Hudi. A catalog's database may bound the length of a property, hence the parts."""
+    """Properties that make Spark read the table with Hudi.
+
+    They come in parts, as a catalog's database may limit their length.
+    """
     text, length = columns.spark_schema(options.partition_fields), options.schema_part_length
     parts = [text[start : start + length] for start in range(0, len(text), length)]
     fields = options.partition_fields

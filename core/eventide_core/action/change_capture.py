@@ -1,4 +1,4 @@
-"""What a table with change data capture (`hoodie.table.cdc.enabled`) asks of a compaction.
+"""The requirements of a table with change data capture (`hoodie.table.cdc.enabled`) on a compaction.
 
 Hudi derives the changes of a write from its files: those of a new base file are inserts, those of a log file are told by the
 slice that its write stat names. A compaction changes no row, so it adds nothing to them, and leaves them as they are.

@@ -1,4 +1,4 @@
-"""Which changes a write made, as reads of what its file groups held before and after it: the query of format `cdc`.
+"""The changes that a write made, as reads of its file groups before and after it: the query of format `cdc`.
 
 1. A log file lies on the slice that it belongs to. Before it were the slice's base file and the log files that
    completed earlier; on version 6, where writes may append to one log file, the blocks of earlier instants.
@@ -92,7 +92,7 @@ class ChangePlanner:
         return completed is not None and own is not None and completed < own
 
     def _blocks(self, instant: str, *, is_after: bool) -> BlockFilter:
-        """The blocks that counted before the write, or right after it."""
+        """The blocks that count before the write, or right after it."""
         completed = {found.requested_time for found in self.timeline.completed}
         if not self.slices_by_completion_time:
             completed = {time for time in completed if time <= instant}

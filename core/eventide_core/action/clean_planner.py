@@ -1,4 +1,4 @@
-"""Which files are cleaned: Hudi's policies over the file slices, less what is still needed.
+"""Decides which files to clean: Hudi's policies over the file slices, except files that are still needed.
 
 1. The earliest write to retain. By commits: the nth last completed write, but none after the first pending one. By hours:
    the first completed write that is not older. By file versions there is none.
@@ -7,7 +7,7 @@
    them, which a reader may still use. By hours: those from the earliest write on. By file versions: the latest n.
 4. Whatever is needed stays, with its whole slice: by a savepoint, by a pending plan.
 5. What a link leads to stays, through any chain of links, unless the link goes too: a left-over's link is the left-over.
-6. Left-overs of a compaction that another engine has rolled back are nobody's any more: they go.
+6. Left-overs of a compaction that another engine has rolled back are removed: nothing needs them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ class CleanFacts:
 
 @dataclass(frozen=True, slots=True)
 class CleanDecision:
-    """What a clean removes, and what it leaves only because a link leads to it; paths, sorted."""
+    """The paths that a clean removes, and those that it keeps only because a link leads to them; sorted."""
 
     earliest_to_retain: Instant | None
     deleted: tuple[str, ...]
@@ -87,7 +87,7 @@ def earliest_to_retain(timeline: Timeline, terms: CleanTerms) -> Instant | None:
 
 
 def linked_targets(doomed: Collection[str], links: Mapping[str, str]) -> set[str]:
-    """Of the doomed files those that a link which stays leads to, directly or through others."""
+    """The files among `doomed` to which a remaining link leads, directly or through other links."""
     kept: set[str] = set()
     waiting = [link for link in links if link not in doomed]
     while waiting:
@@ -112,7 +112,7 @@ def _old_slices(
     slices: Sequence[FileSlice],
     earliest: Instant | None,
 ) -> Iterable[FileSlice]:
-    """The slices that the policy lets go."""
+    """The slices that the policy no longer retains."""
     replaced = facts.replaced_at.get(group)
     if terms.policy is CleaningPolicy.FILE_VERSIONS:
         return slices if replaced is not None else _below_latest(facts, slices, terms.file_versions)
@@ -127,7 +127,7 @@ def _old_slices(
 
 
 def _below_latest(facts: CleanFacts, slices: Sequence[FileSlice], count: int) -> list[FileSlice]:
-    """The slices below the latest n; one that is needed anyway doesn't count, as in Hudi."""
+    """The slices below the latest n. As in Hudi, a slice that is needed anyway doesn't count."""
     old: list[FileSlice] = []
     for found in reversed(slices):
         if count == 0:

@@ -1,4 +1,4 @@
-"""The plan of a compaction, with every file that its execution will make.
+"""The plan of a compaction, with the name of every file that its execution makes.
 
 Of an event-time compaction: `plan_compaction`, from each slice's selection (action/slice_selection.py) and the choice of a
 link mode (action/link_choice.py). Of whole slices, by another strategy: `plan_whole_slices`. In place of a plan that no
@@ -26,7 +26,7 @@ from eventide_core.table.plans import (
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
-    """What a plan says besides its operations; see CompactionPlan."""
+    """A plan's fields besides its operations; see CompactionPlan."""
 
     cut_ms: int | None
     cut: CutMode
@@ -46,7 +46,7 @@ def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: 
 
 
 def plan_whole_slices(slices: Sequence[FileSlice], instant: str, terms: PlanTerms, *, reason: str) -> CompactionPlan:
-    """The plan that compacts these slices in full, in this order, whatever their log files hold."""
+    """The plan that compacts these slices in full, in this order."""
     operations = tuple(
         whole_slice(found, instant, f"{number}-0-0", reason, None) for number, found in enumerate(slices)
     )
@@ -92,7 +92,7 @@ def partial_slice(selection: Selection, link: LinkDecision, table_version: int, 
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
-    # A plan without links names no log file above its base, those of the new slice neither.
+    # A plan without links names no log file above its base, not even those of the new slice.
     kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
     above = {fact.log_file.path for fact in selection.above}
     unnamed = above if table_version >= 8 else set[str]()

@@ -1,4 +1,4 @@
-"""What a user asks of a compaction."""
+"""A user's request for a compaction."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -29,12 +29,12 @@ class CompactionRequest:
     alignment: Alignment | None = None
 
     def threshold_at(self, now_ms: int, published_ms: int | None) -> int:
-        """Up to where to compact: T, but not below the cut that is published already, which falls only by rollback."""
+        """The T to compact up to: not below the published cut, which only a rollback lowers."""
         asked_ms = self.asked_at(now_ms)
         return asked_ms if published_ms is None else max(asked_ms, published_ms)
 
     def asked_at(self, now_ms: int) -> int:
-        """T itself, aligned."""
+        """The requested T, aligned."""
         asked_ms = self._given_at(now_ms)
         return asked_ms if self.alignment is None else self.alignment.floor(asked_ms)
 

@@ -1,4 +1,4 @@
-"""What a compaction takes: Hudi's CompactionStrategy with the RFC's `filter_log_files`, and the RFC's own strategy.
+"""Hudi's CompactionStrategy with the RFC's `filter_log_files`, and the RFC's own strategy.
 
 Hudi's other strategies are in action/slice_strategies.py, what a user names in action/strategy_choice.py.
 """
@@ -20,14 +20,14 @@ EVENT_TIME_STRATEGY = "EventTimeBasedCompactionStrategy"
 
 
 class CompactionStrategy(Protocol):
-    """A strategy that says nothing else takes everything, in the order it comes in."""
+    """By default, a strategy takes everything, in the given order."""
 
     def filter_partition_paths(self, partitions: Sequence[str]) -> Sequence[str]:
-        """Of the table's partitions those to look into, in the order to look into them."""
+        """The partitions to consider, in order."""
         return partitions
 
     def order_and_filter(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
-        """Of the slices that have something to compact those to compact, in the order to compact them."""
+        """The slices to compact, in order."""
         return slices
 
     def filter_log_files(self, all_log_files: Sequence[LogFile], instant: str) -> Split:  # noqa: ARG002 - the RFC's signature

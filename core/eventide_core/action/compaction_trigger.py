@@ -49,7 +49,7 @@ class TriggerRule:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A trigger's answer; `reason` says by which figures."""
+    """A trigger's answer. `reason` gives the figures."""
 
     trigger: Trigger
     is_due: bool
@@ -67,7 +67,7 @@ def check_trigger(timeline: Timeline) -> None:
 
 
 def cure_of(pending: Instant) -> str:
-    """What a user does about a pending plan that is in the way: eventide runs compactions, and nothing else."""
+    """The cure for a pending plan that blocks another: eventide runs compactions, and no other plans."""
     if pending.action is Action.COMPACTION:
         return f"run it (--execute {pending.requested_time}), roll it back, or try again when it has completed"
     return "only the engine that planned it can run it; try again when it has completed"

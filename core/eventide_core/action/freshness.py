@@ -30,6 +30,21 @@ class Freshness:
     earliest_log_event_time_ms: int | None
     is_complete: bool = False
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {value}" for name, value in self._facts())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._facts())
+        return f"<table><caption>Freshness of the read-optimized table</caption><tbody>{rows}</tbody></table>"
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("watermark", watermark_text(self)),
+            ("cut", format_timestamp(self.cut_ms)),
+            ("late records", f"{self.late_records:,}"),
+            ("records without event time", f"{self.unknown_event_time_records:,}"),
+        )
+
     def has_reached(self, threshold_ms: int) -> bool:
         """Whether everything before T that has been committed is in the read-optimized table."""
         return self.is_complete or (self.watermark_ms is not None and self.watermark_ms >= threshold_ms)
@@ -52,7 +67,7 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
 
 
 def watermark_text(found: Freshness) -> str:
-    """The watermark for people."""
+    """The watermark as text for the user."""
     return "complete (copy-on-write)" if found.is_complete else format_timestamp(found.watermark_ms)
 
 

@@ -1,4 +1,4 @@
-"""How a table's writers find the file group that a key belongs to, and which groups new keys go to.
+"""How a table's writers find the file group of a key, and the groups of new keys.
 
 1. What the user says counts; otherwise, what the table says; otherwise, its file ids: those of buckets tell the bucket
    index, and a record index in the metadata table tells that one. Those of Flink's state index are refused. What says
@@ -92,7 +92,7 @@ def choose_index(config: TableConfig, options: Options, file_ids: Iterable[str])
 
 
 def index_type(name: str) -> IndexType:
-    """The index of that name, in whatever case. Raises UnsupportedTableError for one that eventide does not have."""
+    """The index with that name, in any case. Raises UnsupportedTableError for an unsupported index."""
     kind = _OTHER_NAMES.get(name.upper(), name.upper())
     if kind not in list(IndexType):
         raise UnsupportedTableError(
@@ -137,7 +137,7 @@ def _hash_fields(config: TableConfig, options: Options) -> tuple[str, ...]:
 
 
 def _said(config: TableConfig, options: Options, key: Option[Any]) -> str | None:
-    """What the user says, who must not contradict the table."""
+    """The user's setting, which must not contradict the table's."""
     asked, table = options.text(key), config.properties.get(key)
     if asked is not None and table is not None and asked.lower() != table.lower():
         raise ConfigError(f"option {key}={asked!r}: the table was created with {table!r}; omit the option")

@@ -22,7 +22,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class LinkChoiceFacts:
-    """What the choice of a link mode looks at.
+    """The facts that decide the link mode.
 
     `moment` is the quiet moment that the plan is made for (action/quiet_moment.py). `is_exclusive`: the table's owner
     declares that every reader and service of it resolves links. `has_symlinks` and `has_server_copies` say what the storage

@@ -1,4 +1,4 @@
-"""Under which name a log file goes to a file group.
+"""The name of a log file in a file group.
 
     version 6     the instant of its slice, and the version after the last one there is under it, committed or not. A
                   pending compaction of the group has begun a slice already: its instant is the one
@@ -42,7 +42,7 @@ class LogNames:
         return cls({group: tuple(names) for group, names in found.items()}, planned)
 
     def next_log(self, file_slice: FileSlice, write_instant: str, table_version: int) -> LogPlace:
-        """Where a write's first log file of that file group goes."""
+        """The place of a write's first log file in that file group."""
         if table_version >= 8:
             return LogPlace(write_instant, 1, ())
         group = file_slice.file_group

@@ -1,4 +1,4 @@
-"""Which log files hold records that a clock gone wrong has dated into the future.
+"""Finds log files with records that a wrong clock dated into the future.
 
 Such a record keeps its log file from being retired by an exact cut, and with it every log file above it, until the
 slice has more left-overs than it may and is compacted in full. By the ranges of the log files alone, so at no cost, a
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from eventide_core.action.slice_selection import LogFacts, SliceFacts
 from eventide_core.table.file_slice import LogFile
 
-LOGS_NAMED = 5  # enough to find the device; the rest turns up when these are mended
-_LATER_LOGS_MIN = 3  # a log file or two of late data after one of timely data is nothing strange
+LOGS_NAMED = 5  # enough to find the device; others appear after these are repaired
+_LATER_LOGS_MIN = 3  # one or two log files of late data after timely data are normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,10 @@ class OffendingLog:
 
 
 def offending_logs(slices: Iterable[SliceFacts], threshold_ms: int | None, now_ms: int) -> tuple[OffendingLog, ...]:
-    """The worst of them, those first that hold back most, then those furthest in the future. `threshold_ms` is T, if any."""
+    """The worst log files: first those that hold back most, then those furthest in the future.
+
+    `threshold_ms` is T, if any.
+    """
     found = sorted(
         (offending for facts in slices for offending in _of_slice(facts, threshold_ms, now_ms)),
         key=lambda o: (-o.held_back, -o.latest_ms, o.log_file.path),
@@ -63,7 +66,7 @@ def _of_slice(facts: SliceFacts, threshold_ms: int | None, now_ms: int) -> Itera
 
 
 def _since(latest_ms: int, later_max_ms: int | None, now_ms: int) -> int | None:
-    """From where on the records of a log file seem to be of the future; None if its latest one doesn't."""
+    """The time from which a log file's records seem to be of the future; None if its latest record doesn't."""
     bounds = [bound for bound in (later_max_ms, now_ms) if bound is not None and latest_ms > bound]
     return min(bounds) + 1 if bounds else None
 

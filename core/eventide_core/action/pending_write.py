@@ -1,4 +1,4 @@
-"""A write whose files exist, and what its commit says once it has completed."""
+"""A write that has made its files, and its result once it has completed."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A write whose files exist and that has not completed: nobody sees it yet. `seen` is what it builds on."""
+    """A write that has made its files but not completed: no reader sees it yet. `seen` is what it builds on."""
 
     instant: str
     metadata: CommitMetadata

@@ -1,4 +1,4 @@
-"""Which slices a query reads, and which of their blocks and rows count.
+"""Plans which slices a query reads, and which of their blocks and rows count.
 
 snapshot: each file group's latest slice, base and log files merged.
 read-optimized: each file group's latest base file alone.
@@ -27,7 +27,7 @@ _WRITE_MS_MAX = 24 * 60 * 60 * 1000
 
 
 def parse_instant_time(text: str, *, is_end: bool = False) -> str:
-    """An instant as a user writes it: digits of Hudi's form (shorter ones are a prefix), or a date or time in ISO-8601.
+    """Parses a user's instant: digits in Hudi's form (fewer digits are a prefix), or a date or time in ISO-8601.
 
     A time without a zone is taken as UTC. With `is_end` a time in whole seconds means the end of that second, as Hudi has
     it. Raises InstantNotFoundError for anything else.
@@ -72,13 +72,13 @@ def earliest_request(begin: str) -> str:
 
 
 def span(writes: Iterable[Instant], begin: str, end: str | None) -> tuple[Instant, ...]:
-    """Of these completed writes those in (begin, end], by completion time where it is recorded, else by requested time."""
+    """The completed writes in (begin, end], by completion time if it is recorded, otherwise by requested time."""
     times = [(i.completion_time or i.requested_time, i) for i in writes]
     return tuple([i for time, i in times if time > begin and (end is None or time <= end)])
 
 
 def settled_until(timeline: Timeline, *, by_completion_time: bool) -> str:
-    """The time up to which a span tells the same rows forever: no write will be added before it. "0" where there is none.
+    """The time up to which a span has final rows: no write will be added before it. "0" if there is none.
 
     Version 8 and later measure spans by completion times, which rise from write to write. Version 6 measures them by
     requested times: what was requested after a write that is pending has to wait for it, or that one would be skipped.

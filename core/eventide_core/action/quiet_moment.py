@@ -61,7 +61,7 @@ class BackdatingFacts:
 
 @dataclass(frozen=True, slots=True)
 class QuietMoment:
-    """The instant that a compaction may have, or None and why there is none.
+    """The instant that a compaction may take, or None and the reason.
 
     `is_now`: nothing is pending, so nothing lies above it. `beside` are the writes whose
     spans fill the time since.
@@ -74,12 +74,12 @@ class QuietMoment:
 
 
 def open_at(timeline: Timeline, time: str) -> tuple[Instant, ...]:
-    """The writes whose span holds the time, pending or completed, by requested time. Version 8 and later."""
+    """The writes, pending or completed, whose span contains the time; by requested time. Version 8 and later."""
     return tuple(w for w in _writes(timeline) if w.requested_time <= time <= (w.completion_time or _NEVER))
 
 
 def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
-    """The latest quiet moment that a compaction may be put at."""
+    """The latest quiet moment for a compaction."""
     timeline = facts.timeline
     if not timeline.pending_writes:
         return QuietMoment(_in_nobodys_way(facts), is_now=True)
@@ -93,7 +93,7 @@ def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
         instant = bound if before is None else next_instant_time(before)
         if before is None or instant < bound:
             break
-        bound = before  # the two are next to each other: the gap is a lower one
+        bound = before  # the two are adjacent: the gap is lower
     beside = tuple(w for w in _writes(timeline) if (w.completion_time or _NEVER) >= bound)
     why_not = why_not_at(instant, facts) if before is not None else "no write has completed before it was requested"
     return QuietMoment(None if why_not else instant, why_not=why_not, beside=beside)
@@ -132,13 +132,13 @@ def why_not_back_to(instant: str, facts: BackdatingFacts) -> str:
 
 
 def _writes(timeline: Timeline) -> Iterator[Instant]:
-    """What adds rows; a completed `commit` of a merge-on-read table is a compaction."""
+    """The writes that add rows. A completed `commit` of a merge-on-read table is a compaction."""
     yield from timeline.pending_writes
     yield from (i for i in (*timeline.writes, *timeline.archived) if i.action is not Action.COMMIT)
 
 
 def gap_now(facts: BackdatingFacts) -> QuietMoment:
-    """Version 6, where a log file's slice is in its name: now, where no write is pending, and never another moment."""
+    """Version 6, where a log file's name states its slice: now, if no write is pending, and no other moment."""
     pending = facts.timeline.pending_writes
     if not pending:
         return QuietMoment(_in_nobodys_way(facts), is_now=True)
@@ -146,7 +146,7 @@ def gap_now(facts: BackdatingFacts) -> QuietMoment:
 
 
 def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
-    """Version 6, where no gap comes: before the oldest open write. Its log files, and later ones, are left over.
+    """Version 6 without a gap: before the oldest open write. Its log files, and later ones, are left over.
 
     Only where no other engine runs plans of the table: one that runs the plan as it was first made skips what the open
     writes have yet to add to the old slices.
@@ -162,7 +162,7 @@ def before_open_writes(facts: BackdatingFacts) -> QuietMoment:
 
 
 def no_quiet_moment(quiet: QuietMoment) -> str:
-    """Why there is no moment to plan at, and which writes leave none, for people."""
+    """The user's explanation of why there is no moment to plan at, with the writes that leave none."""
     named = ", ".join(f"{w.action} {w.requested_time}" for w in quiet.beside[:_NAMED_WRITES])
     more = "" if len(quiet.beside) <= _NAMED_WRITES else f" and {len(quiet.beside) - _NAMED_WRITES} more"
     return f"open and overlapping writes ({named}{more}) leave no quiet moment for a plan: {quiet.why_not}"

@@ -1,11 +1,11 @@
-"""Which files a rollback takes away, and whether anything would be lost with them.
+"""Plans which files a rollback removes, and checks that nothing else is lost.
 
 Plan, for an instant t that never completed or is undone:
 
 1. Every base file that has t goes. So does every log file that has t: from version 8 on t wrote it; on version 6 t
    began its slice.
 2. Version 6: a log file of an older slice with blocks of t stays, as it may hold those of other writes. A command block
-   in the slice's next log file takes t's blocks back. A log file that t's writer left without one whole block goes: it
+   in the slice's next log file rolls back t's blocks. A log file that t's writer left without one whole block goes: it
    holds no records. After an upgrade, a log file of version 6 goes with t if it has blocks of t alone.
 
 A completed write is undone only where nobody has built on it, or is about to (`check_nothing_is_lost`).
@@ -25,7 +25,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class SharedLogs:
-    """Of the log files of version 6 that don't have the instant, those with blocks of it, and those that go as a whole."""
+    """The version 6 log files with blocks of the instant but another name, and those of them that are removed whole."""
 
     with_blocks: tuple[DataFile, ...] = ()
     broken: tuple[DataFile, ...] = ()
@@ -66,7 +66,7 @@ def plan_rollback(
 
 @dataclass(frozen=True, slots=True)
 class UndoneWrite:
-    """A completed write that is to be undone, and what a judge of it needs to know.
+    """A completed write to undo, and the facts that decide whether it can be undone.
 
     `planned` are the file groups of pending plans, `merged_paths` the files that a compaction's plan says it merged (None
     where the plan is no longer known), `listing` what exists now.
@@ -85,7 +85,7 @@ class UndoneWrite:
 def check_nothing_is_lost(write: UndoneWrite) -> None:
     """Raises RefusedError if undoing the completed write would lose or bring back anything but the write itself.
 
-    And BusyError where that depends on an action that is pending.
+    Raises BusyError if that depends on a pending action.
     """
     time = write.instant.requested_time
     for savepoint in write.timeline.instants:
@@ -114,7 +114,7 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
         _check_slices_below(write)
     writing = next(iter(write.timeline.pending_writes), None)
     if writing is not None:
-        # What it has seen it builds on, and no file of it may be there yet to tell.
+        # It builds on what it has seen, but may not have made a file that shows this.
         raise BusyError(
             f"a {writing.action} is pending at {writing.requested_time} and may build on what {time} wrote; "
             "try again when it has completed, or roll it back first if its writer is dead"

@@ -1,4 +1,4 @@
-"""What an event-time compaction takes of each slice.
+"""Selects what an event-time compaction takes of each slice.
 
 1. `select` splits each slice's log files by the strategy. A slice with nothing before T is left alone. A rollback
    block, or a block of an instant that never completed, anywhere in the slice, or a log compaction's block among the
@@ -22,7 +22,7 @@ from eventide_core.table.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """A log file and what is known of its content.
+    """A log file and what is known about its content.
 
     `needs_check`: its headers weren't looked at, or one of its blocks is torn. `uncompacted` is the range of those of its
     records that are in no base file yet: all of them, except for what an exact cut has merged early.
@@ -60,7 +60,7 @@ class SliceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A slice's split: the first `count` log files are compacted, the rest remains.
+    """A slice's split: the first `count` log files are compacted, the others remain.
 
     `exact_ms` is T where the cut is exact: records of the rest that lie before it are merged, too.
     `carried_tombstones` have to be carried, or at least one of so many may have to be.
@@ -97,7 +97,7 @@ class Selection:
 
     @property
     def early(self) -> tuple[LogFacts, ...]:
-        """The left-over log files with records that are merged anyway, those that were merged before among them."""
+        """The left-over log files with records that an exact cut merges, or merged before."""
         if self.exact_ms is None:
             return ()
         return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
@@ -193,7 +193,7 @@ def _reason(compacted: int, left_overs: int) -> str:
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
-    """Whether key histories decide: None: no; True: those of keys with a delete; False: those of all shared keys."""
+    """Which key histories decide. None: none; True: of keys with a delete; False: of all shared keys."""
     if not selection.left_overs or _is_cut_by_order(selection, rules):
         return None
     if _takes_columns(selection, rules) and MergeRule.EVENT_TIME_ORDERING in rules.readers:
@@ -232,7 +232,7 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
 
 
 def unjudged(selection: Selection, rules: ReaderRules) -> Selection:
-    """The selection where no histories are needed. Deletes of a cut by order may have to be carried: the merge finds out."""
+    """The selection that needs no histories. The merge finds out whether deletes of a cut by order have to be carried."""
     if not selection.early or not _is_cut_by_order(selection, rules):
         return selection
     deletes = sum(fact.delete_count for fact in (*selection.compacted, *selection.early))
@@ -252,7 +252,7 @@ _FALLBACK_REASONS = {
 
 
 def apply_verdict(selection: Selection, verdict: SplitVerdict) -> Selection:
-    """The selection after its keys' histories have been judged."""
+    """The selection after the verdict on its keys' histories."""
     is_split_in_time = bool(selection.above) and not verdict.is_alike_in_time
     if (verdict.fallback is not None or is_split_in_time) and not selection.in_old_slice:
         return replace(selection, has_to_wait=True)

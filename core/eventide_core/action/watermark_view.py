@@ -27,12 +27,12 @@ class PublishedView:
 
     @property
     def completed(self) -> tuple[str, str]:
-        """What views are in order by."""
+        """The sort key of views."""
         return (self.compaction.completion_time or self.compaction.requested_time, self.compaction.requested_time)
 
 
 def views_that_answer(published: Iterable[PublishedView], threshold_ms: int) -> tuple[PublishedView, ...]:
-    """The views that answer T, the one to try first first; none where no compaction has published such a watermark."""
+    """The views that answer T, best first; none if no compaction has published such a watermark."""
     answering = sorted((v for v in published if v.watermark_ms >= threshold_ms), key=lambda v: v.completed)
     least_ms = min((v.cut_ms for v in answering), default=None)
     return tuple(v for v in answering if v.cut_ms == least_ms)

@@ -1,4 +1,4 @@
-"""Whether a write may complete after what others completed since it looked: optimistic concurrency, as Hudi's.
+"""Whether a write conflicts with what completed since it loaded the table: Hudi's optimistic concurrency.
 
 A write looks at the table after its instant is on the timeline. What completed before that look it has seen. Of what has
 completed, or been scheduled, since:
@@ -27,7 +27,7 @@ from eventide_core.table.stream_batch import batches_of
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroups:
-    """What a write has changed: file groups, and the partitions into which it put keys that it had looked for in vain."""
+    """What a write has changed: file groups, and the partitions into which it put keys that it had not found."""
 
     instant: str
     index: Index

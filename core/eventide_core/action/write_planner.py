@@ -1,4 +1,4 @@
-"""Which file group gets which records of a write, and as which file.
+"""Assigns the records of a write to file groups and files.
 
 1. A place that has a file group: a log file on top of its latest slice.
 2. A place that has none: a base file, of a new file group (Hudi writes the first records of a group so). Deletes alone
@@ -26,7 +26,7 @@ _SHARES = 1000  # into which the records of a place are divided among its groups
 
 @dataclass(frozen=True, slots=True)
 class WriteFacts:
-    """What a write is planned by. `slices` are the latest ones."""
+    """The facts for planning a write. `slices` are the latest ones."""
 
     instant: str
     table_version: int

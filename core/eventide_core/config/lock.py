@@ -8,7 +8,7 @@ SINGLE_WRITER = "SINGLE_WRITER"
 
 
 class FailedWrites(StrEnum):
-    """When writes of dead writers are rolled back: at the next write, by a clean, or by hand alone."""
+    """When writes of dead writers are rolled back: at the next write, by a clean, or only manually."""
 
     EAGER = "eager"
     LAZY = "lazy"

@@ -120,7 +120,7 @@ NAMES: OptionType[tuple[str, ...]] = OptionType("list", "a list of names with co
 
 
 class Option(str, Generic[T]):
-    """An option is its key, with what is known of it: messages and mappings of options treat it as the key.
+    """An option is its key, with what is known about it: messages and mappings of options treat it as the key.
 
     `otherwise` says the default in words, where it is not the value of `default`. `aliases` are other names of the same
     option, of which the first that is given counts. A key that ends with `.*` stands for all keys that begin so, which

@@ -17,9 +17,9 @@ class LogSummary:
     """What one log file holds, as far as a planner asks.
 
     `instants` are those of its blocks. `delete_count` counts deletes of either kind, `rolled_back` are the instants
-    whose blocks a command block of it rolls back, `has_torn_block` says that a write broke off in it (its instant is among
-    `instants`), `has_merged_block` that a log compaction wrote one, `has_partial_updates` that one has records of some
-    columns.
+    whose blocks a command block of it rolls back, `has_torn_block` says that a write was interrupted in it (its instant
+    is among `instants`), `has_merged_block` that a log compaction wrote one, `has_partial_updates` that one has records
+    of some columns.
     """
 
     path: str

@@ -95,7 +95,7 @@ class MetadataCompaction(Protocol):
     def run(self, lease: Lease) -> bool:
         """Runs it to its commit, or withdraws it where a writer who shares no lock has overtaken it.
 
-        False if that cannot be done any more (version 6): then the metadata table must be dropped.
+        False if that cannot be done any longer (version 6): then the metadata table must be dropped.
         """
         ...
 
@@ -143,7 +143,10 @@ class MetadataTable(Protocol):
         ...
 
     def begun_compaction(self) -> MetadataCompaction | None:
-        """The compaction that eventide began and a crash broke off: to be run before anything else is written to it."""
+        """A compaction that eventide began and a crash interrupted.
+
+        It has to run before anything else is written to the table.
+        """
         ...
 
     def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:

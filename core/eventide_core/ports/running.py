@@ -1,4 +1,4 @@
-"""What runs tasks, tells the time, and shows a person how far it is."""
+"""What runs tasks, tells the time, and shows the user how far it is."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -39,7 +39,7 @@ class Clock(Protocol):
 
 
 class Progress(Protocol):
-    """What a person watches. Every call is optional to heed."""
+    """What the user watches. Every call is optional to heed."""
 
     def start(self, what: str, total: int) -> None: ...
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 from eventide_core.errors import InvalidThresholdError
 
@@ -107,6 +107,10 @@ def text_to_epoch_ms(value: str) -> int | None:
     if moment.tzinfo is None:
         return None
     return _floor_ms(moment)
+
+
+Moment: TypeAlias = str | int | datetime
+"""T as a caller may write it: ISO-8601 with a zone, epoch milliseconds, or a datetime with a zone."""
 
 
 def parse_threshold(text: str) -> int:

@@ -104,9 +104,9 @@ class KeyFormat:
     ) -> "KeyFormat":
         """The format of an existing table; `root` names it in errors. Raises UnsupportedTableError.
 
-        `has_bare_keys`: what is known of the keys where Hudi versions differ (ComplexKeyGenerator with one key field,
-        before version 9). `times` are options of a TimestampBasedKeyGenerator, for what the table does not say: Hudi 0.x
-        leaves out of its properties what the partition field holds.
+        `has_bare_keys`: what is known about the keys where Hudi versions differ (ComplexKeyGenerator with one key
+        field, before version 9). `times` are options of a TimestampBasedKeyGenerator, for what the table does not say:
+        Hudi 0.x leaves out of its properties what the partition field holds.
         """
         properties = config.properties
         if not config.record_key_fields:

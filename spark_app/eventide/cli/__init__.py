@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from eventide.cli.app import eventide
+from eventide.cli.own_process import claim
 
 __all__ = ["eventide", "main"]
 
 
 def main() -> None:
     """Runs the command line of this process and ends it with the verb's exit code."""
+    claim()
     spare_collector()
     with _results_alone_on_stdout():
         eventide.main(prog_name="eventide")

@@ -1,28 +1,64 @@
-"""The group of all verbs."""
+"""The group of all verbs. Each verb is imported when it is called, so that `--help` and `--version` answer at once."""
+
+from importlib import import_module
+from typing import Final
 
 import click
 
-from eventide.cli.archive import archive
-from eventide.cli.clean import clean
-from eventide.cli.compact import compact
-from eventide.cli.demo import demo
 from eventide.cli.errors import GroupWithExitCodes
-from eventide.cli.freshness import freshness
-from eventide.cli.ingest import ingest
-from eventide.cli.plan import plan
-from eventide.cli.read import read
-from eventide.cli.report import report
-from eventide.cli.rollback import rollback
-from eventide.cli.savepoint import restore, savepoint
-from eventide.cli.serve import serve
-from eventide.cli.show import show
-from eventide.cli.sync import sync
-from eventide.cli.tag import tag
-from eventide.cli.verify import verify
+
+# Verb: the module that has it, and the first sentence of its help.
+VERBS: Final[dict[str, tuple[str, str]]] = {
+    "demo": ("demo", "Run the main job on real data, from scratch."),
+    "show": ("show", "Show what a table is."),
+    "read": ("read", "Read the rows of a query."),
+    "ingest": ("ingest", "Write rows into a table."),
+    "plan": ("plan", "Explain what a compaction would do."),
+    "compact": ("compact", "Compact everything before T."),
+    "clean": ("clean", "Delete files that nothing needs."),
+    "rollback": ("rollback", "Undo a pending or completed action."),
+    "savepoint": ("savepoint", "Keep the table as of a commit."),
+    "tag": ("tag", "Name a state of a table and keep it."),
+    "restore": ("savepoint", "Undo every write after a savepoint."),
+    "archive": ("archive", "Move old instants to the archive."),
+    "freshness": ("freshness", "Show how fresh a table is."),
+    "report": ("report", "Draw the freshness of a table and its causes."),
+    "sync": ("sync", "Publish a table and its freshness in a catalog."),
+    "verify": ("verify", "Check the invariants of a table."),
+    "serve": ("serve", "Serve a table, round after round."),
+}
 
 
-@click.group(cls=GroupWithExitCodes, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="eventide", message="%(package)s %(version)s")
+class _Verbs(GroupWithExitCodes):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        module, _ = VERBS[cmd_name]
+        verb: click.Command = getattr(import_module(f"eventide.cli.{module}"), cmd_name)
+        return verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
+
+
+def _version(ctx: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not ctx.resilient_parsing:
+        from eventide import __version__
+
+        click.echo(f"eventide {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit."
+)
 def eventide() -> None:
     """Event-time based partial compaction for Apache Hudi merge-on-read tables.
 
@@ -30,29 +66,5 @@ def eventide() -> None:
     INSTANT is a Hudi instant.
 
     Exit codes: 0 done or met, 1 a check failed, 2 wrong usage or bad input, 3 refused because it would not be safe or is
-    not supported, 4 busy: try again, 5 storage or engine failed.
+    not supported, 4 busy: try again, 5 storage or engine failed, 130 interrupted by Ctrl-C.
     """
-
-
-VERBS = (
-    demo,
-    show,
-    read,
-    ingest,
-    plan,
-    compact,
-    clean,
-    rollback,
-    savepoint,
-    tag,
-    restore,
-    archive,
-    freshness,
-    report,
-    sync,
-    verify,
-    serve,
-)
-
-for verb in VERBS:
-    eventide.add_command(verb)

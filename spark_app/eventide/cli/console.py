@@ -4,17 +4,18 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
-import rich.console
-import rich.progress
-import rich.table
-from rich import box
-from rich.text import Text
 
 from eventide_core.errors import printable
 from eventide_core.ports import NoProgress, Progress
+
+# `rich` is imported where something is drawn: JSON, and a run without a terminal, need none of it.
+if TYPE_CHECKING:
+    import rich.progress
+    import rich.table
 
 _WIDE = 100_000  # columns of what is no terminal: nothing is folded for a program that reads on
 
@@ -26,11 +27,14 @@ class Console:
         self.is_json = is_json
         self._is_quiet = is_quiet
 
-    def result(self, document: Mapping[str, Any], *parts: str | rich.table.Table) -> None:
+    def result(self, document: Mapping[str, Any], *parts: "str | Lines") -> None:
         """The result: the document as JSON, or the text for people."""
         if self.is_json:
             click.echo(json.dumps(document))
             return
+        import rich.console
+        from rich.text import Text
+
         width = None if sys.stdout.isatty() else _WIDE
         console = rich.console.Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
         for number, part in enumerate(parts):
@@ -39,7 +43,7 @@ class Console:
                 continue
             if number:
                 console.print()
-            console.print(part)
+            console.print(_drawn(part))
 
     def tell(self, sentence: str) -> None:
         """A part of the result as soon as it is known: on stdout as text, on stderr with JSON output."""
@@ -71,6 +75,9 @@ class _Bar:
         self._bar: rich.progress.Progress | None = None
 
     def start(self, what: str, total: int) -> None:
+        import rich.console
+        import rich.progress
+
         self.stop()
         columns = (
             rich.progress.TextColumn("{task.description}"),
@@ -95,13 +102,29 @@ class _Bar:
             self._bar = None
 
 
-def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> rich.table.Table:
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A table for people."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Lines:
     """A table for people; numbers to the right. None shows as nothing."""
-    lines = [tuple(row) for row in rows]
-    shown = rich.table.Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-    for position, name in enumerate(columns):
-        is_number = bool(lines) and all(isinstance(row[position], int | float | None) for row in lines)
+    return Lines(title, tuple(columns), tuple(tuple(row) for row in rows))
+
+
+def _drawn(lines: Lines) -> "rich.table.Table":
+    import rich.table
+    from rich import box
+    from rich.text import Text
+
+    shown = rich.table.Table(title=lines.title or None, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    for position, name in enumerate(lines.columns):
+        is_number = bool(lines.rows) and all(isinstance(row[position], int | float | None) for row in lines.rows)
         shown.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
-    for row in lines:
+    for row in lines.rows:
         shown.add_row(*(Text("" if value is None else printable(str(value), keeps_lines=True)) for value in row))
     return shown

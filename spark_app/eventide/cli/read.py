@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import pyarrow as pa
 
 from eventide import Table
 from eventide.cli.console import table_of
+from eventide.cli.own_process import spare_pandas
 from eventide.cli.plain_values import plain_rows
 from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, option_help
-from eventide.filter_expression import parse_filter
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
 from eventide.reader import Rows
 from eventide_core.config import Options
@@ -72,18 +72,21 @@ def read(
         format_of(to)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     console = settings.console
+    if not settings.wants_spark:
+        spare_pandas()
+    opened = Table.open(table, settings.options)
+    match kind:
+        case QueryType.SNAPSHOT:
+            rows = opened.snapshot(tag=tag) if as_of is None else opened.as_of(as_of)
+        case QueryType.READ_OPTIMIZED:
+            rows = opened.read_optimized(as_of_watermark=as_of_watermark, tag=tag)
+        case QueryType.INCREMENTAL:
+            assert begin is not None
+            rows = opened.incremental(begin, end)
+    if names is None and to is None and not console.is_json:
+        names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
+    rows.reading(names, condition)  # what is wrong with them is said before Spark starts
     with settings.session() as spark:
-        opened = Table.open(table, settings.options)
-        match kind:
-            case QueryType.SNAPSHOT:
-                rows = opened.snapshot(tag=tag) if as_of is None else opened.as_of(as_of)
-            case QueryType.READ_OPTIMIZED:
-                rows = opened.read_optimized(as_of_watermark=as_of_watermark, tag=tag)
-            case QueryType.INCREMENTAL:
-                assert begin is not None
-                rows = opened.incremental(begin, end)
-        if names is None and to is None and not console.is_json:
-            names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
         batches = _limited(_batches(rows, spark, names, condition), limit)
         if to is not None:
             count = write_rows(to, rows.schema_of(names), batches)
@@ -121,18 +124,15 @@ def _check_kept(kind: QueryType, as_of: str | None, as_of_watermark: str | None,
 def _batches(
     rows: Rows, spark: "SparkSession | None", names: list[str] | None, condition: str | None
 ) -> Iterable[pa.RecordBatch]:
-    row_filter = None if condition is None else parse_filter(condition, rows.schema)
-    if spark is None:
-        return rows.to_batches(names, row_filter)
-    return _from_executors(rows, spark, names, row_filter)
+    return rows.to_batches(names, condition) if spark is None else _from_executors(rows, spark, names, condition)
 
 
 def _from_executors(
-    rows: Rows, spark: "SparkSession", names: list[str] | None, row_filter: Any
+    rows: Rows, spark: "SparkSession", names: list[str] | None, condition: str | None
 ) -> Iterator[pa.RecordBatch]:
     """The batches as executors read them, a partition at a time."""
     schema = rows.schema_of(names)
-    packed = rows.to_spark(spark, names, row_filter).mapInArrow(_packed, "batch binary")
+    packed = rows.to_spark(spark, names, condition).mapInArrow(_packed, "batch binary")
     for row in packed.toLocalIterator(prefetchPartitions=True):
         with pa.ipc.open_stream(row.batch) as stream:
             for batch in stream:

@@ -1,17 +1,22 @@
 """Masks the secrets among the options in every text that is shown."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from functools import cache
 
-from eventide.options.sections import all_options
 from eventide_adapters.storage.secret_texts import may_be_secret, without_secrets
-
-_DECLARED: Final = {name: option.secret for option in all_options() for name in option.names}
 
 
 def is_secret(key: str) -> bool:
     """Whether the value of an option is a secret, by its declaration. If eventide doesn't declare it, its key decides."""
-    return _DECLARED.get(key, may_be_secret(key))
+    return _declared().get(key, may_be_secret(key))
+
+
+@cache
+def _declared() -> Mapping[str, bool]:
+    # Imported here: a run without options starts without them.
+    from eventide.options.sections import all_options
+
+    return {name: option.secret for option in all_options() for name in option.names}
 
 
 class Redaction:
@@ -23,8 +28,9 @@ class Redaction:
     def add_words(self, words: Iterable[str]) -> None:
         """Takes the secrets from the words of a command line: `key=value`, also as `--option=key=value`."""
         for word in words:
-            key, _, value = word.removeprefix("--option=").partition("=")
-            self.add({key: value})
+            key, equals, value = word.removeprefix("--option=").partition("=")
+            if equals:
+                self.add({key: value})
 
     def add(self, options: Mapping[str, str]) -> None:
         self._secrets.update(value for key, value in options.items() if is_secret(key))

@@ -14,6 +14,7 @@ import click
 
 from eventide import Table
 from eventide.cli.console import Console
+from eventide.cli.own_process import spare_pandas
 from eventide.cli.redaction import Redaction
 from eventide.detail import Detail
 from eventide.engine_local import LocalEngine
@@ -78,6 +79,11 @@ class Settings:
         """The same with one more option, unless its value is None."""
         return self if value is None else replace(self, options={**self.options, key: value})
 
+    @property
+    def wants_spark(self) -> bool:
+        """Whether Spark was asked for."""
+        return self.engine == "spark" or (self.engine is None and self.master is not None)
+
     @contextmanager
     def session(self, *, by_default: bool = False) -> Iterator["SparkSession | None"]:
         """A SparkSession for the duration of a run; None on the local engine. `by_default`: if no engine is set.
@@ -87,6 +93,7 @@ class Settings:
         is_installed = find_spec("pyspark") is not None
         wanted = self.engine or ("spark" if self.master or (by_default and is_installed) else "local")
         if wanted == "local":
+            spare_pandas()
             yield None
             return
         if not is_installed:

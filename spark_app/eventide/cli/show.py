@@ -3,9 +3,8 @@
 from typing import Any, Final
 
 import click
-import rich.table
 
-from eventide.cli.console import table_of
+from eventide.cli.console import Lines, table_of
 from eventide.cli.settings import Settings, common_options, detail_options, event_time_option
 from eventide.detail import Detail
 from eventide.formatting import format_size
@@ -91,7 +90,7 @@ def _counts(found: TableDescription) -> list[tuple[str, str]]:
     return rows
 
 
-def _timeline(entries: list[dict[str, Any]], detail: Detail) -> rich.table.Table:
+def _timeline(entries: list[dict[str, Any]], detail: Detail) -> Lines:
     """The timeline; in a short text its last instants alone."""
     shown = entries if detail.shows_files else entries[-_RECENT:]
     title = "timeline" if len(shown) == len(entries) else f"the last {len(shown)} of {len(entries):,} instants"
@@ -99,7 +98,7 @@ def _timeline(entries: list[dict[str, Any]], detail: Detail) -> rich.table.Table
     return table_of(title, ("requested", "action", "state", "completed"), rows)
 
 
-def _slices(found: TableDescription, detail: Detail) -> list[rich.table.Table | str]:
+def _slices(found: TableDescription, detail: Detail) -> list[Lines | str]:
     if not detail.shows_files:
         return []
     slices, left_out = detail.slices_of(found.file_slices)

@@ -44,7 +44,7 @@ BUCKETS = 2
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its name, what it says to a person, and its numbers."""
+    """One step: its name, what it says to the user, and its numbers."""
 
     name: str
     sentence: str

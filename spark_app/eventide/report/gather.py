@@ -21,7 +21,7 @@ from eventide_core.service.facts.compaction_history import PastCompaction, compa
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.service.rollback.savepoint import Tag
 
-SLICES_SHOWN = 60  # a page that a browser lays out at once, and a person still scrolls through
+SLICES_SHOWN = 60  # a page that a browser lays out at once, and the user still scrolls through
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ After each batch, a compaction where the trigger says that it is due:
     hoodie.datasource.compaction.async.enable=true planned; run beside the next batches, on a thread of the driver
 
 A compaction that comes to nothing is logged, and tried again after the next batch: it never fails the stream. One that was
-broken off is continued.
+interrupted is continued.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A long run of the state machine over every kind of table, which can be broken off and continued.
+"""A long run of the state machine over every kind of table, which can be interrupted and continued.
 
     EVENTIDE_CAMPAIGN=40 python -m eventide.testing.campaign TALLY     # 40 times 50 examples of twenty steps of each kind
 
 1. Each kind's examples come in parts of fifty. A part has a number, and is the same examples wherever it is run.
 2. The parts are run on all processors, the first ones of all kinds before the second ones.
 3. What a part reached, or how it failed, is a line of JSON at the end of TALLY. A run continues after these:
-   a part that is listed is not run again, one that was broken off is.
+   a part that is listed is not run again, one that was interrupted is.
 
 Says what was reached of each kind at the end. Exit code 1 where a promise was broken: TALLY has the shortest way to that.
 """
@@ -123,7 +123,7 @@ def run_campaign(
 
 
 def outcomes(tally: Path) -> Iterator[Outcome]:
-    """What a tally has; a last line that was broken off is skipped, and ended."""
+    """What a tally has; a last line that was interrupted is skipped, and ended."""
     if not tally.exists():
         return
     text = tally.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One compaction of one table in memory, and what must be true of it at any moment, however it is broken off.
+"""One compaction of one table in memory, and what must be true of it at any moment, however it is interrupted.
 
 case = make_case(layout, history, link, Bench("mine"), Tally())
 for number, left in crash_states(case.bench, case.scheduled, execute(case.instant)):
@@ -40,7 +40,7 @@ MEANWHILE: Commit = (put("k1", 50, "written meanwhile"), put("k9", 3, "late mean
 
 @dataclass(slots=True)
 class Case:
-    """One compaction of one table, and what is known of it. `before` and `after` are the oracle's words."""
+    """One compaction of one table, and what is known about it. `before` and `after` are the oracle's words."""
 
     layout: Layout
     history: History

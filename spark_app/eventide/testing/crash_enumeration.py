@@ -87,7 +87,7 @@ class Moment:
 
     @property
     def has_stuck_lock(self) -> bool:
-        """Whether a process died while it removed a lock that can expire: the documented case for a person's hand."""
+        """Whether a process died while it removed a lock that can expire: the documented case for the user's hand."""
         return any(path.startswith(f"{LOCK_PREFIX}.") for path in self.files)
 
     def after_the_lock_expired(self) -> Moment:

@@ -44,7 +44,7 @@ _DATA_FILE = re.compile(r".*_(\d{17})(?:\.parquet|\.log\..*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """One moment of a table, and what is known of it.
+    """One moment of a table, and what is known about it.
 
     `untouched` was there before, and nobody had a right to change it. `plan` is the pending plan, or (`is_completed`) the
     one that completed last. `undone_to` are the files from before an action that has just been undone, `rolled_back` the

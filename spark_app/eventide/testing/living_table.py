@@ -238,7 +238,7 @@ class LivingTable:
                 is_completed=account.plan is None,
                 reader_orders=self.layout.reader_orders,
                 untouched={path: file for path, file in self._before.items() if _is_immutable(path)},
-                # A rollback that was broken off leaves files until someone ends it.
+                # A rollback that was interrupted leaves files until someone ends it.
                 rolled_back=() if pending_instants(files, "rollback") else account.rolled_back,
                 published_threshold_ms=max(cuts, default=None),
                 operations=self._operations,
@@ -247,7 +247,7 @@ class LivingTable:
         self._before = files
 
     def _abort(self, retained: int) -> None:
-        """What a clean may take from the history: nothing is promised of it any more."""
+        """What a clean may take from the history: nothing is promised of it any longer."""
         writes = sorted(completed_instants(self.files))
         if len(writes) > retained:
             self._retained_from = max(self._retained_from, writes[-retained])

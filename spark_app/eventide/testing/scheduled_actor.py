@@ -27,7 +27,7 @@ from eventide_core.ports import Capability, FileInfo, Storage
 T = TypeVar("T")
 
 
-class _Over(BaseException):  # no error that a program could answer: the run is broken off
+class _Over(BaseException):  # no error that a program could answer: the run is interrupted
     """What comes next isn't known yet."""
 
 

@@ -18,10 +18,17 @@ _COMMON = ("config", "option", "engine", "master", "output", "quiet", "debug")
 
 def command_line_page() -> str:
     """The group's help text, the options of every verb, and a section for each verb."""
-    common = [parameter for parameter in VERBS[0].params if parameter.name in _COMMON]
+    verbs = [_verb(name) for name in VERBS]
+    common = [parameter for parameter in verbs[0].params if parameter.name in _COMMON]
     assert [parameter.name for parameter in common] == list(_COMMON)
     parts = [_HEAD + _words(eventide), "## Options of every verb", _table(common)]
-    return "\n\n".join([*parts, *(_section(verb) for verb in VERBS)]) + "\n"
+    return "\n\n".join([*parts, *(_section(verb) for verb in verbs)]) + "\n"
+
+
+def _verb(name: str) -> click.Command:
+    verb = eventide.get_command(click.Context(eventide), name)
+    assert verb is not None
+    return verb
 
 
 def _section(verb: click.Command) -> str:

@@ -7,7 +7,7 @@
 4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
 5. What eventide does not know raises, if it would count: HFile and change data blocks, records with operations
    (table/changelog.py).
-6. A torn block is what a write left that broke off, and readers skip it. A strict caller skips it only where it
+6. A torn block is what a write left that was interrupted, and readers skip it. A strict caller skips it only where it
    would not count if it were whole, by the instant in its header; otherwise, records are lost that a commit promised.
 """
 

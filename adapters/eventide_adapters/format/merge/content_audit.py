@@ -44,8 +44,8 @@ _COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
 _EVENT_TIME: Final = "event time"
 _PLACE: Final = "place"
 _VERSION: Final = (RECORD_KEY, _COMMIT_TIME, _COMMIT_SEQNO)
-_NOTHING: Final = pa.table(
-    {name: pa.array([], pa.int64() if name == _EVENT_TIME else pa.string()) for name in (*_VERSION, _EVENT_TIME)}
+_NO_VERSIONS: Final = pa.schema(
+    [(name, pa.int64() if name == _EVENT_TIME else pa.string()) for name in (*_VERSION, _EVENT_TIME)]
 )
 _PIECE_BYTES: Final = 4 * 1024 * 1024
 
@@ -71,7 +71,7 @@ class ArrowContentAudit:
 
     def audit(self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int | None) -> SliceAudit:
         unreadable: dict[str, str] = {}
-        base, hidden, late = _NOTHING, None, None
+        base, hidden, late = _NO_VERSIONS.empty_table(), None, None
         if slice_read.base_path is not None:
             try:
                 base = self._base(slice_read.base_path, shape)
@@ -110,7 +110,7 @@ class ArrowContentAudit:
         """What tells the versions in a base file, of which every column is decoded."""
         fields = table_fields(shape.schema)
         parts = [_version(batch, shape) for batch in read_keyed_base(self.storage, path, fields, shape)]
-        return pa.concat_tables(parts) if parts else _NOTHING
+        return pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
 
     def _hidden_keys(self, path: str, keys: pa.ChunkedArray[Any]) -> StrayKeys | None:
         footer = read_footer(self.storage, path)
@@ -167,7 +167,7 @@ class ArrowContentAudit:
         names = {*_VERSION, *merge_columns(shape), *times}
         batches = ArrowSliceReader(self.storage).records(slice_read, shape, table_fields(shape.schema, names))
         parts = [_version(batch, shape) for batch in batches]
-        return pa.concat_tables(parts) if parts else _NOTHING
+        return pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
 
     def _merged(self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]) -> pa.Table:
         batches = list(ArrowSliceReader(self.storage).records(slice_read, shape, fields))

@@ -62,7 +62,7 @@ class HudiMetadataCompaction:
 
     @classmethod
     def pending(cls, reader: MetadataTableReader) -> HudiMetadataCompaction | None:
-        """The compaction of eventide's own that was begun and broken off."""
+        """The compaction of eventide's own that was begun and interrupted."""
         for found in reader.timeline.pending_plans:
             if found.action is Action.COMPACTION:
                 requested = Instant(found.requested_time, Action.COMPACTION, State.REQUESTED)

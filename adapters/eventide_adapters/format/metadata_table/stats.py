@@ -67,7 +67,7 @@ class ColumnStatistics:
 def known_statistics(
     reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str]
 ) -> dict[str, dict[str, Value]]:
-    """What is known of each file: statistics by column."""
+    """What is known about each file: statistics by column."""
     slices = reader.slices(COLUMN_STATS)
     wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
     found: dict[str, dict[str, Value]] = {}

@@ -1,6 +1,6 @@
 """Writes what one file group gets of a write: a base file, or log files.
 
-1. The marker by which Hudi finds the file when it rolls the write back; then the file, under its planned name.
+1. The marker by which Hudi finds the file when it rolls back the write; then the file, under its planned name.
 2. A base file holds the records, after those of the one that it fills up, if any. Log files hold data blocks of bounded
    size, and the deletes after the last of them; a file that has reached its size ends, and the next version begins.
 3. A name that is taken was written by an attempt before: what exists counts. Nobody else makes such a name, for it

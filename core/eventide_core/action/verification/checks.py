@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are reported: what others depend on comes first."""
+"""All checks, in report order: those that others depend on come first."""
 
 from eventide_core.action.verification.compactions import COMPACTIONS, FRESHNESS
 from eventide_core.action.verification.content import BASE_FILES, LEAVINGS, LOG_BLOCKS, METADATA_TABLE

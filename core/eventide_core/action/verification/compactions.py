@@ -1,4 +1,4 @@
-"""Checks of what compactions did: their plans against their commits, and what they say of freshness."""
+"""Checks of compactions: their plans against their commits, and the freshness that they published."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def look_at_compactions(facts: TableFacts) -> Iterator[Said]:
         try:
             said, planned = facts.publications[time].cut_ms, plan.cut_ms
         except CorruptTimelineError:
-            continue  # the check of freshness tells
+            continue  # the check of freshness reports it
         if said != planned:
             problem = f"publishes the cut {said}, but its plan has {planned}"
             yield Finding(_commit_path(facts, time), problem, f"`eventide rollback TABLE {time}`, and compact again")
@@ -56,7 +56,7 @@ def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation
 
 
 def _forgotten(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, planned: set[str]) -> Iterator[Said]:
-    """What lies in the slice that was compacted, and was neither merged nor left over."""
+    """The log files of the compacted slice that were neither merged nor left over."""
     old = facts.slice_at(_group(op), op.base_instant)
     if old is None or old.file_group in facts.damaged_groups:
         return

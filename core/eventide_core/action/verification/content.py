@@ -1,4 +1,4 @@
-"""Checks of what files are, by their headers and footers; and of Hudi's own index of them."""
+"""Checks of file headers and footers, and of Hudi's own index of files."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ _RESTORE = "restore the file from a copy, or the table to a savepoint before tha
 
 
 def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
-    """Each log file of a slice can be read to its end, except for what a write left that broke off."""
+    """Each log file of a slice can be read to its end, except for what a write left that was interrupted."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -63,7 +63,7 @@ def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_leavings(facts: TableFacts) -> Iterator[Said]:
-    """What dead writers and finished actions left that no reader looks at."""
+    """What dead writers and finished actions left that no reader uses."""
     yield from (Remark(text) for text in facts.leavings)
 
 

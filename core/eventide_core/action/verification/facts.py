@@ -1,4 +1,4 @@
-"""What is known of a table when its invariants are checked. All paths are relative to the table's root."""
+"""The facts about a table that its checks use. All paths are relative to the table's root."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,14 +33,14 @@ class BlockFacts:
 
 @dataclass(frozen=True, slots=True)
 class LogScan:
-    """The blocks of a log file up to what cannot be read, and why it cannot."""
+    """The readable blocks of a log file, up to the first unreadable one, and why that is unreadable."""
 
     blocks: tuple[BlockFacts, ...]
     problem: str | None = None
 
     @property
     def instants(self) -> frozenset[str]:
-        """Those of its blocks with records, whole or torn."""
+        """The blocks with records, whole or torn."""
         return frozenset(b.instant for b in self.blocks if b.instant is not None and not b.is_command)
 
 
@@ -186,7 +186,7 @@ class TableFacts:
 
     @cached_property
     def missing(self) -> Mapping[str, tuple[str, WriteStat]]:
-        """The files that completed writes put into slices which are still there, and that aren't; and who says so.
+        """The missing files that completed writes put into existing slices, and the commit of each.
 
         1. Of a slice that is as new as the file group's latest base file, nothing may be gone.
         2. Cleaning takes older slices as a whole: a log file that is gone where its base file stayed was lost. Not so
@@ -215,7 +215,7 @@ class TableFacts:
 
     @cached_property
     def _known_bases(self) -> Mapping[FileGroup, Mapping[str, str]]:
-        """The base files of each file group by instant, be they there or only in the words of a commit."""
+        """The base files of each file group by instant, including those that only a commit names."""
         found: dict[FileGroup, dict[str, str]] = {}
         for slices in () if self.view is None else self.view.slices.values():
             for one in slices:
@@ -242,7 +242,7 @@ class TableFacts:
 
     @cached_property
     def damaged_groups(self) -> frozenset[FileGroup]:
-        """The file groups whose files are missing, so that nothing else can be said of their slices."""
+        """The file groups with missing files, whose slices cannot be checked further."""
         return frozenset((stat.partition, stat.file_id) for _, stat in self.missing.values())
 
     @cached_property
@@ -260,7 +260,7 @@ class TableFacts:
 
     @cached_property
     def astray(self) -> Mapping[str, str]:
-        """How each link goes wrong that doesn't lead, in one hop, to the file of its file group that it stands for."""
+        """The problem of each link that doesn't lead, in one hop, to the original file of its file group."""
         links = {file.path: file.link_target for file in self.listing if file.link_target is not None}
         found: dict[str, str] = {}
         for path, target in links.items():
@@ -283,7 +283,7 @@ class TableFacts:
         return scan is not None and scan.problem is None and not any(self.is_lost(log_path, b) for b in scan.blocks)
 
     def is_lost(self, log_path: str, block: BlockFacts) -> bool:
-        """Whether a block is torn of which a completed write may have promised the records.
+        """Whether a torn block may hold records of a completed write.
 
         One that doesn't say whose it is, behind all that was promised, is what a writer left who died.
         """

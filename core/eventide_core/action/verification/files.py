@@ -1,4 +1,4 @@
-"""Checks of which files there are: none missing, none that nobody wrote."""
+"""Checks of the listing: no file is missing, and no file is without a writer."""
 
 from collections.abc import Iterator
 
@@ -56,7 +56,7 @@ def look_at_committed_files(facts: TableFacts) -> Iterator[Said]:
         if not stats or file.path in facts.unmarked or file.link_target is not None:
             continue
         if facts.left_overs.get(file.path) in facts.sizes:
-            continue  # held to the log file that it is a copy of
+            continue  # compared with the log file that it is a copy of
         wanted = max(stat.file_size_bytes for _, stat in stats)
         # On version 6 a log file may have grown since: others append, and write command blocks.
         is_shared = LogFileName.parse(file.name) is not None and not facts.slices_by_completion_time
@@ -110,7 +110,7 @@ def _planned(facts: TableFacts) -> set[str]:
 def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Said]:
     found = facts.timeline.find(instant) or facts.later.find(instant)
     if found is not None and (not found.is_completed or facts.timeline.find(instant) != found):
-        return  # being written, or it was while we looked
+        return  # being written now, or during the listing
     if instant in facts.untold:
         yield _untold(file, instant)
         return
@@ -142,7 +142,7 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
     if untold := sorted(scan.instants & facts.untold):
         yield _untold(file, untold[0])
     for instant in sorted(scan.instants - facts.untold):
-        # One that was rolled back and archived looks like one that completed: its command block tells.
+        # After archival, a rolled-back write looks like a completed one, except for its command block.
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
             problem = f"holds records of {instant} under the slice {log.instant}, but no commit names the file"
             cure = f"remove it; `eventide rollback TABLE {log.instant}` does so if a compaction was rolled back"

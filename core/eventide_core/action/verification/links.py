@@ -36,7 +36,7 @@ def look_at_copied_bytes(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
-    """What a partial compaction left over is visible in the slice it began, before all that was written there since."""
+    """Left-overs of a partial compaction are visible in the new slice, before everything written there later."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -44,7 +44,7 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
         for op in plan.operations:
             found = facts.slice_at((op.partition, op.file_id), time)
             if found is None or found.base_file is None or found.file_group in facts.damaged_groups:
-                continue  # cleaned since, or missing: others say so
+                continue  # cleaned since, or missing, which other checks report
             left = [path for o in op.left_overs if (path := _place(facts, plan, op, o)) is not None]
             visible = [log.path for log in found.log_files]
             for path in left:
@@ -61,7 +61,7 @@ def look_at_left_overs(facts: TableFacts) -> Iterator[Said]:
 
 
 def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: LeftOver) -> str | None:
-    """Where a left-over is seen in the new slice; None if no reader looks for it.
+    """The path of a left-over in the new slice; None if no reader looks for it.
 
     Version 6 knows none that keeps its name: such a plan is from before a downgrade, which compacts all slices in full.
     """

@@ -99,7 +99,7 @@ def look_at_event_times(facts: TableFacts) -> Iterator[Said]:
 
 
 def look_at_compacted_rows(facts: TableFacts) -> Iterator[Said]:
-    """Where a compaction's old files are still there, its old slice and its new one show the same rows."""
+    """If a compaction's old files still exist, its old slice and its new one show the same rows."""
     differences = _records(facts).differences
     for path, found in sorted(differences.items()):
         for what, keys in (

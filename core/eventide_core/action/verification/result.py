@@ -1,4 +1,4 @@
-"""What a verification answers: of each named check whether it passed, and what it found.
+"""The result of a verification: for each named check, whether it passed and what it found.
 
 A check is a value: the invariant it stands for, the counterexample it stands against, and a function from facts to what it
 says. What it says are findings (damage), remarks (harmless, or what it had to leave out), or why it could not look at all.
@@ -19,7 +19,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Damage: the file it is about (or the directory, or the instant), what is wrong with it, and what mends it."""
+    """Damage: the file, directory or instant, the problem, and the cure."""
 
     path: str
     problem: str
@@ -28,14 +28,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a person may want to know although it breaks no promise."""
+    """Information for the user that breaks no invariant."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """Why a check could not be made."""
+    """Why a check did not run."""
 
     reason: str
 
@@ -57,7 +57,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check answered. `remarks` say also why it was not made."""
+    """The result of one check. `remarks` also state why it did not run."""
 
     name: str
     invariant: str
@@ -69,14 +69,14 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What is known of a table's soundness. `is_deep`: records were read, too."""
+    """The results of all checks. `is_deep`: records were read, too."""
 
     checks: tuple[CheckResult, ...]
     is_deep: bool
 
     @property
     def ok(self) -> bool:
-        """Whether no check failed; of what was not checked nothing is said."""
+        """Whether no check failed. Says nothing about what was not checked."""
         return not self.failed
 
     @property
@@ -89,7 +89,7 @@ class Verification:
 
 
 def result_of(check: Check, facts: TableFacts) -> CheckResult:
-    """What the check answers of these facts."""
+    """The check's result for these facts."""
     if check.is_deep and facts.records is None:
         return _answer(check, (Unchecked("records were not read: use --deep"),))
     return _answer(check, tuple(check.look(facts)))

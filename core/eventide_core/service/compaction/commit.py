@@ -1,4 +1,4 @@
-"""What a completed compaction writes on the timeline."""
+"""The commit of a completed compaction."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,8 +17,8 @@ def commit_metadata(
 ) -> CommitMetadata:
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
-    Readers build the incremental view from write stats alone, so a link that is not among them would be lost to it. The
-    `internal_schema` continues from commit to commit: Hudi takes the last one's, or else none.
+    Readers build the incremental view from write stats alone, so it would miss a link without one. The
+    `internal_schema` continues from commit to commit: Hudi uses that of the last commit, if any.
     """
     by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
@@ -56,9 +56,9 @@ def commit_metadata(
 def whole_slices_metadata(
     plan: CompactionPlan, results: Sequence[MergeResult], internal_schema: str | None
 ) -> CommitMetadata:
-    """The commit of a plan that another engine scheduled, as Hudi writes it: it says nothing that is eventide's.
+    """The commit of a plan that another engine scheduled, as Hudi writes it, without anything of eventide's.
 
-    So it publishes no cut, and the cut that is published stays.
+    So it publishes no cut, and the published cut stays.
     """
     by_base = {result.new_base_path: result for result in results}
     stats: dict[str, list[WriteStat]] = {}
@@ -69,7 +69,7 @@ def whole_slices_metadata(
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:
-    """The base files, left-overs and carried tombstones that the commit adds, as the metadata table has to know them."""
+    """The base files, left-overs and carried tombstones that the commit adds to the metadata table."""
     by_base = {result.new_base_path: result for result in results}
     added: list[AddedFile] = []
     for op in plan.operations:
@@ -101,7 +101,7 @@ def _uncompacted(op: PlannedOperation, results: Mapping[str, MergeResult]) -> di
 
 
 def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
-    """The cut and what belongs to it; None if the plan promises none."""
+    """The cut with its field and watermark; None if the plan promises none."""
     if plan.cut_ms is None or plan.event_time_field is None:
         return None
     watermark_ms = plan.cut_ms if fresh.watermark_ms is None else fresh.watermark_ms
@@ -143,7 +143,7 @@ def _link_stats(op: PlannedOperation, result: MergeResult) -> tuple[WriteStat, .
 
 
 def _known_event_times(left: LeftOver) -> EventTimeRange:
-    """The range that the left-over's stat states, so that the next process need not ask its file; see EVENT_TIMES_KEY."""
+    """The range in the left-over's stat, so that the next process need not read its file; see EVENT_TIMES_KEY."""
     known = left.log_file.event_times
     return EventTimeRange(None, None) if known is None or known.unknown_records or left.delete_count is None else known
 

@@ -30,7 +30,7 @@ class CommitLock:
 
     @contextmanager
     def held(self, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
-        """The lock, and the table as it is then."""
+        """The lock, and the table's state under it."""
         has_metadata_table = bool(config.metadata_partitions)
         until_ms = self.clock.now_ms() + WAIT_MS
         while True:

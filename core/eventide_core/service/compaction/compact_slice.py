@@ -38,7 +38,7 @@ class SliceCompactor:
         return done if done is not None else self._merge(task)
 
     def finished(self, task: MergeTask) -> MergeResult | None:
-        """What the attempt that wrote the base file found; None if there is none yet.
+        """The result of the attempt that wrote the base file; None if there is no base file yet.
 
         Raises PlanMismatchError if the file of that name is not this plan's.
         """
@@ -65,7 +65,7 @@ class SliceCompactor:
         finally:
             output.abort()
         done = self._as_published(task, merged.result) if is_published else None
-        # Read back where the name was taken meanwhile: what stands there counts.
+        # If the name was taken meanwhile, read that file back: it counts.
         done = self.finished(task) if done is None else done
         if done is None:
             raise MissingFileError(
@@ -84,7 +84,7 @@ class SliceCompactor:
             )
 
     def _as_published(self, task: MergeTask, written: MergeResult) -> MergeResult | None:
-        """The result of the file that was published, if that is what stands there."""
+        """The result of the published file, if the name is that file's."""
         info = self.storage.stat(task.new_base_path)
         if info is None or info.size != written.base_size:
             return None
@@ -138,7 +138,7 @@ def _encode_result(task: MergeTask, result: MergeResult) -> str:
 
 
 def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | None:
-    """The result in a footer; None if it is another task's, or nobody's."""
+    """The result in a footer; None if there is none, or it is another task's."""
     try:
         written: dict[str, Any] = json.loads(text)
         if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):

@@ -1,7 +1,7 @@
-"""How a compaction completes, a plan of eventide's and another engine's alike: one claim, then one completed file.
+"""How a compaction completes, whether eventide or another engine planned it: one claim, then one completed file.
 
 1. `claim` fixes the completion time. From then on the plan can only be completed, at that time.
-2. `put` writes the metadata table's commit at that time, which nobody sees yet, and then the completed file.
+2. `put` writes the metadata table's commit at that time, which no reader sees yet, and then the completed file.
 
 A crash between the two leaves a plan that the next run completes at the claimed time.
 """

@@ -1,4 +1,4 @@
-"""Draft a compaction: what the table as it is needs by the configured strategy and trigger. Writes nothing."""
+"""Drafts a compaction: what the table needs now, by the configured strategy and trigger. Writes nothing."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ class CompactionDrafter:
 
     def draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         """The plan that the table needs now. Raises what the options, the metadata table and the request refuse."""
-        # A bad value is said before anything is written.
+        # A bad value raises before anything is written.
         self.options.get(keys.PARQUET_CODEC)
         notes = self.metadata.check(state.config, RowChange.NONE)
         require_derived_changes(state.config, self.options, state.view.latest_slices(), self.files.storage.root)
@@ -92,7 +92,7 @@ class CompactionDrafter:
         return self._whole_slices(state, strategy, moment, is_due, notes)
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
-        """The draft of a copy-on-write table, whatever is asked: nothing."""
+        """The draft of a copy-on-write table: nothing to do, whatever the request."""
         terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or "", state.config.version, ())
         plan = plan_whole_slices((), unused_instant(state, self.clock), terms, reason="")
         return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
@@ -106,7 +106,7 @@ class CompactionDrafter:
         is_due: Due | None,
         notes: tuple[str, ...],
     ) -> DraftPlan:
-        """The draft of a strategy that cuts by event time, at the T of the request."""
+        """The draft of a strategy with event times, at the T of the request."""
         published_ms = state.cut_ms
         asked_ms = request.asked_at(self.clock.now_ms())
         threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
@@ -195,9 +195,9 @@ class CompactionDrafter:
         is_due: Due | None,
         notes: tuple[str, ...],
     ) -> DraftPlan:
-        """The draft of a strategy that knows no event time: no cut is published, the one that is stays true.
+        """The draft of a strategy without event times: it publishes no cut, and the published one stays true.
 
-        A slice that was written to after the moment waits: nobody judges what of it may be merged without the rest.
+        A slice that was written to after the moment waits: nothing decides which part may be merged without the rest.
         """
         slices = [s for s in state.view.latest_slices() if s.log_files]
         below = [s for s in slices if not any(is_in_new_slice(state, moment.instant, log) for log in s.log_files)]
@@ -233,7 +233,7 @@ class CompactionDrafter:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """Where the plan is to lie: at a quiet moment, or, where there is none yet, at a guess."""
+    """The moment of the plan: a quiet moment or, if there is none yet, a guess."""
 
     now: str
     back: BackdatingFacts
@@ -267,7 +267,7 @@ class _Picked:
         return self._why_some_wait(moment)
 
     def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, published_ms: int | None) -> tuple[str, ...]:
-        """What keeps the cut below T, for a person."""
+        """What keeps the cut below T, for the user."""
         whys: list[str] = []
         if self.left_out:
             whys.append(f"{strategy} leaves out {counted(len(self.left_out), 'slice')}")
@@ -287,7 +287,7 @@ def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
 
 
 def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
-    """Whether everything before the T that was requested is compacted already."""
+    """Whether everything before the requested T is compacted already."""
     watermark_ms = freshness(
         published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.log_facts], 0
     ).watermark_ms
@@ -302,7 +302,7 @@ def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
 def _left_uncompacted(
     facts: Sequence[SliceFacts], selections: Sequence[Selection]
 ) -> list[tuple[FileSlice, list[EventTimeRange]]]:
-    """The ranges of what is in no base file when the selections are compacted, by slice."""
+    """The ranges, by slice, of what remains in no base file after the compaction of the selections."""
     compacted = {fact.log_file.path for s in selections for fact in s.compacted}
     until = {fact.log_file.path: s.exact_ms for s in selections for fact in s.early}
     found: list[tuple[FileSlice, list[EventTimeRange]]] = []
@@ -330,7 +330,7 @@ def _partitions(state: TableState) -> set[str]:
 
 
 def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGroup]) -> tuple[str, ...]:
-    """The partitions that have log files when the slices of `emptied` have none any more."""
+    """The partitions that still have log files once the slices of `emptied` have none."""
     return tuple(sorted({found.partition for found in slices if found.file_group not in emptied}))
 
 

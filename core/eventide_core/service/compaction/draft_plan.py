@@ -49,7 +49,7 @@ class DraftPlan:
 
     @property
     def idle(self) -> str | None:
-        """Why nothing is to be done now; None if the plan is to be made."""
+        """Why there is nothing to do now; None if there is."""
         if self.nothing is not None:
             return self.nothing
         if self.is_reached:

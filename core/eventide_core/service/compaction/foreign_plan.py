@@ -1,11 +1,11 @@
-"""What a compaction plan of another engine becomes when eventide runs it, and how the timeline says that it does.
+"""How eventide runs a compaction plan of another engine, and how the timeline records the attempt.
 
 Hudi's plan names no file that it makes: the names hold a write token, which each attempt chooses. An attempt of eventide
 has a number, the least that no file of the instant has, and the slice at position n gets the token `n-<attempt>-0`.
 When the files are made, the number goes into the inflight file, which Hudi leaves empty and never reads. So the inflight
 file says whose attempt counts:
 
-    empty        another engine's: it is at work, or died at it
+    empty        another engine's attempt: running, or dead
     an attempt   eventide's, at its commit; who continues after a crash finds the number, and makes the same names
 """
 
@@ -63,13 +63,13 @@ def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan) -> int:
 def other_bases(
     listing: Iterable[DataFile], instant: str, groups: Iterable[FileGroup], own: Iterable[str]
 ) -> tuple[str, ...]:
-    """The base files of these groups at the instant, by path, that are not in `own`: other attempts left them."""
+    """The base files of these groups at the instant that are not in `own`, by path: other attempts left them."""
     kept = set(own)
     return tuple(sorted(file.path for file, _ in _bases_of(listing, instant, groups) if file.path not in kept))
 
 
 def as_executed(state: TableState, plan: ForeignPlan, attempt: int) -> CompactionPlan:
-    """The plan with the names that this attempt gives: all log files of each slice are merged, nothing is left over.
+    """The plan with the names of this attempt: it merges all log files of each slice and leaves nothing over.
 
     Raises PlanMismatchError if a file that the plan names is gone.
     """

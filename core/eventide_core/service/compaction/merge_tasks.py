@@ -14,9 +14,9 @@ from eventide_core.table.plans import CompactionPlan
 
 
 def merge_tasks(files: TableFiles, options: Options, plan: CompactionPlan) -> tuple[MergeTask, ...]:
-    """One task a slice, in the order of the operations."""
+    """One task for each slice, in the order of the operations."""
     state = TableState.load(files)
-    # The plan's, for that is what the commit says; a write since then may have changed the table's.
+    # The plan's schema, which the commit records; a later write may have changed the table's.
     shape = replace(state.shape(plan.event_time_field), schema=plan.schema)
     blocks = state.blocks()
     codec = options.get(keys.PARQUET_CODEC)

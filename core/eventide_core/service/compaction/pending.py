@@ -1,17 +1,24 @@
-"""End what is pending before anything new is begun: how a run of eventide continues where one that died left off.
+"""Completes what is pending before anything new begins: how a run continues after one that died.
 
-1. Writes whose writers are known to be dead are rolled back; rollbacks that were broken off are ended.
+1. Writes whose writers are known to be dead are rolled back; rollbacks that were interrupted are ended.
 2. A compaction that eventide planned is run, whoever began it: same instant, same names. One whose process is alive is left
+<<<<<<< HEAD
    to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was broken off.
 3. One whose plan fits the table no more, which no run can complete, is rolled back. What was requested is planned
    again. One that was requested, and whose plan was never written, is rolled back, too.
+=======
+   to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was interrupted.
+3. A compaction whose plan no longer fits the table, so that no run can complete it, is rolled back. The request is
+   planned again.
+>>>>>>> main
 4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
    that this engine has begun is its own: nothing shows whether it is alive.
 5. A run of eventide that died on such a plan, which the other engine has run since, may have left base files beside those
    of the commit: Hudi leaves files of an attempt that it did not find inflight. They go, and the heartbeat with them.
-6. What eventide does not run is waited for, as long as the options say: that, log compactions and clusterings.
+6. eventide waits, as long as the options say, for what it does not run: such compactions, log compactions and
+   clusterings.
 
-A copy-on-write table has no compactions; its pending commits are its writers' affair, and nothing waits for them.
+A copy-on-write table has no compactions. Its pending commits belong to its writers, and nothing waits for them.
 
 Re-runnable: a crash anywhere leaves what the next run finds. Where two do this at once, one of them runs the plan.
 """
@@ -43,7 +50,7 @@ class PendingCompactions:
     options: Options
 
     def has_any(self) -> bool:
-        """Whether `end` has something to do. Writes nothing."""
+        """Whether `end` has anything to do. Writes nothing."""
         config = self.files.config()
         if config.is_copy_on_write:
             return False
@@ -85,7 +92,7 @@ class PendingCompactions:
                 rolled_back.append(instant)
             except PlanMismatchError:
                 if isinstance(self._plan(config, pending), ForeignPlan):
-                    raise  # the engine that made it has to roll it back
+                    raise  # the engine that planned it has to roll it back
                 self.rollback.undo(instant)
                 rolled_back.append(instant)
             except InstantNotFoundError:
@@ -95,7 +102,7 @@ class PendingCompactions:
         return Ended(tuple(resumed), tuple(rolled_back))
 
     def _overtaken(self, timeline: Timeline) -> tuple[Instant, ...]:
-        """The completed compactions that a dead run of eventide was at when it died: its heartbeat is still there."""
+        """The completed compactions that a dead run of eventide worked on: its heartbeat still exists."""
         names = [entry.path.rpartition("/")[2] for entry in self.files.storage.list(HEARTBEATS)]
         found = [timeline.find_compaction(name) for name in names]
         liveness = self.runner.ownership.liveness
@@ -114,9 +121,9 @@ class PendingCompactions:
             storage.delete(heartbeat_path(completed.requested_time))
 
     def _wait_for_others(self) -> None:
-        """Until no plan is pending, as long as configured; what is pending then excludes a new plan, and is named there.
+        """Waits, as long as configured, until no plan is pending. A plan that is pending then excludes a new one.
 
-        Raises BusyError for a compaction that another engine has begun: only a person can take it over.
+        Raises BusyError for a compaction that another engine has begun: only the user can take it over.
         """
         limit_ms = self.options.get(keys.PENDING_WRITE_WAIT_MS)
         if wait_until(lambda: not self.files.timeline(self.files.config()).pending_plans, self.clock, limit_ms) is None:
@@ -127,7 +134,7 @@ class PendingCompactions:
                 self.runner.foreign.check_not_begun(config, pending)
 
     def _is_to_run(self, config: TableConfig, pending: Instant) -> bool:
-        """Whether the pending plan is one that eventide runs by itself."""
+        """Whether eventide runs the pending plan without being asked to."""
         plan = self._plan(config, pending)
         if isinstance(plan, ForeignPlan):
             is_wanted = self.options.get(keys.FOREIGN_PLANS)

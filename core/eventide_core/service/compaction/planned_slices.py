@@ -1,4 +1,4 @@
-"""Whether the slices that a plan took are still what they were."""
+"""Whether the slices of a plan are unchanged."""
 
 from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
@@ -6,7 +6,7 @@ from eventide_core.table.plans import CompactionPlan, PlannedOperation
 
 
 def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
-    """Whether the slice that the plan took is still what it was: same base, and the same log files below the new slice."""
+    """Whether a slice of the plan is unchanged: the same base file, and the same log files below the new slice."""
     found = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
     if found is None:
         return False

@@ -6,8 +6,8 @@ The steps of the protocol, and what a crash after each leaves:
    rolled back and another one made (as in 6; action/quiet_moment.py). Version 6: wait for the writes that may not have seen
    the plan; what changed in an old slice is planned again in place (nothing else was made yet).
 3. `<instant>.compaction.inflight`: a pending plan.
-4. and 5. One task a slice on the engine: left-overs last-first, carried tombstones, marker, base file. Not visible, or
-   (version 6) visible and idempotent: readers merge a pending slice with the one below it.
+4. and 5. One task a slice on the engine: left-overs in reverse order, carried tombstones, marker, base file. Not
+   visible, or (version 6) visible and idempotent: readers merge a pending slice with the one below it.
 6. and 7. Inside the lock: merged log files and left-overs unchanged, the outcome claimed, which fixes the completion
    time; the metadata table's commit at that time, which nobody sees yet; then the completed file, once, last.
 8. Markers removed. A crash before that leaves an empty directory under `.hoodie/.temp`.
@@ -76,7 +76,7 @@ PLANS_AT_MOST = 5  # that one run makes, each in place of one that it rolled bac
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What was pending and is no more, by requested time: compactions that were run; writes and plans rolled back."""
+    """What was pending and has ended, by requested time: compactions that were run; writes and plans rolled back."""
 
     resumed: tuple[str, ...] = ()
     rolled_back: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class CompactionRunner:
         `may_take_over`: also a plan that another engine has begun, whose process is known to be dead (`run_foreign`).
 
         One process at a time (service/state/ownership.py): BusyError while another one runs it. Raises InstantNotFoundError,
-        PlanMismatchError, BusyError; EngineError and StorageError with what is known of the commit.
+        PlanMismatchError, BusyError; EngineError and StorageError with what is known about the commit.
         """
         for attempt in range(1, PLANS_AT_MOST + 1):
             config = self.files.config()
@@ -148,7 +148,7 @@ class CompactionRunner:
         return self._completed(instant)
 
     def reached(self) -> CompactionResult:
-        """What it comes to where the published cut is all that was requested: nothing was done."""
+        """The result if the published cut already meets the request: nothing was done."""
         state = TableState.load(self.files)
         instant = state.cut_instant
         assert instant is not None
@@ -201,7 +201,7 @@ class CompactionRunner:
         return None
 
     def _plan_again(self, rolled_back: "_RolledBack") -> str:
-        """The instant of a new plan in place of the one that was rolled back. Raises BusyError."""
+        """The instant of a new plan that replaces the rolled-back one. Raises BusyError."""
         plan = rolled_back.plan
         if plan.cut_ms is None:
             raise BusyError(f"{rolled_back.why}: the plan was rolled back, and nothing of it is left; plan again")
@@ -212,7 +212,7 @@ class CompactionRunner:
         return draft.plan.instant
 
     def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
-        """Whether another process rolled the plan back. Then what this one made since goes, too: nobody else removes it."""
+        """Whether another process rolled back the plan. If so, removes what this process made since: no other will."""
         if not is_rolled_back(self.files.storage, plan.instant):
             return False
         for path in made_files(plan):
@@ -222,7 +222,7 @@ class CompactionRunner:
         return True
 
     def _start(self, plan: CompactionPlan, found: Instant) -> "CompactionPlan | _RolledBack | None":
-        """Steps 2 and 3; returns the plan that holds, which may be a new one, or None if another process was faster."""
+        """Steps 2 and 3. Returns the valid plan, which may be a new one, or None if another process was faster."""
         if found.state is State.REQUESTED or not self.files.config().slices_by_completion_time:
             self.clock.sleep(self.options.get(keys.CLOCK_SKEW_MS))
         self._wait_for_unaware_writes(plan)
@@ -259,7 +259,7 @@ class CompactionRunner:
         return plan
 
     def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":
-        """Rolls the plan back: no log file depends on it."""
+        """Rolls back the plan: no log file depends on it."""
         CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
         return _RolledBack(plan, why)
 
@@ -308,7 +308,7 @@ class CompactionRunner:
         self.freshness.after(state, plan)  # warms the facts before the lock is held
         with CommitLock(self.files, self.lock, self.clock).held(state.config) as (lease, state):
             if self._pending(state.timeline, plan.instant) is None:
-                remove_markers(storage, plan)  # this process's own: another one was faster
+                remove_markers(storage, plan)  # this process's own markers: another one was faster
                 return None
             self._check_pending(state, plan)
             overtaken = _overtaken(state, plan)
@@ -343,7 +343,7 @@ class CompactionRunner:
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """A plan that this run rolled back, and why: its instant is not quiet, or an old slice changed."""
+    """A plan that this run rolled back, and the reason: its instant is not quiet, or an old slice changed."""
 
     plan: CompactionPlan
     why: str

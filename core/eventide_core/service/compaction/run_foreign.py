@@ -1,14 +1,14 @@
-"""Run a compaction plan that another engine of Hudi scheduled, and commit it as that engine would.
+"""Runs a compaction plan that another engine scheduled, and commits it as Hudi would.
 
 Hudi rolls back a compaction that it finds inflight: it reads the markers, deletes the files that they name, deletes the
 inflight file, and begins again. It does so by the timeline as it was when it looked, which may be before eventide's
 commit. On version 6 that lost the base files of a completed compaction. So the plan stays requested while eventide makes
-its files, and the inflight file appears last, when no marker names them any more: no rollback of Hudi ever names a file
-of eventide's commit.
+its files, and the inflight file appears last, when no marker names them any longer: no rollback of Hudi ever names a
+file of eventide's commit.
 
 Order of writes, and what a crash after each leaves:
 
-1. Inside the lock: where a run of eventide died in step 3, or a person says that Hudi did, the inflight file goes.
+1. Inside the lock: where a run of eventide died in step 3, or the user says that Hudi did, the inflight file goes.
 2. One task a slice: marker, then base file. A crash leaves a plan that is requested. The next run of eventide removes
    these files: at its own commit, or after Hudi's, which leaves them (`pending`).
 3. Inside the lock: nothing has completed and nobody has begun the plan; the files all exist. Their markers go. Then
@@ -22,7 +22,7 @@ with BusyError while there is none. Where Hudi began it again because it looked 
 fails, and its base files stay.
 
 An inflight file of another engine tells neither who works on the plan nor whether it is alive. Such a plan is taken over
-only where a person says that its engine is dead. From version 8 on the inflight file of a plan that was taken over goes
+only where the user says that its engine is dead. From version 8 on the inflight file of a plan that was taken over goes
 before the completed file is put: Hudi completes no instant that has none, and so a process that was alive after all
 cannot complete it again.
 """
@@ -79,7 +79,7 @@ class ForeignCompactionRunner:
         `may_take_over`: an engine that has begun the plan is known to be dead.
 
         Raises BusyError while another engine works on it; PlanMismatchError if the table no longer fits it; EngineError
-        and StorageError with what is known of the commit.
+        and StorageError with what is known about the commit.
         """
         self._wait_for_writes(plan)
         begun = self._begin(plan, may_take_over=may_take_over)
@@ -173,7 +173,10 @@ class ForeignCompactionRunner:
             remove_tree(storage, marker_directory(plan.instant))
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
-        """Raises BusyError for what is under way and in the way. Other plans are not: Hudi's never share a file group."""
+        """Raises BusyError for pending actions that block this plan.
+
+        Other plans don't: Hudi's plans never share a file group.
+        """
         check_undoing(state.timeline)
         if not state.config.slices_by_completion_time:
             check_pending_writes(state.timeline, plan.instant)
@@ -206,7 +209,7 @@ class ForeignCompactionRunner:
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine, which shares no lock, has committed between the last look and this commit: its commit counts."""
         if update.update is not None:
-            update.table.drop()  # it names files of both
+            update.table.drop()  # it names the files of both
         self._remove(made_files(executed), executed, lease)
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:
@@ -216,13 +219,13 @@ class ForeignCompactionRunner:
         self._remove_markers(executed, lease)
 
     def _remove_markers(self, executed: CompactionPlan, lease: Lease) -> None:
-        """This attempt's alone: another engine's may lie beside them."""
+        """Removes only this attempt's files: another engine's may lie beside them."""
         lease.check()
         for op in executed.operations:
             self.files.storage.delete(marker_path(executed.instant, op))
 
     def _is_ours(self, config: TableConfig, completed: Instant, executed: CompactionPlan) -> bool:
-        """Whether the commit that stands there names the files of this attempt: an earlier run of it has put it."""
+        """Whether the existing commit names this attempt's files: an earlier run of the attempt put it."""
         named = {stat.path for stat in self.files.commit(config, completed).stats}
         return named == set(made_files(executed))
 
@@ -231,7 +234,7 @@ class ForeignCompactionRunner:
         return pending.state is State.INFLIGHT and self._attempt(config, pending.requested_time) is None
 
     def check_not_begun(self, config: TableConfig, pending: Instant) -> None:
-        """Raises BusyError, with what a person can do, if another engine has begun the pending compaction."""
+        """Raises BusyError, with what the user can do, if another engine has begun the pending compaction."""
         if self.is_held_by_other(config, pending):
             raise BusyError(self._why_not_ours(config, pending.requested_time))
 

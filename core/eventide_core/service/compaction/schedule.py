@@ -1,4 +1,4 @@
-"""Plan a compaction by the configured strategy and trigger, and put the plan on the timeline.
+"""Plans a compaction by the configured strategy and trigger, and puts the plan on the timeline.
 
 Order of writes, inside the table lock: the plan file `<instant>.compaction.requested`, put if absent, and nothing else.
 A crash before it leaves nothing; after it a pending plan, which any engine may run, and which `rollback` undoes.
@@ -45,7 +45,7 @@ class CompactionScheduler:
     options: Options
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
-        """A dry run: what `schedule` would plan, and what that has to wait for. Writes nothing."""
+        """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
         state = TableState.load(self.files)
         if state.config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(state)
@@ -61,7 +61,7 @@ class CompactionScheduler:
         return draft
 
     def schedule(self, request: CompactionRequest, *, is_for_later: bool = False) -> DraftPlan:
-        """Plans, and puts the plan on the timeline; a draft that says why it is idle is not put there.
+        """Plans, and puts the plan on the timeline unless the draft has nothing to do.
 
         `is_for_later`: the plan is not executed at once, and so must be one that Hudi can run, too.
         Waits, as long as configured, where open writes leave no moment to plan at. Raises BusyError when that is over, where
@@ -80,8 +80,8 @@ class CompactionScheduler:
         waited_ms = 0
         while True:
             is_gap_needed = waited_ms < gap_ms
-            # The first look is without the lock. It warms the facts of the log files, so that the lock is held for a
-            # short time.
+            # The first draft takes no lock. It fills the cache of log file facts, so that the lock is held only
+            # briefly.
             draft = once_metadata_table_is_free(
                 partial(self._attempt, request, has_lock=False, is_for_later=is_for_later, is_gap_needed=is_gap_needed),
                 self.clock,
@@ -120,7 +120,7 @@ class CompactionScheduler:
             self.clock.sleep(skew_ms)
 
     def _wait(self, config: TableConfig, limit_ms: int) -> None:
-        """Until it is worth to look at the table again: on version 6 until no write is pending, which may be short."""
+        """Sleeps until a new draft may succeed: on version 6, until no write is pending, which may be a short time."""
         if config.slices_by_completion_time:
             self.clock.sleep(POLL_MS)
         else:
@@ -142,7 +142,8 @@ class CompactionScheduler:
             data = self.files.codec.encode_plan(draft.plan)
             lease.check()
             if not state.config.slices_by_completion_time and self.files.timeline(state.config) != state.timeline:
-                # A writer who shares no lock has come; its log file would be in a slice of a plan that doesn't know it.
+                # A writer that shares no lock appeared; its log file would be in a slice of a plan that doesn't include
+                # it.
                 return replace(draft, waits_for="a write started while the plan was made")
             if not self.files.storage.put_if_absent(path, data):
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
@@ -161,7 +162,7 @@ def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll
 
 
 def once_metadata_table_is_free(act: Callable[[], Result], clock: Clock, limit_ms: int) -> Result:
-    """What `act` returns, which is done again while Hudi compacts the metadata table, for `limit_ms` at most.
+    """The result of `act`, which is retried while Hudi compacts the metadata table, for `limit_ms` at most.
 
     On version 6 a writer of Hudi does so as it begins. Raises MetadataTableBusyError after the limit.
     """

@@ -1,4 +1,4 @@
-"""What the planner knows of each slice: the facts of its log files, and which of them lie above the compaction's moment."""
+"""The planner's facts of each slice: those of its log files, and which of them lie above the moment."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
@@ -70,7 +70,10 @@ def _with_partial_updates(selection: Selection, paths: Container[str]) -> Select
 
 
 def _above(state: TableState, moment: str, logs: Sequence[LogFacts]) -> int:
-    """How many of a slice's last log files were written after the moment. On version 6 the blocks tell, not the name."""
+    """How many of a slice's last log files were written after the moment.
+
+    On version 6 their blocks decide, not their names.
+    """
     if state.config.slices_by_completion_time:
         return sum(is_in_new_slice(state, moment, fact.log_file) for fact in logs)
     first = next((n for n, fact in enumerate(logs) if max(fact.instants, default="") > moment), len(logs))

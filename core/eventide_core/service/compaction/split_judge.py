@@ -1,4 +1,4 @@
-"""Judges the splits of slices by their keys' histories, where algebra does not answer (action/slice_split.py)."""
+"""Judges the splits of slices by key histories where algebra is not sufficient (action/slice_split.py)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class SplitJudge:
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """A picklable judgement: the histories of a slice's keys are read where it runs."""
+    """A picklable judgement, which reads the histories of a slice's keys where it runs."""
 
     content: LogContent
     rules: ReaderRules

@@ -1,1 +1,1 @@
-"""What use cases ask of a table: event times, freshness, past compactions, files in use. Imports `state`."""
+"""Facts about a table for the use cases: event times, freshness, past compactions, files in use. Imports `state`."""

@@ -1,4 +1,4 @@
-"""What the completed compactions on the active timeline say of themselves: freshness over time, and what it took."""
+"""The completed compactions on the active timeline: freshness over time, and its cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class PastCompaction:
 
 @dataclass(frozen=True, slots=True)
 class KeptBytes:
-    """What partial compactions made that slices in use still have, and cleaning can't free: left-overs, tombstones."""
+    """Bytes that partial compactions added to slices in use and that cleaning can't free: left-overs, tombstones."""
 
     linked: int
     carried: int
@@ -48,7 +48,7 @@ def compaction_history(state: TableState, storage: Storage, clock: Clock) -> tup
     if not ours:
         return ()
     written_ms = {e.path.rpartition("/")[2]: e.modified_ms for e in storage.list(state.config.timeline_path)}
-    # As an instant says when it completed by the wall of whoever wrote it, unless the table has it in UTC.
+    # An instant states its time in the writer's time zone, unless the table uses UTC.
     ahead_ms = 0 if state.config.has_utc_instants else clock.local_offset_ms()
     found = (
         _past(instant, ours[instant.requested_time], state.commits[instant.requested_time], written_ms, ahead_ms)
@@ -97,6 +97,6 @@ def _past(
 def _duration_ms(instant: Instant, written_ms: Mapping[str, int]) -> int | None:
     begun = written_ms.get(Instant(instant.requested_time, Action.COMPACTION, State.INFLIGHT).file_name)
     ended = written_ms.get(instant.file_name)
-    if begun is None or ended is None or ended < begun:  # gone, or copied from elsewhere in another order
+    if begun is None or ended is None or ended < begun:  # removed, or copied from elsewhere in another order
         return None
     return ended - begun

@@ -35,7 +35,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
 
 
 def write_event_time_field(state: TableState, schema: str, options: Options) -> str | None:
-    """The field whose event times a write notes down; None if none is known.
+    """The field whose event times a write records; None if none is known.
 
     Raises ConfigError for an option that names no field of the schema.
     """

@@ -35,7 +35,7 @@ class FreshnessReader:
         return self._of(state, state.cut_ms, _live_logs(state))
 
     def published(self, state: TableState) -> Freshness:
-        """The same, but no log file is looked into where no cut is published."""
+        """The same, but reads no log file if no cut is published."""
         return NO_CUT if state.cut_ms is None and not state.config.is_copy_on_write else self.now(state)
 
     def by_partition(self, state: TableState) -> Mapping[str, Freshness]:
@@ -58,7 +58,7 @@ class FreshnessReader:
         }
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
-        """The freshness that holds once the plan's compaction has committed over this state."""
+        """The freshness after the commit of the plan's compaction."""
         cut_ms = state.cut_ms if plan.cut_ms is None else plan.cut_ms
         if cut_ms is None:
             return NO_CUT
@@ -70,7 +70,7 @@ class FreshnessReader:
     def _of(
         self, state: TableState, cut_ms: int | None, logs: Iterable[LogFile], early: Mapping[str, int] = _NONE
     ) -> Freshness:
-        """`early`: up to where a log file's records are about to be merged, by path."""
+        """`early`: the time before which a log file's records will be merged, by path."""
         facts = {
             path: replace(fact, uncompacted=fact.uncompacted.since(early[path])) if path in early else fact
             for path, fact in self._facts(state, logs).items()
@@ -97,7 +97,7 @@ class FreshnessReader:
         }
 
     def _late_records(self, state: TableState, cut_ms: int | None, facts: Mapping[str, LogFacts]) -> dict[str, int]:
-        """How many records before the cut each late log file holds, by path; they are read to be counted."""
+        """The number of records before the cut in each late log file, by path. Reads the log files to count them."""
         if cut_ms is None:
             return {}
         late = [fact for fact in facts.values() if _has_records_before(fact.uncompacted, cut_ms)]

@@ -1,4 +1,4 @@
-"""What is known of each log file's content: from the timeline where it tells, else by asking the content once."""
+"""The facts of each log file: from the timeline if it has them, otherwise read once from the file."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ _PORTIONS_MAX: Final = 1000  # tasks in which log files are asked: enough for ma
 
 @dataclass(slots=True)
 class LogFactsReader:
-    """Answers for the log files of one table; a log file never changes under its name, so each is asked at most once.
+    """The facts of one table's log files. A log file never changes under its name, so each is read at most once.
 
     What the timeline states (service/facts/log_stats.py) is not read from the log file. What of it is in a base
     already is asked of the timeline each time: a commit may have merged it since.
@@ -48,7 +48,7 @@ class LogFactsReader:
     def read_each(
         self, state: TableState, shape: RecordShape, logs: Iterable[LogFile], *, are_stats_proof: bool
     ) -> tuple[dict[str, LogFacts], dict[str, EventideError]]:
-        """The same; and of the log files that cannot be read, what was raised for them, by path."""
+        """The same, and the errors of the log files that cannot be read, by path."""
         return self._read(state, shape, logs, are_stats_proof=are_stats_proof, tells_errors=True)
 
     def _read(
@@ -91,7 +91,7 @@ class LogFactsReader:
         return {fact.log_file.path: _still_uncompacted(fact, in_base) for fact in known}, problems
 
     def _forget_gone(self, state: TableState) -> None:
-        """Lets the facts of log files go that are no longer there: a service asks for as long as it lives."""
+        """Drops the facts of log files that no longer exist, because a service runs indefinitely."""
         if len(self._known) > 2 * len(state.listing):
             there = {file.path for file in state.listing}
             self._known = {key: fact for key, fact in self._known.items() if key[0] in there}
@@ -152,7 +152,7 @@ class _Summarize:
 
 
 def _portions(items: Sequence[T]) -> list[Sequence[T]]:
-    """The items in their order, some in each portion: many small questions are not worth a task each."""
+    """The items in order, in portions: a task for each small question would cost too much."""
     size = -(-len(items) // _PORTIONS_MAX)
     return [items[start : start + size] for start in range(0, len(items), size)] if items else []
 

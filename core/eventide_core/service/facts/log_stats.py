@@ -23,7 +23,7 @@ from eventide_core.table.commit_metadata import EVENT_TIMES_KEY, LOG_COMPACT, WR
 from eventide_core.table.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.file_slice import LogFile
 
-_NOTHING: Final = frozenset[str]()  # one for all log files: an empty set takes as much room as one with an instant
+_NOTHING: Final = frozenset[str]()  # shared: an empty set takes as much memory as one with an instant
 
 
 def from_stats(
@@ -67,7 +67,7 @@ class _Teller:
     def of(
         cls, time: str, commit: CommitMetadata, event_time_field: str | None, *, are_stats_proof: bool
     ) -> "_Teller | None":
-        """None if its stats state nothing, or describe another field."""
+        """The range of a stat; None if the stat has none, or describes another field."""
         named = commit.extra_metadata.get(EVENT_TIMES_KEY)
         if event_time_field is None or named not in (event_time_field, None) or (named is None and not are_stats_proof):
             return None
@@ -101,7 +101,7 @@ def _origins(state: TableState) -> dict[str, str]:
 def _same_content(path: str, origins: Mapping[str, str]) -> Iterator[str]:
     """A log file, and the log files that it holds the same as, up to the one that a writer made."""
     yield path
-    for _ in origins:  # no chain is longer, and what is damaged may be a ring
+    for _ in origins:  # no chain is longer, and a damaged one may be a cycle
         if path not in origins:
             return
         path = origins[path]

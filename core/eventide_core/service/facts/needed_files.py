@@ -1,4 +1,4 @@
-"""Which files of a table something needs that is no file slice, and which nothing needs any more."""
+"""The files that something other than a file slice needs, and those that nothing needs."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan
 from eventide_core.table.savepoint_metadata import SavepointMetadata
 
-LEFT_OVER_VERSION = 0  # of the log files that a compaction of eventide makes on version 6, where Hudi begins at 1
+LEFT_OVER_VERSION = 0  # the version of log files that a compaction of eventide makes on version 6; Hudi begins at 1
 
 
 def savepoints_of(files: TableFiles, state: TableState) -> Mapping[str, SavepointMetadata]:
-    """What each savepoint keeps, by the requested time of its commit. Raises CorruptTimelineError."""
+    """The files that each savepoint keeps, by the requested time of its commit. Raises CorruptTimelineError."""
     return {
         instant.requested_time: files.savepoint(state.config, instant)
         for instant in state.timeline.completed
@@ -41,7 +41,7 @@ def merged_paths(files: TableFiles, state: TableState, compaction: Instant) -> t
 
 
 def links_of(state: TableState) -> Mapping[str, str]:
-    """The links among the data files, and where each leads, one hop."""
+    """The links among the data files, each with its target, one hop."""
     return {file.path: file.link_target for file in state.listing if file.link_target is not None}
 
 
@@ -53,7 +53,7 @@ def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
 
 
 def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
-    """The left-overs of compactions that were rolled back, which Hudi's own rollback leaves behind.
+    """The left-overs of rolled-back compactions, which Hudi's own rollback does not remove.
 
     Of an instant before the active timeline only eventide's own note tells: it may have been archived and forgotten.
     """
@@ -76,5 +76,5 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
 
 
 def _is_planned(files: TableFiles, state: TableState, instant: str) -> bool:
-    """Whether the compaction is on the timeline after all: a listing that is behind must not make its files nobody's."""
+    """Whether the compaction is on the timeline now: an outdated listing must not make its files strays."""
     return files.storage.stat(f"{state.config.timeline_path}/{instant}.compaction.requested") is not None

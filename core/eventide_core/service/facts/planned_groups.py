@@ -1,4 +1,4 @@
-"""Which file groups the pending plans take."""
+"""The file groups of the pending plans."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What the planner asks of a table besides what its log files hold."""
+"""The planner's facts besides those of the log files."""
 
 from collections.abc import Iterable, Sequence
 
@@ -38,7 +38,7 @@ def link_choice_facts(
 ) -> LinkChoiceFacts:
     """What the choice of a link mode looks at; `moment` is the quiet moment of the plan."""
     is_exclusive = options.get(keys.EXCLUSIVE)
-    # Trying a storage out makes a link and removes it: not where the answer cannot count.
+    # Probing a storage makes and removes a link, so it is done only if the answer matters.
     may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
     capabilities = storage.capabilities if may_link else Capability.NONE
     return LinkChoiceFacts(
@@ -80,7 +80,7 @@ def backdated_compactions(state: TableState) -> frozenset[str]:
 
 
 def unused_instant(state: TableState, clock: Clock) -> str:
-    """An instant above every time of the timeline, and not before now, in the time zone that the table's instants are in.
+    """An instant above every time of the timeline, and not before now, in the time zone of the table's instants.
 
     Above those of event-time compactions that were rolled back, too: they are never used again.
     """
@@ -96,5 +96,5 @@ def instant_beyond(timeline: Timeline, compactions: Iterable[str], config: Table
 
 
 def local_instant_time(config: TableConfig, epoch_ms: int, clock: Clock) -> str:
-    """A moment as an instant time, in the time zone that the table's instants are in."""
+    """A moment as an instant time, in the time zone of the table's instants."""
     return instant_time(epoch_ms if config.has_utc_instants else epoch_ms + clock.local_offset_ms())

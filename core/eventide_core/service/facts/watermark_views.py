@@ -1,4 +1,4 @@
-"""The read-optimized table as a compaction left it: which ones there were, and which can still be read."""
+"""The views of the read-optimized table that compactions left, and which of them can still be read."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -12,7 +12,7 @@ from eventide_core.table.file_name import BaseFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.instant import Instant
 
-_NAMED = 10  # how many watermarks an error names
+_NAMED = 10  # the number of watermarks that an error names
 
 
 def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
@@ -22,7 +22,9 @@ def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
     """
     active = published_views(state)
     answering = views_that_answer(active, threshold_ms)
-    if all(view.cut_ms >= threshold_ms for view in active):  # only then may an archived one hold less that is newer
+    if all(
+        view.cut_ms >= threshold_ms for view in active
+    ):  # only then may an archived view contain fewer newer records
         answering = views_that_answer((*active, *_archived_views(state, threshold_ms)), threshold_ms)
     for view in answering:
         if _is_readable(state, view):
@@ -119,7 +121,7 @@ def _had_completed(state: TableState, compaction: Instant) -> Callable[[str], bo
         completion = state.timeline.completion_time(time)
         if completion is None and state.timeline.is_archived(time):
             archived = state.archive.find(time)
-            # What is older than the archive itself ended long before.
+            # Instants older than the archive itself have ended.
             completion = "" if archived is None else archived.completion_time or time
         return completion is not None and completion <= until
 

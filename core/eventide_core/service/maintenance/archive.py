@@ -1,8 +1,8 @@
-"""Archive a table's old instants, so that the active timeline stays short.
+"""Archives a table's old instants, so that the active timeline stays short.
 
 Order of writes, all inside the table lock, and what a crash after each leaves:
 
-1. The archived timeline gets the instants, whole: nobody finds one of them in neither place.
+1. The archived timeline gets the instants. So every reader finds each of them in at least one place.
 2. Oldest first: an instant's requested and inflight files, then its completed file. A crash leaves instants in both places,
    of which the active one counts; the next archival finds that they are archived, and removes them.
 """
@@ -36,7 +36,7 @@ class Archiver:
     options: Options
 
     def archive(self) -> tuple[str, ...]:
-        """Archives what may go; the requested times of those instants, oldest first.
+        """Archives the instants that may be archived. Returns their requested times, oldest first.
 
         Raises ConfigError for options that contradict each other, BusyError while a rollback or restore is under way.
         """
@@ -81,7 +81,7 @@ class Archiver:
         return ArchiveFacts(state.timeline, bounds, compactions)
 
     def _retained_by_cleaning(self, state: TableState) -> list[str]:
-        """The earliest write that the last clean retained, and the one that the next would."""
+        """The earliest write that the last clean retained, and the one that the next clean would retain."""
         found: list[str] = []
         cleans = [i for i in state.timeline.completed if i.action is Action.CLEAN]
         if cleans:
@@ -100,7 +100,7 @@ class Archiver:
         return [compactions[-1].requested_time if compactions else ""]
 
     def _found(self, state: TableState) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
-        """The timeline's files by requested time and state; a savepoint's apart from its commit's."""
+        """The timeline's files by requested time and state; a savepoint's files are separate from its commit's."""
         found: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
         for entry in self.files.storage.list(state.config.timeline_path):
             instant = Instant.parse(entry.path.rpartition("/")[2])

@@ -1,10 +1,10 @@
-"""Clean a table: remove what no retained slice, pending plan, savepoint or link needs.
+"""Cleans a table: removes what no retained slice, pending plan, savepoint or link needs.
 
 Order of writes, and what a crash after each leaves:
 
-1. Inside the table lock: writes that failed are rolled back. A clean that was begun and broken off is ended: eventide's own
-   once its process is dead, another engine's once it has stood for long (service/state/liveness.py). Until then it is in
-   the way (BusyError): ended by two, it would stand on the timeline twice.
+1. Inside the table lock: writes that failed are rolled back. A clean that was begun and interrupted is ended:
+   eventide's own once its process is dead, another engine's once it has stood for long (service/state/liveness.py).
+   Until then it is in the way (BusyError): ended by two, it would stand on the timeline twice.
 2. Inside the lock: markers and heartbeats of what is no longer pending are removed: nobody else would, and no process
    reads them. A heartbeat at `c`; then `<c>.clean.requested` holds the plan. Nothing to remove: no plan, nothing on the
    timeline.
@@ -54,7 +54,7 @@ _HOUR_MS = 60 * 60 * 1000
 class CleanResult:
     """`instant` is None if there was nothing to remove. Paths relative to the table's root, sorted.
 
-    `kept_targets` are files that would have gone, but that a link leads to.
+    `kept_targets` are files that the clean keeps because a link leads to them.
     """
 
     instant: str | None
@@ -84,7 +84,7 @@ class Cleaner:
         """
         terms = self._terms(retain_commits)
         deleted: list[str] = []
-        with ExitStack() as beating:  # where the clean fails, the last beats stay and say whose it is
+        with ExitStack() as beating:  # if the clean fails, the last heartbeats stay and identify its process
             with self.lock.acquire() as lease:
                 self.rollback.undo_failed_writes(lease)
                 begun = self._take_over(beating)
@@ -117,12 +117,12 @@ class Cleaner:
         return [found.requested_time for found in (earliest or next(iter(writes), None),) if found is not None]
 
     def _take_over(self, beating: ExitStack) -> tuple[Instant, ...]:
-        """The cleans that were broken off, this process's own from now on. Under the lock."""
+        """The interrupted cleans, which this process now owns. Call it under the lock."""
         config = self.files.config()
         begun = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
         for pending in begun:
             self._liveness.check_abandoned(pending, config.timeline_path)
-            # Before anything is written: whether it can be followed.
+            # Check, before anything is written, whether the metadata table can follow.
             self.files.clean_plan(config, pending.requested_time)
         for pending in begun:
             self._beat(pending.requested_time, beating)
@@ -137,7 +137,7 @@ class Cleaner:
         return Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
 
     def _remove_orphans(self, ended: Collection[str]) -> None:
-        """Marks of actions that have ended, or died before they began, and with them whoever would have removed these."""
+        """Markers and heartbeats of ended actions, and of those whose process died before they began."""
         for instant in ended:
             if not self._liveness.is_known_alive(instant):
                 remove_markers_and_heartbeat(self.files.storage, instant)
@@ -194,7 +194,7 @@ class Cleaner:
         return plan
 
     def _end(self, pending: Instant) -> list[str]:
-        """Steps 3 and 4, by a process whose heartbeat is at the instant; the paths that were removed."""
+        """Steps 3 and 4, by the process that owns the instant. Returns the removed paths."""
         storage = self.files.storage
         with self.lock.acquire():
             state = TableState.load(self.files)
@@ -202,7 +202,7 @@ class Cleaner:
         timeline = state.config.timeline_path
         data = self.files.codec.encode_clean_plan(plan, storage.root)
         inflight = Instant(plan.instant, Action.CLEAN, State.INFLIGHT)
-        # Version 6 repeats the plan in it.
+        # Version 6 repeats the plan in the inflight file.
         storage.put_if_absent(
             f"{timeline}/{inflight.file_name}", b"" if state.config.slices_by_completion_time else data
         )

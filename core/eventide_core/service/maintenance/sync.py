@@ -1,4 +1,4 @@
-"""Tell a catalog what the table is: its tables, partitions and schema, and how fresh the read-optimized view is.
+"""Syncs a table to a catalog: tables, partitions, schema, and the freshness of the read-optimized view.
 
 The order of writes, for each of the catalog's tables:
 
@@ -38,7 +38,7 @@ _NO_CHANGES = PartitionChanges((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class SyncedTable:
-    """What was done to one of the catalog's tables; partitions as counts."""
+    """The changes to one of the catalog's tables; partitions as counts."""
 
     name: str
     is_created: bool
@@ -64,7 +64,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class CatalogSync:
-    """`open_catalog` connects to the catalog that the options name."""
+    """`open_catalog` connects to the catalog in the options."""
 
     files: TableFiles
     freshness: FreshnessReader
@@ -72,7 +72,7 @@ class CatalogSync:
     options: Options
 
     def sync(self) -> SyncResult:
-        """Brings the catalog up to the table as it is now.
+        """Updates the catalog to the table's current state.
 
         Raises CatalogError if the catalog fails, DatabaseNotFoundError, RefusedError if another table has the name,
         before anything is written, ConfigError, and UnsupportedTableError for a column that no catalog can have.

@@ -1,6 +1,6 @@
-"""The metrics of a table: the RFC's on its backlog, and ours on its freshness and its compactions.
+"""The metrics of a table: the RFC's backlog metrics, and eventide's own on freshness and compactions.
 
-A value that there is none of (a watermark before the first compaction by event time) is left out.
+Leaves out values that don't exist, such as the watermark before the first compaction by event time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def _of_compactions(history: Sequence[PastCompaction]) -> Iterator[Metric]:
     yield Metric(
         "last_compaction_carried_tombstones", "Deletes that it carried for left-overs.", last.carried_tombstones
     )
-    # Of each reason there is, so that a series does not end where a reason did not occur.
+    # For every reason, so that a series does not end if a reason did not occur.
     for reason in sorted({*FallbackReason, *last.fallbacks}):
         yield Metric(
             "last_compaction_fallbacks",

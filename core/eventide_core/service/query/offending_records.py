@@ -1,4 +1,4 @@
-"""Whose records seem to be of the future: the keys, for a person to look after. Asked only when someone wants to know."""
+"""Finds whose records seem to be of the future. Reads their keys only on request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

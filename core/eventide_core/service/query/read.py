@@ -1,4 +1,4 @@
-"""The four queries: which slices to read, and how. The rows themselves are read by an adapter, here or on executors."""
+"""Plans the four queries: which slices to read, and how. An adapter reads the rows, here or on executors."""
 
 from dataclasses import dataclass, replace
 
@@ -28,13 +28,13 @@ from eventide_core.table.slice_read import QueryPlan
 
 @dataclass(frozen=True, slots=True)
 class QueryService:
-    """Each query of the table as it is then; or all of it as it was at one `moment`."""
+    """The queries, each of the table's current state, or all of its state at one `moment`."""
 
     files: TableFiles
     moment: TableState | None = None
 
     def of_one_moment(self) -> "QueryService":
-        """The queries of the table as it is now, for which it is looked at once."""
+        """The queries of the table's current state, which is loaded once."""
         return replace(self, moment=self._state())
 
     def snapshot(self) -> QueryPlan:
@@ -86,7 +86,7 @@ class QueryService:
         return QueryPlan(plan_slices(state.view.latest_slices(time), state.blocks(time)), state.shape(None, as_of=time))
 
     def settled_until(self) -> str:
-        """The end of the longest span from the beginning that `incremental` tells once and for all."""
+        """The end of the longest span from the beginning whose rows in `incremental` are final."""
         config = self.files.config()
         return settled_until(self.files.timeline(config), by_completion_time=config.slices_by_completion_time)
 
@@ -112,10 +112,10 @@ class QueryService:
         for stat in (stat for instant in instants for stat in state.commit(instant).stats):
             written[stat.path] = present.get(stat.path)
             if written[stat.path] is None:
-                break  # there may be years of archived commits behind this one
+                break  # there may be years of older archived commits
         files = [file for file in written.values() if file is not None]
         if len(files) == len(written):
-            # What was replaced after the span's end stays readable ever after.
+            # What was replaced after the span's end stays readable.
             ended = {write.requested_time for write in span(state.timeline.writes, "", until)}
             slices = state.view_of(files, ended.__contains__).latest_slices()
         else:

@@ -1,10 +1,10 @@
-"""Undo a pending compaction that eventide planned: its links, copies and base files, and nothing a writer wrote.
+"""Rolls back a pending compaction that eventide planned: its links, copies and base files, and nothing of a writer.
 
-Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any more; then left-overs
-first-first, base files, markers, what another engine that ran the plan left in the metadata table, the heartbeat of
-whoever ran it, the inflight file, and last the plan itself. A crash anywhere leaves a plan that is still pending and that a
-second rollback ends. Where a writer took the same instant, the metadata table's entry and the heartbeat are its own, and
-stay.
+Order, inside the table lock: the outcome is claimed, so that no executor can complete the plan any longer; then
+left-overs in order, base files, markers, what another engine that ran the plan left in the metadata table, the
+heartbeat of whoever ran it, the inflight file, and last the plan itself. A crash anywhere leaves a plan that is still
+pending and that a second rollback ends. Where a writer took the same instant, the metadata table's entry and the
+heartbeat are its own, and stay.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class CompactionRollback:
     metadata: MetadataTableUpkeep
 
     def undo(self, state: TableState, instant: str, lease: Lease) -> tuple[str, ...]:
-        """Rolls the pending compaction at `instant` back; returns the paths that were removed.
+        """Rolls back the pending compaction at `instant`; returns the paths that were removed.
 
         Raises InstantNotFoundError; RefusedError where something would be lost; BusyError while a write is pending that
         may append to the slice the plan began (version 6).

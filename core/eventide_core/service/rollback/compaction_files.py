@@ -1,4 +1,4 @@
-"""The files that a compaction makes besides its commit, and how they go again."""
+"""The files that a compaction makes besides its commit, and their removal."""
 
 from contextlib import suppress
 
@@ -11,17 +11,17 @@ from eventide_core.table.plans import CompactionPlan, PlannedOperation
 
 
 def marker_path(instant: str, op: PlannedOperation) -> str:
-    """Where the marker of a base file lies, by which Hudi finds it when it rolls the attempt back."""
+    """The path of a base file's marker, by which Hudi finds the file when it rolls back the attempt."""
     return f"{marker_directory(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
 
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:
-    """The data files that an execution makes, in the order in which they may be removed: left-overs first-first."""
+    """The data files that an execution makes, in the order in which they may be removed: left-overs in order."""
     return (*plan.new_log_paths, *(op.path_of(op.new_base_name) for op in plan.operations))
 
 
 def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
-    """Removes the inflight file of a plan that is gone: written by a process that slept while it was rolled back."""
+    """Removes the inflight file of a rolled-back plan, which a process wrote that slept during the rollback."""
     directory = files.config().timeline_path
     requested, inflight = (
         f"{directory}/{Instant(instant, Action.COMPACTION, step).file_name}"
@@ -33,7 +33,7 @@ def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
 def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
     """Removes the markers of the plan's base files, and their directories unless another process is at work there.
 
-    One that has not noticed yet that the plan was rolled back removes what it made itself.
+    A process that has not noticed the rollback yet removes its own files.
     """
     for op in plan.operations:
         storage.delete(marker_path(plan.instant, op))
@@ -46,5 +46,5 @@ def remove_markers(storage: Storage, plan: CompactionPlan) -> None:
 
 
 def _remove_empty(storage: Storage, directory: str) -> None:
-    with suppress(StorageError):  # nobody heeds a directory that stays
+    with suppress(StorageError):  # a remaining directory is harmless
         storage.delete(directory)

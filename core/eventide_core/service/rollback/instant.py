@@ -1,10 +1,10 @@
-"""Undo an action: a pending compaction, a write that failed, or a completed one where nothing is lost with it.
+"""Undoes an action: a pending compaction, a failed write, or a completed write if nothing else is lost with it.
 
     pending compaction of eventide    `rollback_compaction`: leaves nothing on the timeline
     anything else                     `run_rollback`: a rollback on the timeline, as in Hudi
 
 A write that is alive (`Liveness`) is never undone. One of which nothing shows whether it is alive is undone only where
-a person names it (`undo`), and never by `undo_failed_writes`.
+the user names it (`undo`), and never by `undo_failed_writes`.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Rollback:
     options: Options
 
     def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
-        """Rolls the action at `instant` back; returns the paths that were removed.
+        """Rolls back the action at `instant`; returns the paths that were removed.
 
         `force`: also what is pending without a heartbeat, of which nothing shows whether its writer lives. Raises
         InstantNotFoundError; RefusedError if something would be lost; BusyError if the write is alive, or something
@@ -59,7 +59,7 @@ class Rollback:
                     self._liveness.check_abandoned(begun, state.config.timeline_path)
                 return self._end(state, begun, lease)
             if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
-                # What another one has still to write would come into slices that this one may remove.
+                # What another writer has still to write would go into slices that this rollback may remove.
                 self.end_begun(state.config, state.timeline, lease)
                 state = TableState.load(self.files)
                 check_undoing(state.timeline)
@@ -87,7 +87,7 @@ class Rollback:
     def abort(self, instant: str) -> None:
         """Rolls back a write of this process that will not complete, without waiting for its heartbeat to expire.
 
-        Nothing where the write has completed, or is not on the timeline.
+        Does nothing if the write has completed, or is not on the timeline.
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
@@ -98,7 +98,7 @@ class Rollback:
                 self._runner.end(state.config, plan, lease, is_new=True)
 
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
-        """Rolls back what writers left who died: their heartbeat has expired. Returns their instants.
+        """Rolls back the writes of dead writers, whose heartbeat has expired. Returns their instants.
 
         Ends rollbacks that were begun, too. Under the lock: the caller's where a lease is given.
         """
@@ -132,7 +132,7 @@ class Rollback:
                 )
 
     def end_begun(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
-        """Ends the rollbacks that were begun and broken off; whether there were any. Raises BusyError while a restore is.
+        """Ends the rollbacks that were begun and interrupted; whether there were any. Raises BusyError while a restore is.
 
         What a write has made may be gone in part by then: no write may commit before. One that another engine may still be
         at work on is left to it. `config` and `timeline` were read under the lock.
@@ -144,13 +144,13 @@ class Rollback:
         return bool(begun)
 
     def _next_failed(self, config: TableConfig, timeline: Timeline) -> Instant | None:
-        """A rollback that was begun, before a write whose writer is dead. Mostly there is none."""
+        """A pending rollback or else a write whose writer is dead. Mostly there is none."""
         pending = timeline.pending
         begun = (i for i in pending if self._is_abandoned(i, config))
         return next(begun, None) or next(filter(self._liveness.is_dead, pending), None)
 
     def _is_abandoned(self, pending: Instant, config: TableConfig) -> bool:
-        """Whether it is a rollback on which nobody is at work any more."""
+        """Whether it is an abandoned rollback."""
         return pending.action is Action.ROLLBACK and self._liveness.is_abandoned(pending, config.timeline_path)
 
     def _target(self, config: TableConfig, pending: Instant) -> str:
@@ -195,7 +195,7 @@ class Rollback:
         return self._runner.end(state.config, plan, lease, is_new=True)
 
     def _check_has_heartbeat(self, found: Instant) -> None:
-        """Raises RefusedError for a pending write, or a plan that is being run, of which nothing shows who works on it."""
+        """Raises RefusedError for a pending write, or a running plan, if nothing states who works on it."""
         is_write = found.action in (Action.COMMIT, Action.DELTA_COMMIT)
         if found.state is State.REQUESTED and not is_write:
             return
@@ -253,7 +253,7 @@ class Rollback:
 
 
 def _check_not_archived(state: TableState, found: Instant) -> None:
-    """An archival that was broken off leaves writes in both places, and nothing is ever taken out of the archive."""
+    """An archival that was interrupted leaves writes in both places, and nothing is ever taken out of the archive."""
     if state.archive.find(found.requested_time) is not None:
         raise RefusedError(
             f"{found.requested_time} was archived by an interrupted archival, but is still on the timeline, "
@@ -263,7 +263,7 @@ def _check_not_archived(state: TableState, found: Instant) -> None:
 
 
 def _check_not_the_last(state: TableState, found: Instant) -> None:
-    """Archived writes are known as completed by lying before the active ones: without any, all readers lose them."""
+    """Readers take archived writes for completed because active ones follow: without any, they lose the archived ones."""
     if state.timeline.writes == (found,) and next(state.archive.writes("", found.requested_time), None) is not None:
         raise RefusedError(
             f"{found.requested_time} is the last write on the active timeline, and those before it are "

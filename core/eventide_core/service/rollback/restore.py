@@ -1,4 +1,4 @@
-"""Restore a table to a savepoint: undo every write after it, newest first, but none whose files the savepoint keeps.
+"""Restores a table to a savepoint: undoes every write after it, newest first, except those whose files it keeps.
 
 Order of writes, all inside the table lock, and what a crash after each leaves:
 
@@ -11,7 +11,7 @@ Order of writes, all inside the table lock, and what a crash after each leaves:
    same name.
 5. Markers and heartbeats of the writes.
 
-The published cut falls by itself, as the commits that published it are gone.
+The published cut falls as a consequence, because the commits that published it are gone.
 """
 
 from dataclasses import dataclass, replace
@@ -53,13 +53,13 @@ class Restorer:
         while a writer is alive, or a clean or another restore is pending.
         """
         with self.lock.acquire() as lease:
-            # Not every file of a write that is to be undone need be there.
+            # Some files of a write to undo may be missing.
             state = TableState.load(self.files, requires_files=False)
             plan = self._begun(state, savepoint) or self._begin(state, savepoint, lease)
             return self._end(state, plan, lease)
 
     def _begun(self, state: TableState, savepoint: str) -> RestorePlan | None:
-        """The plan of a restore to that savepoint that was broken off."""
+        """The plan of a restore to that savepoint that was interrupted."""
         for pending in state.timeline.pending:
             if pending.action is Action.RESTORE:
                 plan = self.files.restore_plan(state.config, pending.requested_time)
@@ -87,7 +87,7 @@ class Restorer:
         return plan
 
     def _targets(self, state: TableState, savepoint: str) -> tuple[RollbackTarget, ...]:
-        """What is to be undone, newest first."""
+        """The writes to undo, newest first."""
         saved = savepoints_of(self.files, state)
         commit = state.timeline.find(savepoint)
         if savepoint not in saved or commit is None:
@@ -103,7 +103,8 @@ class Restorer:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
         end = commit.completion_time or savepoint
         alive = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
-        # What was requested before the savepoint's commit and completed after it may be part of what is kept.
+        # A write requested before the savepoint's commit and completed after it may be part of what the savepoint
+        # keeps.
         kept = {instant_in(path.rpartition("/")[2]) for path in saved[savepoint].paths}
         found: list[tuple[str, Instant]] = []
         for instant in state.timeline.instants:

@@ -1,4 +1,4 @@
-"""Run a rollback: put its plan on the timeline, do what it says, and complete it. Everything inside the table lock.
+"""Runs a rollback: puts its plan on the timeline, carries it out, and completes it, all inside the table lock.
 
 Order of writes, as in Hudi, and what a crash after each leaves:
 
@@ -9,7 +9,7 @@ Order of writes, as in Hudi, and what a crash after each leaves:
    taken again. Then the completed file of the target, if there is one: it is pending now, and nobody reads it.
 4. The data files of the plan, in its order; on version 6 the command blocks, each in a new log file of its slice.
 5. What the target's writer left in Hudi's metadata table goes, and what the rollback changes is written to it.
-6. The target's inflight and requested files. A crash leaves a rollback whose target is gone: its plan still says it all.
+6. The target's inflight and requested files. A crash leaves a rollback without its target, but with a complete plan.
 7. The completed file. From version 8 on its completion time is `r` plus one millisecond, so that a second run takes the
    same name.
 8. Markers and heartbeat of the target, and the rollback's own. A crash before leaves those, which no process reads.
@@ -106,7 +106,7 @@ class RollbackRunner:
         return tuple(removed)
 
     def _is_of_attempt(self, config: TableConfig, plan: RollbackPlan) -> bool:
-        """Whether it rolls an attempt at another engine's compaction plan back, as Hudi does before it begins again."""
+        """Whether it rolls back an attempt at another engine's compaction plan, as Hudi does before it begins again."""
         if plan.target.action is not Action.COMPACTION:
             return False
         try:
@@ -152,7 +152,7 @@ class RollbackRunner:
         update.check_after_commit(lease)
 
     def take_away(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
-        """Steps 3 and 4; the paths that were removed, and what it comes to, the same in every run."""
+        """Steps 3 and 4. Returns the removed paths, and the metadata, the same in every run."""
         states = self._states(config, plan.target.instant)
         if any(found.action is Action.COMPACTION for _, found in states):
             lease.check()
@@ -190,7 +190,7 @@ class RollbackRunner:
         return removed
 
     def _append_command_blocks(self, plan: RollbackPlan, lease: Lease) -> dict[str, RolledBackPartition]:
-        """Writes the command blocks; what the rollback does to each partition, the same in every run."""
+        """Writes the command blocks. Returns the changes to each partition, the same in every run."""
         requests: dict[str, list[RollbackRequest]] = {}
         for request in plan.requests:
             requests.setdefault(request.partition, []).append(request)

@@ -1,8 +1,8 @@
-"""Keep the table as of a commit, under a tag if one likes, or keep it no longer.
+"""Keeps the table as of a commit, optionally under a tag, or stops keeping it.
 
 Order of writes, inside the table lock: `<t>.savepoint.inflight`, then the completed file with the names of all files of the
 slices as of t. From then on nothing of them is cleaned, rolled back or archived. A crash in between leaves an inflight that
-nobody heeds and that a second run completes. Deleting goes the other way round.
+no process reads and that a second run completes. Deleting uses the reverse order.
 """
 
 from collections.abc import Mapping
@@ -86,13 +86,13 @@ class Savepoints:
         return find_tag(self.files, TableState.load_committed(self.files), name)
 
     def delete_tag(self, name: str) -> str:
-        """Keeps what has the tag no longer; the instant that it was. Raises TagNotFoundError, BusyError."""
+        """Deletes the savepoint with the tag; returns its instant. Raises TagNotFoundError, BusyError."""
         instant = self.tagged(name).instant
         self.delete(instant)
         return instant
 
     def delete(self, instant: str) -> None:
-        """Keeps it no longer. Raises InstantNotFoundError, and BusyError while a restore is under way."""
+        """Deletes the savepoint. Raises InstantNotFoundError, and BusyError while a restore is in progress."""
         with self.lock.acquire() as lease:
             config = self.files.config()
             timeline = self.files.timeline(config)
@@ -125,7 +125,7 @@ class Savepoints:
 
 
 def _write_to_keep(state: TableState, before_ms: int | None) -> str:
-    """The last write there is, or the last of those that make the view as of a watermark."""
+    """The last write, or the last write of the view as of a watermark."""
     if before_ms is not None:
         return last_write_of(state, view_as_of_watermark(state, before_ms))
     if not state.timeline.writes:

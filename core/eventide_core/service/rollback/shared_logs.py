@@ -17,7 +17,7 @@ def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> S
     """The log files that a write which never completed appended to, by their block headers and its markers."""
     if state.config.slices_by_completion_time:
         return SharedLogs()
-    # What is as large as the commit that wrote it said was not appended to since.
+    # A file with the size that its commit states was not appended to.
     known = {(stat.path, stat.file_size_bytes) for commit in state.commits.values() for stat in commit.stats}
     marked = marked_paths(storage, instant)
     with_blocks: list[DataFile] = []
@@ -56,7 +56,7 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
 
 
 def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
-    """Whether the log file holds a command block that takes the instant's blocks back."""
+    """Whether the log file holds a command block that rolls back the instant's blocks."""
     return any(
         block.block_type is BlockType.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) == instant
         for block in block_headers(storage, file)

@@ -1,1 +1,1 @@
-"""A table at one moment, how an instant ends, and whether its writer lives. Imports no other room."""
+"""A table at one moment, the outcome of an instant, and whether its writer is alive. Imports no other room."""

@@ -1,4 +1,4 @@
-"""Whether the process that works on a pending action is still there, by its heartbeat.
+"""Whether the process that works on a pending action is alive, by its heartbeat.
 
 1. A heartbeat that has not been renewed for as long as Hudi's options say has expired: its process counts as dead.
 2. A heartbeat of eventide names its process. One of this machine that has ended is dead at once.
@@ -21,7 +21,7 @@ from eventide_core.table.instant import WRITE_ACTIONS, Action, Instant
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The last sign of life at an instant. `owner` says for people which process of eventide's it is; None: another's."""
+    """The last heartbeat at an instant. `owner` describes eventide's process for the user; None for another engine's."""
 
     age_ms: int
     is_fresh: bool
@@ -52,7 +52,7 @@ class Liveness:
         return self.heartbeat(instant) is not None
 
     def is_abandoned(self, pending: Instant, timeline_path: str) -> bool:
-        """Whether nobody is at work any more on a clean or rollback that is pending."""
+        """Whether a pending clean or rollback is abandoned."""
         try:
             self.check_abandoned(pending, timeline_path)
         except BusyError:
@@ -63,7 +63,8 @@ class Liveness:
         """Raises BusyError if someone may still be at work on a clean or rollback that is pending. Under the lock."""
         heartbeat = self.heartbeat(pending.requested_time)
         if heartbeat is not None:
-            # A rollback of eventide holds the table lock from its first file to its last: who looks at it has the lock now.
+            # A rollback of eventide holds the table lock from its first file to its last, and this process has the lock
+            # now.
             if not (pending.action is Action.ROLLBACK and heartbeat.owner is not None):
                 self._check_expired(pending, heartbeat, "try again when it has completed or died")
             return
@@ -81,7 +82,7 @@ class Liveness:
             )
 
     def check_not_alive(self, pending: Instant, cure: str) -> None:
-        """Raises BusyError, with what to do about it, if a process is known to work on a pending action."""
+        """Raises BusyError, with the cure, if a process is known to work on a pending action."""
         self._check_expired(pending, self.heartbeat(pending.requested_time), cure)
 
     def _check_expired(self, pending: Instant, found: Heartbeat | None, cure: str) -> None:
@@ -102,13 +103,13 @@ class Liveness:
         try:
             content = self.storage.read(path)
         except MissingFileError:
-            return None  # it ended in between
+            return None  # it ended meanwhile
         is_fresh = age_ms <= self._expiry_ms and not self.heartbeats.has_ended(instant, content)
         return Heartbeat(age_ms, is_fresh, _owner(content))
 
     @property
     def _expiry_ms(self) -> int:
-        """The age from which on a heartbeat has expired."""
+        """The age at which a heartbeat expires."""
         interval = self.options.get(keys.HEARTBEAT_INTERVAL_MS)
         return interval * self.options.get(keys.HEARTBEAT_TOLERABLE_MISSES)
 

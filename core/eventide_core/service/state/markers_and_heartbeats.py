@@ -1,4 +1,4 @@
-"""What a write of Hudi or eventide leaves beside its data files: a heartbeat while it lives, and the markers of its files.
+"""What a write keeps beside its data files: a heartbeat while it runs, and the markers of its files.
 
 .hoodie/.heartbeat/<instant>                                  renewed by its modification time; lazy writers alone
 .hoodie/.temp/<instant>/<partition>/<file>.marker.<kind>      a marker a file
@@ -29,7 +29,7 @@ def marked_paths(storage: Storage, instant: str) -> frozenset[str]:
 
 
 def instants_with_markers_or_heartbeat(storage: Storage) -> frozenset[str]:
-    """The instants of whatever has left a marker or a heartbeat."""
+    """The instants that have a marker or a heartbeat."""
     names = {entry.path.rpartition("/")[2] for directory in (MARKERS, HEARTBEATS) for entry in storage.list(directory)}
     return frozenset(name for name in names if name.isdigit())
 

@@ -1,4 +1,4 @@
-"""What becomes of Hudi's metadata table when an action of the table commits: `eventide.metadata.table` says it.
+"""Keeps Hudi's metadata table up to date when an action commits, as `eventide.metadata.table` says.
 
 An action, all of it under the table lock:
 
@@ -58,7 +58,7 @@ _BY_FILE = frozenset(("files", "bloom_filters"))
 
 @dataclass(frozen=True, slots=True)
 class PendingUpdate:
-    """What will become of the metadata table with one action. `update` is None if it is dropped or there is none."""
+    """The effect of one action on the metadata table. `update` is None if the metadata table is dropped or absent."""
 
     table: "StoredMetadataTable"
     changes: FileChanges
@@ -81,9 +81,9 @@ class PendingUpdate:
             self.table.drop()
 
     def compact(self, lease: Lease, completion_time: str, options: Options) -> None:
-        """After that, where it is due. `completion_time` of the commit.
+        """Compacts the metadata table if due. `completion_time` is that of the commit.
 
-        Damage of the metadata table is no failure of the action, which has completed. The next one meets it in `prepare`.
+        A damaged metadata table does not fail the action, which has completed. The next action finds it in `prepare`.
         """
         if self.update is None:
             return
@@ -95,7 +95,7 @@ class PendingUpdate:
 
 @dataclass(frozen=True, slots=True)
 class StoredMetadataTable:
-    """The metadata table with the files that it is made of."""
+    """The metadata table with its files."""
 
     storage: Storage
     content: MetadataTable
@@ -107,7 +107,7 @@ class StoredMetadataTable:
         drop_metadata_table(self.storage)
 
     def run(self, compaction: MetadataCompaction | None, lease: Lease) -> bool:
-        """Whether it is still there afterwards."""
+        """Whether the metadata table still exists after the action."""
         if compaction is None or compaction.run(lease):
             return True
         lease.check()
@@ -122,7 +122,7 @@ class MetadataTableUpkeep:
     options: Options
 
     def check(self, config: TableConfig, rows: RowChange) -> tuple[str, ...]:
-        """Notes for a person on what will become of it; none where the table has none.
+        """Notes for the user on the effect on the metadata table; none if the table has none.
 
         Raises RefusedError if the options say so, and what `ports.MetadataTable.check` raises.
         """
@@ -146,9 +146,9 @@ class MetadataTableUpkeep:
         return not _BY_FILE.issuperset(config.metadata_partitions) and self._choice() is Choice.UPDATE
 
     def prepare(self, config: TableConfig, lease: Lease, instant: str, changes: FileChanges) -> PendingUpdate:
-        """What `changes` at that instant make of it; nothing of them is written yet. Raises what `check` does.
+        """The effect of `changes` at that instant, before anything is written. Raises what `check` raises.
 
-        A compaction of the metadata table that eventide began is ended first.
+        First completes a compaction of the metadata table that eventide began.
         """
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
@@ -159,7 +159,7 @@ class MetadataTableUpkeep:
         return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:
-        """What it has to get to name just the data files that exist; nothing if it is not kept up to date."""
+        """The changes after which it names exactly the existing data files; none if it is not kept up to date."""
         if not config.metadata_partitions or self._choice() is not Choice.UPDATE:
             return FileChanges(RowChange.NONE)
         listed = self.table.listing(()) or {}

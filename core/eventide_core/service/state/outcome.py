@@ -17,14 +17,14 @@ OUTCOME_DIRECTORY = ".hoodie/.aux/eventide"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the compaction at `instant` ends: completed at a time, or (None) rolled back."""
+    """The outcome of the compaction at `instant`: completed at a time, or (None) rolled back."""
 
     instant: str
     completion_time: str | None
 
 
 def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
-    """The outcome that holds: the wanted one, or what an earlier claim decided."""
+    """The claimed outcome: the wanted one, or that of an earlier claim."""
     data = json.dumps({"completion_time": wanted.completion_time}).encode()
     if storage.put_if_absent(_path(wanted.instant), data):
         return wanted
@@ -32,7 +32,7 @@ def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
 
 
 def is_rolled_back(storage: Storage, instant: str) -> bool:
-    """Whether it has been decided that the compaction is rolled back."""
+    """Whether the claimed outcome is a rollback."""
     return storage.stat(_path(instant)) is not None and _read(storage, instant).completion_time is None
 
 

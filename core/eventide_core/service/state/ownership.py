@@ -40,6 +40,6 @@ class Ownership:
             yield
         finally:
             if is_ours:
-                # The work has ended, one way or another; a heartbeat that cannot be removed grows old.
+                # The work has ended; a heartbeat that cannot be removed expires.
                 with suppress(StorageError):
                     self.heartbeats.end(instant)

@@ -1,4 +1,4 @@
-"""Which open writes come from a writer that expects to be the table's only one.
+"""Finds open writes of writers that expect to be the table's only one.
 
 Hudi's writers keep a heartbeat where they clean failed writes up lazily, which several writers of one table have to do. One
 that cleans up eagerly, Hudi's default for a single writer, keeps none.
@@ -22,7 +22,7 @@ def writes_of_single_writers(files: TableFiles, config: TableConfig, timeline: T
 
 
 def single_writer_note(write: Instant) -> str:
-    """What a person should know of such a write."""
+    """A note for the user about such a write."""
     return (
         f"the open write at {write.requested_time} keeps no heartbeat: its writer expects to be the only one; it shares "
         f"the table with {CONCURRENCY_MODE}=OPTIMISTIC_CONCURRENCY_CONTROL and {FAILED_WRITES}=LAZY"

@@ -1,4 +1,4 @@
-"""What a table is at one moment: its settings, timeline, commits and file slices."""
+"""A table's state at one moment: its settings, timeline, commits and file slices."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -87,7 +87,7 @@ class TableState:
         timeline = files.timeline(config)
         listing = files.committed_files(config, timeline)
         if listing is not None:
-            with suppress(MissingFileError):  # then the directories have the last word
+            with suppress(MissingFileError):  # then list the directories
                 state = cls._of(files, config, timeline, listing)
                 state.require_files()
                 return state
@@ -134,7 +134,7 @@ class TableState:
         )
 
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
-        """What writers have put into the slices that a pending plan begins.
+        """The files that writers have put into the slices that a pending plan begins.
 
         Only writers of version 6 do, who name a log file by its slice. An upgrade of the table keeps these names: from
         version 8 on nobody sees such a log file until the plan has completed, and without the plan nobody ever does. A
@@ -198,7 +198,7 @@ class TableState:
 
     @property
     def known_schema(self) -> str | None:
-        """The same; None if no write that says one has been left."""
+        """The same; None if no remaining write has a schema."""
         return self._schema_as_of(None)
 
     def _schema_as_of(self, time: str | None) -> str | None:
@@ -212,7 +212,7 @@ class TableState:
 
     @property
     def internal_schema(self) -> str | None:
-        """What the next commit has to say as Hudi's internal schema; None if the schema doesn't evolve on read."""
+        """Hudi's internal schema for the next commit; None if the schema doesn't evolve on read."""
         said = (self.commits[i.requested_time].extra_metadata.get(LATEST_SCHEMA_KEY) for i in self.timeline.writes)
         return next((text for text in reversed(list(said)) if text), None)
 
@@ -226,7 +226,7 @@ class TableState:
         return self.archive.find(time) if found is None and self.timeline.is_archived(time) else found
 
     def commit(self, write: Instant) -> CommitMetadata:
-        """The metadata of a completed write, be it archived. Raises CorruptTimelineError if the archive lost it."""
+        """The metadata of a completed write, active or archived. Raises CorruptTimelineError if the archive lost it."""
         found = self.commits.get(write.requested_time) or self.archive.commit(write.requested_time)
         if found is None:
             raise CorruptTimelineError(
@@ -238,7 +238,7 @@ class TableState:
         return self.shape_of(self.schema_as_of(as_of), event_time_field)
 
     def shape_of(self, schema: str, event_time_field: str | None) -> RecordShape:
-        """That of records of another schema, such as those that are being written."""
+        """The shape of records with another schema, such as those being written."""
         config = self.config
         if config.partial_update is not None and config.partial_update.unavailable is None:
             refuse_defaults(schema, self.config.name)
@@ -284,7 +284,7 @@ class TableState:
 
     @property
     def cut_field(self) -> str | None:
-        """The field whose event times the published cut is in terms of."""
+        """The event-time field of the published cut."""
         last = self._last_cut()
         return None if last is None else last.event_time_field
 
@@ -303,7 +303,7 @@ class TableState:
             published += [instant for instant in archived if instant is not None]
         for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
             said = CompactionExtraMetadata.of(last.requested_time, self.commit(last))
-            if said is not None and said.has_cut:  # not where Hudi has completed a plan of ours
+            if said is not None and said.has_cut:  # not if Hudi has completed a plan of eventide
                 return said
         return None
 
@@ -318,7 +318,8 @@ def _looked_again(look: Callable[[], TableState]) -> TableState:
 def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = "") -> Iterator[Instant]:
     """The writes requested at or after `begin` that have been archived, the newest first.
 
-    An archival that was broken off leaves writes in both places: they are active, and none at all once they are undone.
+    An archival that was interrupted leaves writes in both places: they are active, and none at all once they are
+    undone.
     """
     found = archive.writes(begin, _END_OF_TIME)
     return found if timeline.start is None else (i for i in found if timeline.is_archived(i.requested_time))
@@ -343,7 +344,7 @@ def _refuse_logs(view: FileSystemView, root: str) -> None:
 def _archived_writers(
     listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
 ) -> tuple[Instant, ...]:
-    """The archived instants that wrote log files which are still there."""
+    """The archived instants that wrote log files that still exist."""
     written = {name.instant for file in listing if isinstance(name := file.parsed, LogFileName)}
     times = filter(timeline.is_archived, written)
     return tuple(found for time in sorted(times, reverse=True) if (found := archive.find(time)) is not None)

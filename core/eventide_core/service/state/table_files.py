@@ -42,11 +42,11 @@ from eventide_core.table.timeline import Timeline
 T = TypeVar("T")
 
 PARTITION_MARK = ".hoodie_partition_metadata"
-_WORTH_TASKS: Final = 8  # fewer questions are asked one after another
+_WORTH_TASKS: Final = 8  # fewer requests run one after another
 _COMMITS_AT_ONCE: Final = 16
-_PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less, even on a busy machine
+_PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less time, even on a busy machine
 _PUTTING_POLL_MS: Final = 20
-# What a metadata table that is damaged, unknown or being compacted raises: nothing that makes the table itself unreadable.
+# Raised for a damaged, unknown or busy metadata table; none of them makes the table itself unreadable.
 _UNREADABLE = (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -121,7 +121,7 @@ class TableFiles:
         """The metadata of these completed writes, by requested time; what else was read before is forgotten."""
         paths = [f"{config.timeline_path}/{instant.file_name}" for instant in writes]
         unread = [path for path in paths if path not in self._commits]
-        # Some at a time: the bytes of a large commit take more room than what is kept of it.
+        # A few at a time: the bytes of a large commit take more memory than its metadata.
         for start in range(0, len(unread), _COMMITS_AT_ONCE):
             portion = unread[start : start + _COMMITS_AT_ONCE]
             for path, data in zip(portion, self._each(self.storage.read, portion), strict=True):
@@ -130,7 +130,7 @@ class TableFiles:
         return {instant.requested_time: self._commits[path] for instant, path in zip(writes, paths, strict=True)}
 
     def _decoded(self, path: str, data: bytes, decode: Callable[[bytes, str], T]) -> T:
-        """What a completed file says; it is read again while a writer is still putting it.
+        """The content of a completed file, which is read again while a writer is still putting it.
 
         On local disks and HDFS stock Hudi makes the file first and fills it then. Raises CorruptTimelineError if it
         stays empty, or stays as it is and makes no sense.
@@ -208,7 +208,7 @@ class TableFiles:
         return tuple(versions)
 
     def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
-        """The base and log files as the metadata table lists them, for who needs no file of a pending action.
+        """The base and log files that the metadata table lists, for callers that need no file of a pending action.
 
         None if that may not be all: there is none, it has not followed each completed action of the active timeline (a
         writer went on without it, or it is younger than they are), or it cannot be read. Then the directories tell.

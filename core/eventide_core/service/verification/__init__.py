@@ -1,1 +1,1 @@
-"""Gathers what the checks of `action/verification` look at, and asks them. Imports `facts` and `state`."""
+"""Gathers the facts for the checks of `action/verification`, and runs them. Imports `facts` and `state`."""

@@ -1,4 +1,4 @@
-"""Answers what is wrong with a file instead of failing for it; a failing world still raises."""
+"""Returns the problem of a file instead of raising it. Failures of storage and engine still raise."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a typed error said of a damaged or unknown file."""
+    """The message of a typed error about a damaged or unknown file."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[T, R]):
-    """A picklable call that is answered with a Problem where the table is to blame. A failing world still raises."""
+    """A picklable call that returns a Problem if the table is at fault. Failures of storage and engine still raise."""
 
     function: Callable[[T], R]
 
@@ -32,7 +32,7 @@ class Attempt(Generic[T, R]):
 
 
 class Noting:
-    """Writes down why a file cannot be read, and continues: what cannot be read has a check that says so."""
+    """Records why a file cannot be read, and continues: a check reports unreadable files."""
 
     def __init__(self, unreadable: dict[str, str], path: str) -> None:
         self._unreadable, self._path = unreadable, path
@@ -49,6 +49,6 @@ class Noting:
 
 
 def require_damage(error: EventideError) -> None:
-    """Raises what is the world's fault, not the table's; and what eventide doesn't support, which is no damage."""
+    """Raises failures of storage and engine, and what eventide doesn't support: neither is damage of the table."""
     if error.exit_code == StorageError.exit_code or isinstance(error, UnsupportedTableError):
         raise error

@@ -1,7 +1,7 @@
-"""Gathers what the checks of a verification look at: timeline, listing, headers and footers, but no records.
+"""Gathers the facts for the checks: timeline, listing, headers and footers, but no records.
 
 In this order, since others work on the table: timeline, listing, timeline once more. What belongs to an instant that came
-between is nobody's orphan.
+between is not an orphan.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ class FactsReader:
         return timeline_names(self.files.storage, config)
 
     def gone_since(self, gathered: Gathered) -> list[str]:
-        """The files that were listed then and are not there any more, by path."""
+        """The files that were listed then and are gone, by path."""
         now, _ = list_everything(self.files.storage)
         then = {file.path for file in gathered.facts.listing}
         if gathered.state is not None:
@@ -70,7 +70,7 @@ class FactsReader:
         reader = TimelineReader(self.files, config, timeline)
         commits = reader.commits()
         if reader.unreadable:
-            view_problem = None  # the timeline's own check says why
+            view_problem = None  # the timeline's own check reports it
         listing, unmarked = list_everything(self.files.storage)
         later = self.files.timeline(config)
         plans = reader.plans()

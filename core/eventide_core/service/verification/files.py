@@ -1,4 +1,4 @@
-"""What a verification reads of the files of a table: their listing, and the headers of the blocks in their logs."""
+"""Reads the files of a table for a verification: their listing, and the block headers of log files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from eventide_core.table.slice_read import BlockFilter
 
 
 def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[str]]:
-    """All files of partitions, and of other directories the data files and links; the data files of those."""
+    """All files of partitions, with the data files and links of other directories; and the data files among them."""
     found: list[DataFile] = []
     unmarked: list[str] = []
     waiting = [""]

@@ -24,7 +24,7 @@ class RecordsReader:
     engine: Engine
 
     def read(self, facts: TableFacts, state: TableState, shape: RecordShape | None, progress: Progress) -> TableFacts:
-        """The facts with what the records tell: of slices whose files all exist, and can be read."""
+        """The facts with those from records, of slices whose files all exist and can be read."""
         shape = shape or state.shape(None)
         problems: dict[str, str] = {}
         watermark_ms = None if facts.freshness is None else facts.freshness.watermark_ms

@@ -1,4 +1,4 @@
-"""What a verification reads of the timeline. A file that cannot be read is written down, for the check that says so."""
+"""Reads the timeline for a verification. Records unreadable files, which a check reports."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class TimelineReader:
         return found
 
     def going(self) -> frozenset[str]:
-        """What pending cleans and rollbacks are about to remove."""
+        """The files that pending cleans and rollbacks will remove."""
         found: set[str] = set()
         for pending in self.timeline.pending:
             path = f"{self.config.timeline_path}/{pending.requested_time}.{pending.action}.requested"

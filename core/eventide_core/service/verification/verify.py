@@ -1,4 +1,4 @@
-"""Whether a table keeps its promises: gathers what is known of it, and lets each named check look at that. Writes nothing.
+"""Verifies a table: gathers the facts, and runs each named check over them. Writes nothing.
 
 A damaged table is an answer. What raises is a table that cannot be opened at all, and a storage or an engine that fails.
 A table that changed meanwhile is looked at again where something was found: what a reader of two moments sees may fit

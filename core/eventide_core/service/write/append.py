@@ -1,4 +1,4 @@
-"""Write records: upsert, insert, bulk insert, delete.
+"""Writes records: upsert, insert, bulk insert, delete.
 
 Order of writes, and what a crash after each leaves:
 
@@ -63,11 +63,11 @@ class Append:
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
     ) -> WriteResult:
-        """Writes and completes. `extra_metadata` goes into the commit beside the schema.
+        """Writes records and completes the write. `extra_metadata` goes into the commit beside the schema.
 
         Raises InvalidRecordError, ConfigError, UnsupportedTableError and RefusedError before anything is written; BusyError
         where something pending excludes a write; WriteConflictError if another writer was faster; StorageError and
-        EngineError with what is known of the commit.
+        EngineError with what is known about the commit.
         """
         return self.complete(self.begin(operation, records, progress, extra_metadata))
 
@@ -78,7 +78,7 @@ class Append:
         progress: Progress,
         extra_metadata: Mapping[str, str] | None = None,
     ) -> PendingWrite:
-        """Steps 1 to 4: the write is left pending, its heart beating."""
+        """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
         before = TableState.load(self.files)
         if before.config.is_copy_on_write:
             raise UnsupportedTableError(
@@ -162,7 +162,7 @@ class Append:
             self._instants.abort(pending.instant, failure)
             raise
         self.heartbeats.stop(pending.instant)
-        # The write has completed, whatever becomes of its markers, which nobody heeds any more.
+        # The write has completed. What happens to its markers does not matter: no process reads them now.
         with suppress(StorageError):
             remove_markers_and_heartbeat(self.files.storage, pending.instant)
         stats = pending.metadata.stats
@@ -292,5 +292,5 @@ def _by_partition(
 
 
 def _ended(timeline: Timeline) -> frozenset[str]:
-    """What the write has seen: what had completed, and the plans that were pending."""
+    """What the write has seen: the completed instants, and the pending plans."""
     return frozenset(i.requested_time for i in (*timeline.completed, *timeline.pending_plans))

@@ -1,4 +1,4 @@
-"""Write the micro-batches of a stream, each once, however often it is replayed.
+"""Writes the micro-batches of a stream, each once, however often it is replayed.
 
 1. A batch that the timeline, or else the archived one, says was written is skipped.
 2. Otherwise, it is written as any other write, and its commit says which batch it is.

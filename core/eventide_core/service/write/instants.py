@@ -1,4 +1,4 @@
-"""A write's instant on the timeline: requested, then completed, or given up.
+"""A write's instant on the timeline: requested, then completed or aborted.
 
 All of it under the table lock, which is not held in between: the heartbeat says that the writer lives.
 """
@@ -38,7 +38,7 @@ class WriteInstants:
     options: Options
 
     def request(self) -> str:
-        """A new instant that is pending, its heart beating. Raises BusyError."""
+        """Requests a new instant, with a heartbeat. Raises BusyError."""
         instant = ""
         try:
             with self.lock.acquire() as lease:
@@ -62,14 +62,14 @@ class WriteInstants:
         return instant
 
     def _check_no_dead_single_writer(self, timeline: Timeline, policy: FailedWrites) -> None:
-        """Raises RefusedError beside a pending write without a heartbeat: its writer takes itself for the only one.
+        """Raises RefusedError beside a pending write without a heartbeat, whose writer expects to be the only one.
 
         Dead or alive: it rolls back what is pending when it starts again, and is stuck where a later commit has completed.
         """
         if self.options.get(keys.CONCURRENCY_MODE).upper() != keys.SINGLE_WRITER:
             return
         if policy is FailedWrites.LAZY:
-            return  # as writers that share a table have it
+            return  # the setting of writers that share a table
         liveness = Liveness(self.files.storage, self.heartbeats, self.clock, self.options)
         for other in timeline.pending_writes:
             if not liveness.has_heartbeat(other.requested_time):
@@ -82,7 +82,7 @@ class WriteInstants:
                 )
 
     def complete(self, pending: PendingWrite) -> None:
-        """Completes a write whose files exist; nothing if that has been done.
+        """Completes a write that has made its files. Does nothing if it has completed.
 
         Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back meanwhile.
         """
@@ -121,7 +121,7 @@ class WriteInstants:
         self.heartbeats.stop(instant)
         is_settled = isinstance(failure, StorageFullError) or not isinstance(failure, StorageError | LockError)
         if isinstance(failure, EventideError) and is_settled:
-            # The user is to hear of the failure that came first.
+            # The user should see the first failure.
             with suppress(EventideError):
                 self.rollback.abort(instant)
 

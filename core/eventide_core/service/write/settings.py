@@ -1,4 +1,4 @@
-"""What the options say of how records are written."""
+"""The options of writing records."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -36,7 +36,7 @@ def write_layout(options: Options) -> WriteLayout:
     log_file_bytes_max = max(1, options.get(keys.LOG_FILE_BYTES_MAX))
     return WriteLayout(
         log_block_format=LogBlockFormat(options.get(keys.LOG_BLOCK_FORMAT)),
-        # A file is at least a block.
+        # A file has at least one block.
         log_block_bytes_max=min(options.get(keys.LOG_BLOCK_BYTES_MAX), log_file_bytes_max),
         log_file_bytes_max=log_file_bytes_max,
         log_block_span_ms=1000 * options.get(keys.LOG_BLOCK_EVENT_TIME_BUCKET),
@@ -74,7 +74,7 @@ def insert_duplicates(operation: WriteOperation, options: Options) -> InsertDupl
 def base_file_sizes(
     operation: WriteOperation, newest_first: Iterable[CommitMetadata], options: Options
 ) -> BaseFileSizes:
-    """How large base files are to be, and which are small.
+    """The target size of base files, and the limit below which a file counts as small.
 
     A record is as large as in the last write which made enough of base files; otherwise, as the option says.
     """

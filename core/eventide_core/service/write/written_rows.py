@@ -1,4 +1,4 @@
-"""How a write that has not completed yet is read back: for indexes over rows, which must follow it when it completes."""
+"""Reads back a write that has not completed yet, for the indexes over rows, which are updated when it completes."""
 
 from itertools import chain, islice
 
@@ -8,7 +8,7 @@ from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.slice_read import BlockFilter, SliceRead
 
-_LAST_WRITES = 3  # whose files are listed
+_LAST_WRITES = 3  # the number of last writes whose files are listed
 
 
 def added_files(metadata: CommitMetadata) -> tuple[AddedFile, ...]:

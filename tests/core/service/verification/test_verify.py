@@ -1,4 +1,4 @@
-"""`eventide verify` on tables that Hudi wrote: no false alarm through a table's whole life, and what a person is told."""
+"""`eventide verify` on tables that Hudi wrote: no false alarm through a table's whole life, and what the user is told."""
 
 import pickle
 from collections.abc import Callable, Sequence

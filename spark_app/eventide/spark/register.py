@@ -1,0 +1,26 @@
+"""Makes eventide known to a Spark session: `format("eventide")` and the table functions of SQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eventide_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Registers `format("eventide")` with a session, for reads, writes and streams. See `spark/datasource`.
+
+    Raises ConfigError before Spark 4.1, the first version whose Python data sources accept streams as Arrow.
+    """
+    if tuple(int(part) for part in spark.version.split(".")[:2]) < (4, 1):
+        raise ConfigError(
+            f'format("eventide") needs Spark 4.1, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '
+            "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
+        )
+    # Imported here: PySpark may not be there at all.
+    from eventide.spark.datasource import register_source
+
+    register_source(spark)

@@ -1,0 +1,63 @@
+"""What the type checker of a user sees of eventide: the program below, and a wrong one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+_PROGRAM = """
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from typing_extensions import assert_type
+
+import eventide
+from eventide import BusyError, EventideError, Freshness, HistoryEntry, Plan, Rows, Table
+
+
+def main(uri: str) -> None:
+    trips = Table.open(uri, {"hoodie.payload.event.time.field": "ended_at"})
+    assert_type(trips.version, int)
+    assert_type(trips.schema, pa.Schema)
+    assert_type(trips.properties, Mapping[str, str])
+    assert_type(trips.history(), tuple[HistoryEntry, ...])
+    assert_type(trips.plan_compaction(before=datetime(2026, 11, 21, tzinfo=UTC)), Plan)
+    assert_type(trips.freshness(), Freshness)
+    rows = trips.snapshot()
+    assert_type(rows, Rows)
+    assert_type(rows.to_arrow(["trip"], "city = 'Oslo'"), pa.Table)
+    assert_type(len(rows), int)
+    try:
+        assert_type(trips.compact(before="2026-11-21T00:00Z").freshness.watermark_ms, int | None)
+    except BusyError as busy:
+        assert_type(busy.exit_code, int)
+    except EventideError:
+        raise
+    assert_type(eventide.__version__, str)
+"""
+_WRONG = """
+from eventide import Table
+
+Table.open("/lake/trips").compact(befor="2026-11-21T00:00Z")
+Table.open("/lake/trips").history().watermark
+"""
+
+
+def _mypy(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    path = directory / "program.py"
+    path.write_text(program)
+    words = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", str(path)]
+    return subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
+
+
+def test_a_program_of_a_user_is_sound_to_mypy_and_a_wrong_one_is_not(tmp_path: Path) -> None:
+    run = _mypy(_PROGRAM, tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    run = _mypy(_WRONG, tmp_path)
+    assert run.returncode == 1
+    assert 'Unexpected keyword argument "befor"' in run.stdout
+    assert 'has no attribute "watermark"' in run.stdout

@@ -1,0 +1,81 @@
+"""What a process imports: nothing before it is needed. The times that follow from it are in benchmarks/."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import eventide
+from eventide.cli.app import VERBS
+from eventide.cli.app import eventide as command_line
+from eventide_core import errors
+from support import golden
+
+pytestmark = pytest.mark.slow
+
+_HEAVY = {"fastavro", "fsspec", "numpy", "pandas.core", "pyarrow", "pyspark", "rich.console", "sqlglot"}
+
+
+def _imported(*words: str) -> set[str]:
+    """The modules that a new process of Python imports."""
+    run = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
+    return {line.rpartition("|")[2].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
+
+
+@pytest.mark.parametrize(
+    "words", [("-c", "import eventide; dir(eventide)"), ("-m", "eventide", "--version"), ("-m", "eventide", "--help")]
+)
+def test_a_start_imports_no_library(words: tuple[str, ...]) -> None:
+    assert not _imported(*words) & _HEAVY
+
+
+@pytest.mark.parametrize("verb", ["show", "freshness"])
+def test_a_look_at_a_table_imports_neither_pandas_nor_spark(verb: str, tmp_path: Path) -> None:
+    table = golden.unpack("v9_event_bucket", tmp_path)
+    found = _imported("-m", "eventide", verb, str(table), "--output", "json")
+    assert "pyarrow" in found
+    assert not found & {"pandas.core", "pyspark", "rich.console", "sqlglot", "fsspec"}
+
+
+def test_pyarrow_still_finds_pandas_after_a_run_that_spared_it() -> None:
+    code = (
+        "import sys; from eventide.cli import own_process; own_process.claim(); own_process.spare_pandas(); "
+        "import pyarrow as pa; "
+        "assert 'pandas' not in sys.modules; assert len(pa.table({'a': [1, 2]}).to_pandas()) == 2"
+    )
+    assert "pandas.core" in _imported("-c", code)
+
+
+def test_the_help_of_the_group_is_that_of_the_verbs() -> None:
+    context = click.Context(command_line)
+    assert command_line.list_commands(context) == sorted(VERBS)
+    for name, (_, text) in VERBS.items():
+        verb = command_line.get_command(context, name)
+        assert verb is not None
+        assert verb.name == name
+        assert verb.get_short_help_str(200) == text
+
+
+def test_every_error_and_nothing_else_is_public() -> None:
+    kin = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.EventideError)
+    }
+    assert kin <= set(eventide.__all__)
+    assert dir(eventide) == sorted(eventide.__all__)
+    assert all(getattr(eventide, name) is not None for name in eventide.__all__)
+    assert eventide.BusyError is errors.BusyError
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", eventide.__version__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        eventide.nothing  # noqa: B018
+
+
+def test_type_checkers_see_the_names_that_are_public() -> None:
+    tree = ast.parse(Path(str(eventide.__file__)).read_text(encoding="utf-8"))
+    seen = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(eventide.__all__) - {"__version__"} <= seen
