@@ -2,15 +2,9 @@
 
 1. Writes whose writers are known to be dead are rolled back; rollbacks that were interrupted are ended.
 2. A compaction that eventide planned is run, whoever began it: same instant, same names. One whose process is alive is left
-<<<<<<< HEAD
-   to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was broken off.
-3. One whose plan fits the table no more, which no run can complete, is rolled back. What was requested is planned
-   again. One that was requested, and whose plan was never written, is rolled back, too.
-=======
    to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was interrupted.
 3. A compaction whose plan no longer fits the table, so that no run can complete it, is rolled back. The request is
-   planned again.
->>>>>>> main
+   planned again. One that was requested, and whose plan was never written, is rolled back, too.
 4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
    that this engine has begun is its own: nothing shows whether it is alive.
 5. A run of eventide that died on such a plan, which the other engine has run since, may have left base files beside those
