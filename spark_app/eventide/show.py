@@ -6,7 +6,7 @@ from typing import Any
 
 from eventide.bootstrap import Application
 from eventide_core.action.slice_selection import LogFacts
-from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.config import EVENT_TIME_FIELD, LOCK_PROVIDER
 from eventide_core.errors import ConfigError, EventideError, UnsupportedTableError
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
@@ -14,6 +14,8 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.file_slice import FileSlice, LogFile
 from eventide_core.table.instant import Action, Instant
 from eventide_core.table.plans import CompactionPlan, ForeignPlan
+
+_DEFAULT_LOCK = "FileSystemBasedLockProvider"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class TableDescription:
     `event_time_field` is None if neither the table nor an option says it. `facts` are those of the log files of the
     latest slices, by path; `problems` says why a log file has none. `plans` are those of the pending compactions, by
     instant. `single_writers` are open writes whose writers expect to be the only one. `metadata_delta_commits` counts
-    those that no compaction of Hudi's metadata table has merged; None if the table has none.
+    those that no compaction of Hudi's metadata table has merged; None if the table has none. `unused_lock` is the lock
+    provider that the table's settings name and eventide was not told to use.
     """
 
     uri: str
@@ -34,6 +37,7 @@ class TableDescription:
     plans: Mapping[str, CompactionPlan | ForeignPlan]
     single_writers: tuple[Instant, ...] = ()
     metadata_delta_commits: int | None = None
+    unused_lock: str | None = None
 
     @property
     def file_slices(self) -> tuple[FileSlice, ...]:
@@ -43,7 +47,8 @@ class TableDescription:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know of the table's writers."""
-        return tuple(map(single_writer_note, self.single_writers))
+        alone = tuple(map(single_writer_note, self.single_writers))
+        return alone if self.unused_lock is None else (*alone, _unused_lock_note(self.unused_lock))
 
     def to_json(self) -> dict[str, Any]:
         """The description as plain values. Event times in epoch milliseconds, sizes in bytes."""
@@ -138,7 +143,14 @@ def describe(application: Application) -> TableDescription:
     }
     alone = writes_of_single_writers(files, state.config, state.timeline)
     backlog = files.metadata_table.delta_commits_since_compaction() if state.config.metadata_partitions else None
-    return TableDescription(files.storage.root, state, field, facts, problems, plans, alone, backlog)
+    lock = state.config.properties.get(LOCK_PROVIDER)
+    is_used = lock is None or application.options.get(LOCK_PROVIDER) is not None or lock.endswith(_DEFAULT_LOCK)
+    unused_lock = None if is_used else lock
+    return TableDescription(files.storage.root, state, field, facts, problems, plans, alone, backlog, unused_lock)
+
+
+def _unused_lock_note(provider: str) -> str:
+    return f"hoodie.properties names the lock {provider}: writes are refused until {LOCK_PROVIDER} is set"
 
 
 def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:

@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +47,36 @@ def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str])
     jar = cache_directory() / "jars" / f"{artifact}-{version}.jar"
     if jar.exists() and _sha256(jar) == wanted.sha256:
         return jar
-    jar.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=".resolving-", dir=jar.parent))
+    with _resolved(wanted, python, environment) as jars:
+        downloaded = jars / f"{group}_{jar.name}"
+        if not downloaded.exists():
+            raise JarUnavailableError(f"{wanted.coordinate} was not among what was downloaded")
+        _require(wanted, _sha256(downloaded))
+        # Two runs may download at once: the last rename wins, and both names hold the same bytes.
+        downloaded.replace(jar)
+    return jar
+
+
+def maven_jars(wanted: MavenJar, *, python: Path, environment: Mapping[str, str]) -> list[Path]:
+    """The paths of a jar and its dependencies, as `maven_jar`; the checksum is that of all of them, by name."""
+    _, artifact, version = wanted.coordinate.split(":")
+    directory = cache_directory() / "jars" / f"{artifact}-{version}"
+    if _sha256_of_all(directory) != wanted.sha256:
+        with _resolved(wanted, python, environment) as jars:
+            _require(wanted, _sha256_of_all(jars))
+            # Another run may have been faster, with the same bytes.
+            with suppress(OSError):
+                jars.replace(directory)
+        _require(wanted, _sha256_of_all(directory))
+    return sorted(directory.iterdir())
+
+
+@contextmanager
+def _resolved(wanted: MavenJar, python: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """A directory of what Spark's resolver downloads, for the length of the block."""
+    jars = cache_directory() / "jars"
+    jars.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=".resolving-", dir=jars))
     try:
         resolved = subprocess.run(
             [str(python), str(RESOLVER), wanted.coordinate, str(staging), ",".join(wanted.excluded)],
@@ -59,18 +88,24 @@ def maven_jar(wanted: MavenJar, *, python: Path, environment: Mapping[str, str])
             timeout=DOWNLOAD_TIMEOUT_SECONDS,
             check=False,
         )
-        downloaded = staging / "jars" / f"{group}_{jar.name}"
-        if not downloaded.exists():
+        if not (staging / "jars").is_dir():
             raise JarUnavailableError(f"{wanted.coordinate} could not be downloaded:\n{resolved.stdout[-2000:]}")
-        if (found := _sha256(downloaded)) != wanted.sha256:
-            raise JarUnavailableError(f"{wanted.coordinate} has SHA-256 {found}, expected {wanted.sha256}")
-        # Two runs may download at once: the last rename wins, and both names hold the same bytes.
-        downloaded.replace(jar)
+        yield staging / "jars"
     except subprocess.TimeoutExpired as late:
         raise JarUnavailableError(f"{wanted.coordinate}: no download within {DOWNLOAD_TIMEOUT_SECONDS} s") from late
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return jar
+
+
+def _require(wanted: MavenJar, found: str) -> None:
+    if found != wanted.sha256:
+        raise JarUnavailableError(f"{wanted.coordinate} has SHA-256 {found}, expected {wanted.sha256}")
+
+
+def _sha256_of_all(directory: Path) -> str:
+    """Of the names and checksums of all files; of nothing where there is no such directory."""
+    files = sorted(directory.iterdir()) if directory.is_dir() else []
+    return hashlib.sha256("".join(f"{file.name} {_sha256(file)}\n" for file in files).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 TIMEOUT_MS = 120_000  # a metastore that adds a thousand partitions lists their directories
 PARTITIONS_AT_ONCE = 1000  # Hudi's batch
 ALL_PARTITIONS = -1
-_EXTERNAL = "EXTERNAL"  # how Hive says the kind a second time
+_EXTERNAL = "EXTERNAL"  # Hive's second statement of the table kind
 # Or else the metastore would list every file of the table at each change.
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
@@ -27,10 +27,10 @@ class HiveMetastore:
     """ports.Catalog over one connection, to the first of the addresses that answers."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
-        """Raises CatalogError if none of them answers, ConfigError if the library for it is missing."""
-        self._thrift = _thrift()
+        """Raises CatalogError where none of them answers, ConfigError where the library for it is missing."""
+        self._thrift = metastore_thrift()
         self._where = ", ".join(map(str, addresses))
-        self._client = self._connected(addresses)
+        self._client = metastore_client(addresses)
 
     def has_database(self, name: str) -> bool:
         return self._found(lambda: self._client.get_database(name)) is not None
@@ -104,26 +104,13 @@ class HiveMetastore:
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         for one in partitions:
-            # Someone else may have dropped it; the last word is that its files stay.
+            # Someone else may have dropped it. Its files stay in any case.
             with self._asking(f"drop a partition of {table}"), suppress(self._thrift.NoSuchObjectException):
                 self._client.drop_partition(table.database, table.name, list(one.values), False)
 
     def close(self) -> None:
-        with suppress(OSError, self._library_error()):
+        with suppress(OSError, thrift_error()):
             self._client.close()
-
-    def _connected(self, addresses: Sequence[Address]) -> Any:
-        from thriftpy2.rpc import make_client
-
-        said: list[str] = []
-        for address in addresses:
-            try:
-                return make_client(self._thrift.ThriftHiveMetastore, address.host, address.port, timeout=TIMEOUT_MS)
-            except (OSError, self._library_error()) as error:
-                said.append(f"{address}: {error}")
-        raise CatalogError(
-            f"no Hive Metastore responds: {'; '.join(said)}; check that it is running, and that the address is right"
-        )
 
     def _raw(self, database: str, name: str) -> Any:
         request = self._thrift.GetTableRequest(dbName=database, tblName=name)
@@ -141,16 +128,9 @@ class HiveMetastore:
     def _asking(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (OSError, EOFError, self._library_error()) as error:
+        except (OSError, EOFError, thrift_error()) as error:
             said = getattr(error, "message", None) or str(error) or type(error).__name__
             raise CatalogError(f"the Hive Metastore at {self._where} did not {what}: {said}") from error
-
-    @staticmethod
-    def _library_error() -> type[Exception]:
-        from thriftpy2.thrift import TException
-
-        found: type[Exception] = TException
-        return found
 
     def _context(self, properties: Mapping[str, str]) -> Any:
         return self._thrift.EnvironmentContext(properties={**_NO_STATISTICS, **properties})
@@ -217,8 +197,33 @@ def _batches(partitions: Sequence[CatalogPartition]) -> Iterator[Sequence[Catalo
     return (partitions[i : i + PARTITIONS_AT_ONCE] for i in range(0, len(partitions), PARTITIONS_AT_ONCE))
 
 
+def metastore_client(addresses: Sequence[Address]) -> Any:
+    """A connection to the first address that answers. Raises CatalogError, or ConfigError where the library is missing."""
+    thrift = metastore_thrift()
+    from thriftpy2.rpc import make_client
+
+    said: list[str] = []
+    for address in addresses:
+        try:
+            return make_client(thrift.ThriftHiveMetastore, address.host, address.port, timeout=TIMEOUT_MS)
+        except (OSError, thrift_error()) as error:
+            said.append(f"{address}: {error}")
+    raise CatalogError(
+        f"no Hive Metastore responds: {'; '.join(said)}; check that it is running, and that the address is right"
+    )
+
+
+def thrift_error() -> type[Exception]:
+    """What the library raises."""
+    from thriftpy2.thrift import TException
+
+    found: type[Exception] = TException
+    return found
+
+
 @cache
-def _thrift() -> Any:
+def metastore_thrift() -> Any:
+    """What the metastore speaks. Raises ConfigError where the library is missing."""
     if find_spec("thriftpy2") is None:
         raise ConfigError(
             "the library for the Hive Metastore is not installed: run `pip install 'eventide[hive]'`, or "

@@ -93,6 +93,34 @@ struct AddPartitionsResult {
   1: optional list<Partition> partitions
 }
 
+struct LockComponent {
+  1: required i32 type
+  2: required i32 level
+  3: required string dbname
+  4: optional string tablename
+  6: optional i32 operationType
+}
+
+struct LockRequest {
+  1: required list<LockComponent> component
+  3: required string user
+  4: required string hostname
+  5: optional string agentInfo
+}
+
+struct LockResponse {
+  1: required i64 lockid
+  2: required i32 state
+}
+
+struct CheckLockRequest { 1: required i64 lockid }
+struct UnlockRequest { 1: required i64 lockid }
+struct HeartbeatRequest { 1: optional i64 lockid }
+
+exception NoSuchTxnException { 1: string message }
+exception TxnAbortedException { 1: string message }
+exception TxnOpenException { 1: string message }
+exception NoSuchLockException { 1: string message }
 exception MetaException { 1: string message }
 exception NoSuchObjectException { 1: string message }
 exception AlreadyExistsException { 1: string message }
@@ -117,4 +145,10 @@ service ThriftHiveMetastore {
     throws (1: InvalidOperationException o1, 2: MetaException o2)
   bool drop_partition(1: string db_name, 2: string tbl_name, 3: list<string> part_vals, 4: bool deleteData)
     throws (1: NoSuchObjectException o1, 2: MetaException o2)
+  LockResponse lock(1: LockRequest rqst) throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2)
+  LockResponse check_lock(1: CheckLockRequest rqst)
+    throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2, 3: NoSuchLockException o3)
+  void unlock(1: UnlockRequest rqst) throws (1: NoSuchLockException o1, 2: TxnOpenException o2)
+  void heartbeat(1: HeartbeatRequest ids)
+    throws (1: NoSuchLockException o1, 2: NoSuchTxnException o2, 3: TxnAbortedException o3)
 }

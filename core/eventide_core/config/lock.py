@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import TEXT, WHOLE_NUMBER, Option, choice
+from eventide_core.config.option import TEXT, WHOLE_NUMBER, Option, choice, one_of, whole_number
 
 SINGLE_WRITER = "SINGLE_WRITER"
 
@@ -19,7 +19,9 @@ LOCK_PROVIDER = Option(
     "hoodie.write.lock.provider",
     TEXT,
     None,
-    "The table lock: file-system-based, storage-based (S3), Hudi's class of either, or a plug-in MODULE:FACTORY.",
+    "The table lock, the same for every writer: file-system-based, storage-based (S3), zookeeper-based, "
+    "zookeeper-based-implicit, dynamodb-based, dynamodb-based-implicit, hivemetastore-based, Hudi's class of any of "
+    "these, or a plug-in MODULE:FACTORY.",
     otherwise="file-system-based",
 )
 LOCK_PATH = Option(
@@ -53,6 +55,120 @@ LOCK_WAIT_MS = Option(
     WHOLE_NUMBER,
     60_000,
     "How long to wait for the lock.",
+)
+LOCK_HEARTBEAT_INTERVAL_MS = Option(
+    "hoodie.write.lock.heartbeat_interval_ms",
+    whole_number(at_least=1),
+    60_000,
+    "How often the holder of a lock in the Hive Metastore renews it; well below the metastore's hive.txn.timeout.",
+)
+ZOOKEEPER_URL = Option(
+    "hoodie.write.lock.zookeeper.url",
+    TEXT,
+    None,
+    "The ZooKeeper servers, such as zk1:2181,zk2:2181.",
+)
+ZOOKEEPER_BASE_PATH = Option(
+    "hoodie.write.lock.zookeeper.base_path",
+    TEXT,
+    None,
+    "The path in ZooKeeper below which the locks of tables lie.",
+)
+ZOOKEEPER_LOCK_KEY = Option(
+    "hoodie.write.lock.zookeeper.lock_key",
+    TEXT,
+    None,
+    "The name of this table's lock below the base path.",
+    otherwise="the table's name",
+)
+ZOOKEEPER_SESSION_TIMEOUT_MS = Option(
+    "hoodie.write.lock.zookeeper.session_timeout_ms",
+    whole_number(at_least=1),
+    60_000,
+    "How long after its last sign of life a holder's lock is released.",
+)
+ZOOKEEPER_CONNECTION_TIMEOUT_MS = Option(
+    "hoodie.write.lock.zookeeper.connection_timeout_ms",
+    whole_number(at_least=1),
+    15_000,
+    "How long to wait for a connection to ZooKeeper.",
+)
+DYNAMODB_TABLE = Option(
+    "hoodie.write.lock.dynamodb.table",
+    TEXT,
+    None,
+    "The DynamoDB table that holds the locks. It is created if it doesn't exist.",
+)
+DYNAMODB_PARTITION_KEY = Option(
+    "hoodie.write.lock.dynamodb.partition_key",
+    TEXT,
+    None,
+    "The key of this table's lock.",
+    otherwise="the table's name",
+)
+DYNAMODB_REGION = Option(
+    "hoodie.write.lock.dynamodb.region",
+    TEXT,
+    None,
+    "The AWS region of the lock table.",
+    otherwise="the environment's AWS_REGION, else us-east-1",
+)
+DYNAMODB_BILLING_MODE = Option(
+    "hoodie.write.lock.dynamodb.billing_mode",
+    one_of("PAY_PER_REQUEST", "PROVISIONED"),
+    "PAY_PER_REQUEST",
+    "How a lock table that eventide creates is billed.",
+)
+DYNAMODB_READ_CAPACITY = Option(
+    "hoodie.write.lock.dynamodb.read_capacity",
+    whole_number(at_least=1),
+    20,
+    "The read capacity of a lock table that eventide creates with PROVISIONED billing.",
+)
+DYNAMODB_WRITE_CAPACITY = Option(
+    "hoodie.write.lock.dynamodb.write_capacity",
+    whole_number(at_least=1),
+    10,
+    "The write capacity of a lock table that eventide creates with PROVISIONED billing.",
+)
+DYNAMODB_CREATION_TIMEOUT_MS = Option(
+    "hoodie.write.lock.dynamodb.table_creation_timeout",
+    whole_number(at_least=1),
+    600_000,
+    "Milliseconds to wait for a lock table that eventide creates.",
+)
+DYNAMODB_ENDPOINT = Option(
+    "hoodie.write.lock.dynamodb.endpoint_url",
+    TEXT,
+    None,
+    "The URL of the DynamoDB service.",
+    otherwise="Amazon's in the region",
+)
+METASTORE_LOCK_DATABASE = Option(
+    "hoodie.write.lock.hivemetastore.database",
+    TEXT,
+    None,
+    "The database whose table is locked in the Hive Metastore.",
+)
+METASTORE_LOCK_TABLE = Option(
+    "hoodie.write.lock.hivemetastore.table",
+    TEXT,
+    None,
+    "The table that is locked in the Hive Metastore.",
+)
+METASTORE_LOCK_URIS = Option(
+    "hoodie.write.lock.hivemetastore.uris",
+    TEXT,
+    None,
+    "The addresses of the Hive Metastore, such as thrift://host:9083.",
+    otherwise="thrift://localhost:9083",
+)
+LOCK_BASE_PATH = Option(
+    "hoodie.base.path",
+    TEXT,
+    None,
+    "The table's path as its other writers write it. The implicit locks derive their names from it.",
+    otherwise="the table's URI on S3; required elsewhere",
 )
 HEARTBEAT_INTERVAL_MS = Option(
     "hoodie.client.heartbeat.interval_in_ms",

@@ -7,9 +7,10 @@ from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.lock.storage_based import StorageBasedLock
 from eventide_adapters.storage.memory import MemoryStorage
-from eventide_core.config import Options
+from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Storage, TableLock
+from eventide_core.table.properties import table_checksum
 
 STORAGE = MemoryStorage("open_lock")
 OPTIONS = Options({})
@@ -32,13 +33,38 @@ CLOCK = _StoppedClock()
 @pytest.mark.parametrize(
     "provider",
     [
-        None,
         "file-system-based",
         "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     ],
 )
-def test_the_file_lock_has_a_short_name_hudis_name_and_is_the_default(provider: str | None) -> None:
+def test_the_file_lock_has_a_short_name_and_hudis_name(provider: str | None) -> None:
     assert isinstance(open_lock(provider, STORAGE, OPTIONS, CLOCK, "us"), FileSystemBasedLock)
+
+
+def _table_that_names(provider: str) -> MemoryStorage:
+    names = {"hoodie.table.name": "trips"}
+    properties = {**names, "hoodie.table.checksum": table_checksum(names), LOCK_PROVIDER: provider}
+    text = "".join(f"{key}={value}\n" for key, value in properties.items())
+    storage = MemoryStorage(f"named {provider}")
+    storage.put(".hoodie/hoodie.properties", text.encode())
+    return storage
+
+
+def test_the_file_lock_is_the_default_and_is_what_a_table_may_name() -> None:
+    named = _table_that_names("org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider")
+    for storage in (MemoryStorage("no table yet"), named):
+        with open_lock(None, storage, OPTIONS, CLOCK, "us").acquire():
+            assert storage.stat(".hoodie/lock")
+
+
+def test_a_table_that_names_another_lock_is_locked_by_nobody_who_was_not_told() -> None:
+    zookeeper = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+    storage = _table_that_names(zookeeper)
+    with pytest.raises(ConfigError, match=rf"{LOCK_PROVIDER}={zookeeper}.*not told to use it: set {LOCK_PROVIDER}"):
+        open_lock(None, storage, OPTIONS, CLOCK, "us").acquire()
+    assert storage.stat(".hoodie/lock") is None
+    with open_lock("file-system-based", storage, OPTIONS, CLOCK, "us").acquire():
+        assert storage.stat(".hoodie/lock")
 
 
 @pytest.mark.parametrize(
@@ -51,10 +77,8 @@ def test_the_storage_lock_has_a_short_name_and_hudis_name(provider: str) -> None
 @pytest.mark.parametrize(
     "provider",
     [
-        "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "org.apache.hudi.client.transaction.lock.NoopLockProvider",
-        "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
         "file_system_based",
     ],
 )

@@ -239,6 +239,24 @@ def test_show_names_open_writes_whose_writers_expect_to_be_the_only_one(tmp_path
     assert "note:" not in run("show", inflight).stdout
 
 
+def test_a_table_that_names_another_lock_is_written_to_only_by_who_was_told(table_9: Path) -> None:
+    zookeeper = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+    properties = table_9 / ".hoodie" / "hoodie.properties"
+    properties.write_text(f"{properties.read_text()}hoodie.write.lock.provider={zookeeper}\n")
+    before = content_of(table_9)
+    (note,) = run_json("show", table_9)["notes"]
+    assert (
+        note
+        == f"hoodie.properties names the lock {zookeeper}: writes are refused until hoodie.write.lock.provider is set"
+    )
+    refused = run("compact", table_9, "--before", T, "--link-mode", "copy")
+    assert (refused.exit_code, content_of(table_9)) == (2, before)
+    assert f"hoodie.write.lock.provider={zookeeper}" in refused.stderr
+    told = ("--option", "hoodie.write.lock.provider=file-system-based")
+    assert run_json("show", table_9, *told)["notes"] == []
+    assert run("compact", table_9, "--before", T, "--link-mode", "copy", *told).exit_code == 0
+
+
 def test_a_storage_that_fails_ends_with_5(tmp_path: Path) -> None:
     (settings := tmp_path / "loop" / ".hoodie").mkdir(parents=True)
     (settings / "hoodie.properties").symlink_to("hoodie.properties")

@@ -39,6 +39,24 @@ JAVA_CLIENTS = {
 }
 """Hudi's Java client, by the version of the bundle that it runs on."""
 
+AWS_LOCK = MavenJar(
+    "org.apache.hudi:hudi-aws:0.15.0",
+    "d1752b7d30bb567daced46c15613fe7ee63f4b2ddd07c0f50a3bd09cad2c47cc",
+    (
+        *_IN_THE_BUNDLE,
+        "org.apache.hudi:hudi-hadoop-mr",
+        "org.apache.hudi:hudi-hive-sync",
+        "org.apache.hudi:hudi-java-client",
+        "org.apache.hudi:hudi-sync-common",
+        "io.dropwizard.metrics:metrics-core",
+        "org.apache.parquet:parquet-avro",
+        "software.amazon.awssdk:cloudwatch",
+        "software.amazon.awssdk:glue",
+        "software.amazon.awssdk:sqs",
+    ),
+)
+"""Hudi's lock in DynamoDB, with the AWS libraries that it needs. Maven Central has no later version of this module."""
+
 # Delta Lake, which benchmarks/ sets beside eventide; ANTLR comes with Spark.
 DELTA = (
     MavenJar(

@@ -10,7 +10,7 @@ import pytest
 
 from support.real_parts import require_or_skip
 from support.run_parts import Parts, Start
-from support.servers import hdfs_server, s3_servers
+from support.servers import hdfs_server, s3_servers, zookeeper_server
 from support.servers import hive_metastore as hive
 from support.servers import native_hdfs as libhdfs
 from support.servers.hdfs_server import HdfsServer
@@ -18,6 +18,7 @@ from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.native_hdfs import NativeHdfs, NativeHdfsUnavailableError
 from support.servers.s3_servers import S3Server
 from support.servers.server_process import ServerUnavailableError
+from support.servers.zookeeper_server import ZookeeperServer
 
 Server = TypeVar("Server")
 
@@ -87,3 +88,9 @@ def native_hdfs() -> NativeHdfs:
 def hive_metastore(parts: Parts) -> HiveMetastoreServer:
     """A Hive Metastore; tests keep apart by the names of their databases."""
     return started(parts, hive.hive_metastore)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(parts: Parts) -> ZookeeperServer:
+    """ZooKeeper; tests keep apart by their paths."""
+    return started(parts, zookeeper_server.zookeeper)

@@ -1,0 +1,325 @@
+"""Hudi's DynamoDBBasedLockProvider: the layout of Amazon's DynamoDB Lock Client, without its sort key.
+
+1. The lock is an item of the lock table. It names its owner, how long a lease lasts, and the version of its record.
+2. A contender that finds no item creates one on the condition that there is none.
+3. The holder renews the lease three times within its length, each time with a new version, on the condition that the
+   version is still its own.
+4. A contender that sees one version for as long as the lease lasts, by its own clock, replaces the item on the condition
+   that the version is still that one. No two clocks are compared.
+5. The holder deletes the item to release the lock, on the same condition.
+
+A lease lasts for `hoodie.write.lock.wait_time_ms`, as in Hudi. A contender waits that long as well, and once more where it
+finds a holder, so that the lock of a process that died is acquired in the same call.
+
+Not guarded against: a holder that stands still for longer than the lease lasts, between `Lease.check` and the write that
+follows it. Put-if-absent stands behind it.
+"""
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, Final, Self
+
+from eventide_core.config import (
+    DYNAMODB_BILLING_MODE,
+    DYNAMODB_CREATION_TIMEOUT_MS,
+    DYNAMODB_ENDPOINT,
+    DYNAMODB_READ_CAPACITY,
+    DYNAMODB_REGION,
+    DYNAMODB_TABLE,
+    DYNAMODB_WRITE_CAPACITY,
+    LOCK_WAIT_MS,
+    Options,
+)
+from eventide_core.errors import ConfigError, LockError, LockLostError
+from eventide_core.ports import Clock
+
+_KEY: Final = "key"
+_OWNER: Final = "ownerName"
+_LEASE_MS: Final = "leaseDuration"
+_VERSION: Final = "recordVersionNumber"
+_RELEASED: Final = "isReleased"
+
+_RENEWALS_IN_A_LEASE: Final = 3  # as Hudi
+_POLL_MS: Final = 1000  # as the lock client
+_REGION_DEFAULT: Final = "us-east-1"  # Hudi's
+_IS_THIS_VERSION: Final = f"attribute_exists(#{_KEY}) AND #{_VERSION} = :{_VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The lock's item as somebody saw it. `version` is for replacing only this one."""
+
+    owner: str
+    version: str
+    lease_ms: int
+    is_released: bool
+
+
+class DynamoDBBasedLock:
+    """ports.TableLock; `key` returns the lock's name in its table. Raises ConfigError where the lock table isn't named."""
+
+    def __init__(self, key: Callable[[], str], options: Options, clock: Clock, owner: str) -> None:
+        table = options.get(DYNAMODB_TABLE)
+        if table is None:
+            raise ConfigError(f"option {DYNAMODB_TABLE} is missing: name the DynamoDB table that holds the locks")
+        self._table = table
+        self._named = key
+        self._options = options
+        self._clock = clock
+        self._owner = owner
+        self.lease_ms = max(options.get(LOCK_WAIT_MS), _POLL_MS)
+        self._wait_ms = options.get(LOCK_WAIT_MS)
+        self._service = _Service(options)
+
+    @cached_property
+    def key(self) -> str:
+        return self._named()
+
+    @property
+    def place(self) -> str:
+        return f"{self.key!r} in the DynamoDB table {self._table}"
+
+    def acquire(self) -> "DynamoDBBasedLease":
+        """Raises LockError."""
+        self._create_table()
+        owner = f"{self._owner} {uuid.uuid4().hex}"
+        allowed_ms = self._wait_ms
+        # Of this process's own sleep: a clock that is set meanwhile must not end a lease.
+        waited_ms = unchanged_ms = 0
+        seen: _Found | None = None
+        while True:
+            found = self._look()
+            if found is not None and (seen is None or found.version != seen.version):
+                if seen is None:
+                    allowed_ms += found.lease_ms + _POLL_MS
+                seen, unchanged_ms = found, 0
+            if found is None or found.is_released or unchanged_ms > found.lease_ms:
+                version = self._take(owner, found)
+                if version is not None:
+                    return DynamoDBBasedLease(self, owner, version)
+            if waited_ms >= allowed_ms:
+                by = f": {found.owner!r} holds it" if found else ": other writers were faster each time"
+                raise LockError(
+                    f"the table lock {self.place} was not free within {waited_ms} ms{by}; try again. The lock of a "
+                    "process that died is taken over when its lease has ended"
+                )
+            pause_ms = min(_POLL_MS, allowed_ms - waited_ms)
+            self._clock.sleep(pause_ms)
+            waited_ms += pause_ms
+            unchanged_ms += pause_ms
+
+    def renew(self, owner: str, version: str) -> str | None:
+        """The holder's next version; None where the lock was lost."""
+        renewed = str(uuid.uuid4())
+        is_renewed = self._change(
+            "update_item",
+            UpdateExpression=f"SET #{_VERSION} = :renewed, #{_LEASE_MS} = :{_LEASE_MS}",
+            ConditionExpression=f"{_IS_THIS_VERSION} AND #{_OWNER} = :{_OWNER}",
+            names=(_KEY, _VERSION, _LEASE_MS, _OWNER),
+            values={
+                ":renewed": renewed,
+                f":{_LEASE_MS}": str(self.lease_ms),
+                f":{_VERSION}": version,
+                f":{_OWNER}": owner,
+            },
+        )
+        if is_renewed or self._holds(renewed):
+            return renewed
+        return None
+
+    def check(self, version: str) -> None:
+        """Raises LockLostError where the lock isn't of this version."""
+        found = self._look()
+        if found is None or found.version != version:
+            now = "is gone" if found is None else f"is now held by {found.owner!r}"
+            raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
+
+    def release(self, owner: str, version: str) -> None:
+        """Releases the lock, unless it is somebody else's by now."""
+        self._change(
+            "delete_item",
+            ConditionExpression=f"{_IS_THIS_VERSION} AND #{_OWNER} = :{_OWNER}",
+            names=(_KEY, _VERSION, _OWNER),
+            values={f":{_VERSION}": version, f":{_OWNER}": owner},
+        )
+
+    def _take(self, owner: str, over: _Found | None) -> str | None:
+        """The version of the lock that is now this owner's; None where another contender was faster."""
+        version = str(uuid.uuid4())
+        item = {_KEY: self.key, _OWNER: owner, _LEASE_MS: str(self.lease_ms), _VERSION: version}
+        is_taken = self._change(
+            "put_item",
+            Item={name: {"S": value} for name, value in item.items()},
+            ConditionExpression=f"attribute_not_exists(#{_KEY})" if over is None else _IS_THIS_VERSION,
+            names=(_KEY,) if over is None else (_KEY, _VERSION),
+            values={} if over is None else {f":{_VERSION}": over.version},
+        )
+        # The answer to a request that was repeated is that to the last one.
+        return version if is_taken or self._holds(version) else None
+
+    def _holds(self, version: str) -> bool:
+        found = self._look()
+        return found is not None and found.version == version
+
+    def _look(self) -> _Found | None:
+        answer = self._service.ask("get_item", TableName=self._table, Key=self._item_key, ConsistentRead=True)
+        return _parse(answer["Item"], self.place) if "Item" in answer else None
+
+    def _change(self, request: str, *, names: tuple[str, ...], values: Mapping[str, str], **more: Any) -> bool:
+        """Whether the condition held."""
+        arguments = {
+            "TableName": self._table,
+            "ExpressionAttributeNames": {f"#{name}": name for name in names},
+            **({"ExpressionAttributeValues": {name: {"S": value} for name, value in values.items()}} if values else {}),
+            **({} if request == "put_item" else {"Key": self._item_key}),
+            **more,
+        }
+        return self._service.ask(request, failed="ConditionalCheckFailedException", **arguments) is not None
+
+    @property
+    def _item_key(self) -> dict[str, dict[str, str]]:
+        return {_KEY: {"S": self.key}}
+
+    def _create_table(self) -> None:
+        if self._service.ask("describe_table", failed="ResourceNotFoundException", TableName=self._table) is None:
+            throughput = {
+                "ReadCapacityUnits": self._options.get(DYNAMODB_READ_CAPACITY),
+                "WriteCapacityUnits": self._options.get(DYNAMODB_WRITE_CAPACITY),
+            }
+            billing = self._options.get(DYNAMODB_BILLING_MODE)
+            self._service.ask(
+                "create_table",
+                failed="ResourceInUseException",  # another writer was faster
+                TableName=self._table,
+                KeySchema=[{"AttributeName": _KEY, "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": _KEY, "AttributeType": "S"}],
+                BillingMode=billing,
+                **({"ProvisionedThroughput": throughput} if billing == "PROVISIONED" else {}),
+            )
+        deadline_ms = self._clock.now_ms() + self._options.get(DYNAMODB_CREATION_TIMEOUT_MS)
+        while self._service.ask("describe_table", TableName=self._table)["Table"]["TableStatus"] == "CREATING":
+            if self._clock.now_ms() > deadline_ms:
+                raise LockError(f"the DynamoDB table {self._table} was not ready in time; try again")
+            self._clock.sleep(_POLL_MS)
+
+
+class DynamoDBBasedLease:
+    """ports.Lease, renewed by a thread of its own until it is released or lost."""
+
+    def __init__(self, lock: DynamoDBBasedLock, owner: str, version: str) -> None:
+        self._lock = lock
+        self._owner = owner
+        self._version = version
+        # Of the last renewal's request: the lease lasts at least from then on.
+        self._renewed_seconds = time.monotonic()
+        self._one_at_a_time = threading.Lock()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"renewal of {lock.place}", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        with self._one_at_a_time:
+            self._lock.check(self._version)
+            if 1000 * (time.monotonic() - self._renewed_seconds) > self._lock.lease_ms:
+                raise LockError(
+                    f"the table lock {self._lock.place} was not renewed in time: the process stood still, or could not "
+                    "reach DynamoDB; nothing was written after that"
+                )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+        # A lock that cannot be released ends with its lease, and what was done under it is done.
+        with suppress(LockError):
+            self._lock.release(self._owner, self._version)
+
+    def renew(self) -> bool:
+        """Makes the lease last from now on; False where the lock was lost."""
+        with self._one_at_a_time:
+            now_seconds = time.monotonic()
+            renewed = self._lock.renew(self._owner, self._version)
+            if renewed is not None:
+                self._version, self._renewed_seconds = renewed, now_seconds
+            return renewed is not None
+
+    def _keep(self) -> None:
+        is_held = True
+        while is_held and not self._end.wait(self._lock.lease_ms / _RENEWALS_IN_A_LEASE / 1000):
+            # A renewal that fails may be followed by one that succeeds; `check` reports a lease that has ended.
+            with suppress(LockError):
+                is_held = self.renew()
+
+
+class _Service:
+    """The DynamoDB service, contacted when it is first asked."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._client: Any = None
+
+    def ask(self, request: str, failed: str | None = None, **arguments: Any) -> Any:
+        """The answer; None where the service answers with the error `failed`. Raises LockError."""
+        client = self._connected()
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return getattr(client, request)(**arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == failed:
+                return None
+            said = f"{error.response['Error']['Code']}: {error.response['Error'].get('Message', '')}"
+            raise LockError(self._refused(request, said)) from error
+        except BotoCoreError as error:
+            raise LockError(self._refused(request, str(error))) from error
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            if find_spec("boto3") is None:
+                raise ConfigError("the library for DynamoDB is not installed: run `pip install 'eventide[dynamodb]'`")
+            import boto3
+
+            endpoint = self._options.get(DYNAMODB_ENDPOINT)
+            if endpoint is not None and "://" not in endpoint:
+                endpoint = f"https://{endpoint}"
+            given = self._options.values.get
+            self._client = boto3.Session().client(
+                "dynamodb",
+                endpoint_url=endpoint,
+                region_name=self._options.get(DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION_DEFAULT,
+                aws_access_key_id=given("hoodie.aws.access.key"),
+                aws_secret_access_key=given("hoodie.aws.secret.key"),
+                aws_session_token=given("hoodie.aws.session.token"),
+            )
+        return self._client
+
+    def _refused(self, request: str, said: str) -> str:
+        where = self._options.get(DYNAMODB_ENDPOINT) or "Amazon's DynamoDB"
+        return f"{where} did not answer {request}: {said}; check region, credentials and address, then try again"
+
+
+def _parse(item: Mapping[str, Mapping[str, str]], place: str) -> _Found:
+    try:
+        return _Found(
+            owner=item[_OWNER]["S"],
+            version=item[_VERSION]["S"],
+            lease_ms=int(item[_LEASE_MS]["S"]),
+            is_released=_RELEASED in item,
+        )
+    except (KeyError, ValueError):
+        raise LockError(
+            f"the table lock {place} is not a lock of Amazon's lock client: make sure that nobody works on the table, then "
+            "delete the item"
+        ) from None

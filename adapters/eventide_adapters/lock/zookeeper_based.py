@@ -1,0 +1,161 @@
+"""Hudi's ZookeeperBasedLockProvider: the lock recipe of ZooKeeper, as Apache Curator's InterProcessMutex lays it out.
+
+1. A contender creates an ephemeral sequential node below `<base_path>/<lock_key>`. Its name ends with `-lock-` and ten
+   digits, which is how Curator and Kazoo recognize each other's contenders.
+2. The contender with the least number holds the lock. Every other contender watches the one before it.
+3. The holder deletes its node to release the lock. The node of a holder that died goes with its session, after
+   `hoodie.write.lock.zookeeper.session_timeout_ms`.
+
+Not guarded against: a holder that stands still for longer than its session lasts, between `Lease.check` and the write that
+follows it. Put-if-absent stands behind it. ZooKeeper is contacted without authentication.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self
+
+from eventide_core.config import (
+    LOCK_WAIT_MS,
+    ZOOKEEPER_CONNECTION_TIMEOUT_MS,
+    ZOOKEEPER_SESSION_TIMEOUT_MS,
+    ZOOKEEPER_URL,
+    Options,
+)
+from eventide_core.errors import ConfigError, LockError, LockLostError
+
+_LOCK_NAME: Final = "-lock-"  # Curator orders contenders by what follows the last "lock-" of their names
+
+
+class ZookeeperBasedLock:
+    """ports.TableLock at the path that `path` returns; `owner` tells a person who is at work.
+
+    Raises ConfigError where no server is named.
+    """
+
+    def __init__(self, path: Callable[[], str], options: Options, owner: str) -> None:
+        self._hosts = options.get(ZOOKEEPER_URL)
+        if self._hosts is None:
+            raise ConfigError(
+                f"option {ZOOKEEPER_URL} is missing: a ZooKeeper lock needs the servers, such as zk1:2181,zk2:2181"
+            )
+        self._path = path
+        self._owner = owner
+        self._wait_seconds = options.get(LOCK_WAIT_MS) / 1000
+        self._session_seconds = options.get(ZOOKEEPER_SESSION_TIMEOUT_MS) / 1000
+        self._connection_seconds = options.get(ZOOKEEPER_CONNECTION_TIMEOUT_MS) / 1000
+
+    @property
+    def path(self) -> str:
+        return f"/{self._path().strip('/')}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.path} in ZooKeeper at {self._hosts}"
+
+    def acquire(self) -> "ZookeeperBasedLease":
+        kazoo = _kazoo()
+        place = self.place  # a table without a name is refused before anybody is contacted
+        client = kazoo.client.KazooClient(self._hosts, timeout=self._session_seconds)
+        try:
+            client.start(timeout=self._connection_seconds)
+            return ZookeeperBasedLease(client, self._taken(client), self)
+        except (kazoo.exceptions.KazooException, kazoo.handlers.threading.KazooTimeoutError) as failure:
+            _disconnect(client)
+            raise LockError(
+                f"the table lock {place} could not be acquired: {failure or type(failure).__name__}; check that "
+                f"{ZOOKEEPER_URL} is right and that ZooKeeper responds, then try again"
+            ) from failure
+        except BaseException:
+            _disconnect(client)
+            raise
+
+    def _taken(self, client: Any) -> Any:
+        """The lock, acquired. Raises LockError where it isn't free in time."""
+        lock = _curator_lock()(client, self.path, self._owner)
+        # Kazoo counts the time anew for each contender that goes.
+        deadline = threading.Timer(self._wait_seconds, lock.cancel)
+        deadline.daemon = True
+        deadline.start()
+        kazoo = _kazoo()
+        try:
+            # A lock that is free is acquired however short the wait is.
+            is_taken = lock.acquire(timeout=max(self._wait_seconds, 1e-3))
+        except (kazoo.exceptions.LockTimeout, kazoo.exceptions.CancelledError):
+            is_taken = False
+        finally:
+            deadline.cancel()
+        if is_taken:
+            return lock
+        holders = [one for one in lock.contenders() if one != self._owner]
+        by = f": {holders[0]!r} holds it" if holders else ""
+        raise LockError(
+            f"the table lock {self.place} was not free within {self._wait_seconds * 1000:g} ms{by}; try again. The lock of "
+            f"a process that died is released after its session timeout"
+        )
+
+
+class ZookeeperBasedLease:
+    """ports.Lease, kept by the session's heartbeats until it is released or the session ends."""
+
+    def __init__(self, client: Any, lock: Any, of: ZookeeperBasedLock) -> None:
+        self._client = client
+        self._lock = lock
+        self._of = of
+        self._node = f"{lock.path}/{lock.node}"
+
+    def check(self) -> None:
+        kazoo = _kazoo()
+        try:
+            # Another server of the ensemble may lag behind the one that ended the session.
+            self._client.sync(self._node)
+            found = self._client.exists(self._node)
+        except (kazoo.exceptions.KazooException, kazoo.handlers.threading.KazooTimeoutError) as failure:
+            raise LockError(
+                f"the table lock {self._of.place} cannot be confirmed: {failure or type(failure).__name__}; nothing was "
+                "written after that; try again when ZooKeeper responds"
+            ) from failure
+        if found is None:
+            raise LockLostError(
+                f"the table lock {self._of.place} was lost: its session ended; nothing was written after that"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        # Closing the session deletes the node as well; without a connection the node expires.
+        with suppress(_kazoo().exceptions.KazooException):
+            self._lock.release()
+        _disconnect(self._client)
+
+
+def _disconnect(client: Any) -> None:
+    client.stop()
+    client.close()
+
+
+def _curator_lock() -> Any:
+    from kazoo.recipe.lock import Lock
+
+    class CuratorLock(Lock):  # type: ignore[misc, unused-ignore]
+        """Kazoo's lock under names that Curator orders by their number."""
+
+        _NODE_NAME = _LOCK_NAME
+        _EXCLUDE_NAMES: ClassVar = [_LOCK_NAME]
+
+    return CuratorLock
+
+
+def _kazoo() -> Any:
+    if find_spec("kazoo") is None:
+        raise ConfigError("the library for ZooKeeper is not installed: run `pip install 'eventide[zookeeper]'`")
+    import kazoo.client
+    import kazoo.exceptions
+    import kazoo.handlers.threading
+
+    return kazoo
