@@ -6,9 +6,7 @@ has been written on top of. Hudi's upgrade renames no log, so those on top of th
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +190,6 @@ def test_a_table_of_version_5_is_refused_until_hudi_has_upgraded_it(judge_015: H
 
 
 UP_AND_DOWN = (8, 9, 8, 6)
-NEXT = {6: (8,), 8: (6, 9), 9: (8,)}
 
 
 class Walk(Life):
@@ -270,28 +267,3 @@ def test_a_life_up_and_down(name: str, request: pytest.FixtureRequest, tmp_path:
         walk.move(version)
         walk.write_on(7)
         walk.check()
-
-
-@BROAD
-@pytest.mark.parametrize("seed", range(4))
-def test_a_random_walk_up_and_down(seed: int, judge_111: HudiJudge, tmp_path: Path) -> None:
-    chance = random.Random(seed)
-    walk = Walk(judge_111, tmp_path / "table")
-    for number in range(3):
-        walk.write_on(number)
-    for number in range(12):
-        deeds: dict[str, Callable[[], object]] = {
-            "writes": lambda number=number: walk.write_on(number),
-            "compacts": walk.compact,
-            "saves": walk.save,
-            "archives": lambda: walk.table.archive(),
-            "cleans": lambda: walk.table.clean(1),
-            "eventide plans": lambda: walk.plan(is_hudis=False),
-            "Hudi plans": lambda: walk.plan(is_hudis=True),
-            "moves": lambda: walk.move(chance.choice(NEXT[walk.version])),
-        }
-        name = chance.choice(list(deeds))
-        deeds[name]()
-        walk.write_on(number)
-        walk.check()
-        reached(f"versions up and down: {name}")
