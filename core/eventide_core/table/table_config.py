@@ -152,7 +152,7 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     if base_format != "PARQUET":
         raise UnsupportedTableError(
             f"{root}: hoodie.table.base.file.format={base_format}: its base files are {base_format}, and eventide reads and "
-            "writes PARQUET; compact this table with Hudi itself, or write it anew in PARQUET"
+            "writes PARQUET; compact this table with Hudi itself, or write it again in PARQUET"
         )
     refused = {
         "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
@@ -167,5 +167,5 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     if bootstrapped_from:
         raise UnsupportedTableError(
             f"{root}: hoodie.bootstrap.base.path={bootstrapped_from}: a bootstrapped table keeps columns outside of it, in "
-            f"{bootstrapped_from}, where eventide does not read; write it anew with Hudi first"
+            f"{bootstrapped_from}, where eventide does not read; write it again with Hudi first"
         )
