@@ -18,7 +18,7 @@ T = TypeVar("T")
 TIMEOUT_MS = 120_000  # a metastore that adds a thousand partitions lists their directories
 PARTITIONS_AT_ONCE = 1000  # Hudi's batch
 ALL_PARTITIONS = -1
-_EXTERNAL = "EXTERNAL"  # how Hive says the kind a second time
+_EXTERNAL = "EXTERNAL"  # Hive's second statement of the table kind
 # Or else the metastore would list every file of the table at each change.
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
@@ -104,7 +104,7 @@ class HiveMetastore:
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         for one in partitions:
-            # Someone else may have dropped it; the last word is that its files stay.
+            # Someone else may have dropped it. Its files stay in any case.
             with self._asking(f"drop a partition of {table}"), suppress(self._thrift.NoSuchObjectException):
                 self._client.drop_partition(table.database, table.name, list(one.values), False)
 

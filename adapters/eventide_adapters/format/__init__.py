@@ -1,10 +1,10 @@
-"""How a table's files are written: Avro, JSON and Parquet bytes to and from the core's values.
+"""The formats of a table's files: Avro, JSON and Parquet bytes to and from the core's values.
 
     metadata_table | write    Hudi's metadata table; the records of a write
     merge                     log files onto their base, by columns
-    log_file                  log blocks and what is in them
+    log_file                  log blocks and their content
     base_file | timeline      base files; the files of `.hoodie`
-    avro                      schemas and records, which all the others use
+    avro                      schemas and records, which all other rooms use
 
 Each room knows the rooms below it. `schemas/` holds Hudi's own Avro schemas.
 """

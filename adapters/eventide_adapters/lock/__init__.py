@@ -1,1 +1,1 @@
-"""Who may change a table's timeline now: Hudi's lock providers."""
+"""Table locks: Hudi's lock providers."""

@@ -38,7 +38,7 @@ from eventide_core.ports import Capability, Clock, Storage
 
 DEFAULT_DIRECTORY = ".hoodie"
 
-# Far below the seconds that a compaction holds the lock, far above what one look costs.
+# Much shorter than the seconds for which a compaction holds the lock, much longer than one request.
 _POLL_MS = 100
 
 _MS_PER_MINUTE = 60_000
@@ -46,7 +46,7 @@ _MS_PER_MINUTE = 60_000
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A lock file as someone saw it: no two that were ever taken are equal."""
+    """An observed lock file: no two acquired locks are equal."""
 
     content: bytes
     modified_ms: int
@@ -83,7 +83,7 @@ class FileSystemBasedLock:
             except StorageError as lost:
                 failure = lost
             found = self._look()
-            # Only the reply was lost; or the storage's client asked twice, and met its own file.
+            # Only the reply was lost, or the storage's client repeated the request and found its own file.
             if found is not None and found.content == content:
                 return FileSystemBasedLease(self, content)
             if failure is not None:
@@ -107,7 +107,7 @@ class FileSystemBasedLock:
             )
 
     def release(self, content: bytes) -> None:
-        """Gives the lock up, unless it is someone else's by now."""
+        """Releases the lock, unless another owner has it now."""
         found = self._look()
         if found is not None and found.content == content:
             if self._expire_ms:
@@ -128,9 +128,9 @@ class FileSystemBasedLock:
         return 0 < self._expire_ms < self._clock.now_ms() - found.modified_ms
 
     def _remove(self, found: _Found) -> bool:
-        """Deletes this very lock; False if another is at it."""
+        """Deletes this very lock; False if another process is deleting it."""
         claim = f"{self._path}.{found.digest}"
-        # Empty: on a full disk, too, a lock can be given up.
+        # Empty, so that a lock can be released on a full disk, too.
         if not self._storage.put_if_absent(claim, b""):
             return False
         try:
@@ -207,12 +207,12 @@ def _scheme(uri: str) -> str | None:
 
 
 def _without_scheme(uri: str) -> str:
-    """`/lake/trips` of `file:///lake/trips` and `file:/lake/trips`; host and path of any other."""
+    """The path of `file:///lake/trips` and `file:/lake/trips`; host and path of any other URI."""
     return re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(//)?", "", uri)
 
 
 def _owner_in(content: bytes) -> str:
-    """Who holds a lock, for the user; Hudi mostly does not say."""
+    """The holder of a lock, for the user; Hudi mostly does not name it."""
     try:
         owner = json.loads(content)["lockThreadName"]
     except (ValueError, KeyError, TypeError, RecursionError):

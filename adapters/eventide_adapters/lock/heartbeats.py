@@ -51,8 +51,7 @@ class FileHeartbeats:
 
     def _go_on(self, instant: str, end: threading.Event) -> None:
         while not end.wait(self._interval_seconds):
-            # A beat that fails may be followed by one that does not; without any this process is considered dead,
-            # rightly.
+            # A failed beat may be followed by a successful one. Without any, this process rightly counts as dead.
             with suppress(StorageError):
                 if not self._is_ours(instant):
                     return  # rolled back or taken over while this process slept

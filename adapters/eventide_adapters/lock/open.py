@@ -1,4 +1,4 @@
-"""Which table lock a provider's name means."""
+"""Opens the table lock that a provider's name means."""
 
 from collections.abc import Callable
 from contextlib import suppress

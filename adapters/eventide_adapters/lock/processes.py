@@ -15,7 +15,7 @@ _STARTED: Final = 19  # among the fields of /proc/<pid>/stat that follow the nam
 
 
 def this_process() -> dict[str, Any]:
-    """What identifies this process; empty if the machine does not tell."""
+    """The identity of this process; empty if the machine does not state it."""
     return _identity(os.getpid())
 
 
@@ -49,7 +49,7 @@ def _place() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """When the process of that number started, in the kernel's ticks; None if there is none, or but its remains."""
+    """When the process with that number started, in the kernel's ticks; None if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

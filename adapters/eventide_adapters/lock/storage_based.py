@@ -36,7 +36,7 @@ _POLL_MS: Final = 1000  # as Hudi
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The lock as someone saw it. `version` is for replacing just this one."""
+    """An observed lock. `version` identifies it in a replacement."""
 
     content: bytes
     version: str
@@ -115,7 +115,7 @@ class StorageBasedLock:
                 self._files.replace_version(PATH, content, over.version)
         except StorageError as lost:
             failure = lost
-        # A look tells more than the answer, which may have been lost, or be that to a repeated request.
+        # Read the lock again: the answer may have been lost, or be that to a repeated request.
         found = self.look()
         if found is not None and found.content == content:
             return found
@@ -192,7 +192,8 @@ class StorageBasedLease:
     def _go_on(self) -> None:
         is_held = True
         while is_held and not self._end.wait(self._lock.renewal_seconds):
-            # A renewal that fails may be followed by one that does not; without any the lock is over, and `check` says so.
+            # A failed renewal may be followed by a successful one. Without any, the lock expires, and `check` reports
+            # it.
             with suppress(StorageError):
                 is_held = self.renew()
 

@@ -1,1 +1,1 @@
-"""Where metrics go: files that a collector reads, an endpoint that it asks, services that they are pushed to."""
+"""Metrics sinks: files that a collector reads, an endpoint that it polls, services that receive pushes."""

@@ -1,4 +1,4 @@
-"""Which sink the options ask for, by Hudi's keys for metrics where it has one.
+"""Opens the sink that the options name, by Hudi's keys for metrics if it has one.
 
 A file of options may be shared with stock Hudi. So a reporter that Hudi has and eventide has not, or whose library isn't
 installed, is no wrong usage: nothing is reported, and a warning is logged.
@@ -48,7 +48,7 @@ def open_sink(options: Options) -> MetricsSink | Unreported | None:
     if isinstance(reporter, Unreported):
         return reporter
     prefix = options.get(METRICS_PREFIX)
-    # Imported where they are requested: their libraries may not be there.
+    # Imported on use, because their libraries may not be installed.
     match reporter:
         case Reporter.PROMETHEUS_TEXTFILE:
             return PrometheusTextfile(_file(options), prefix)

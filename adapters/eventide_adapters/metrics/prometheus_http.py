@@ -25,7 +25,7 @@ class PrometheusHttp:
     prefix: str
 
     def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:  # noqa: ARG002
-        # A scrape has a time of its own.
+        # A scrape has its own time.
         self._endpoint().put(self.prefix, table, metrics)
 
     def _endpoint(self) -> LatestSamples:

@@ -51,7 +51,7 @@ class PushGateway:
             raise StorageError(f"push gateway {host}:{self.port} rejected the metrics: {error}") from error
 
     def delete(self, table: str) -> None:
-        """Removes what was pushed of a table; what stays there where the gateway is gone harms nobody."""
+        """Removes the pushed metrics of a table. Ignores a gateway that is gone."""
         with suppress(OSError, HTTPException):
             delete_from_gateway(self._address, self.job, dict(self._group(table)), timeout=_TIMEOUT_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Avro: schemas, records by columns, schema resolution, and what bytes may make a reader hold.
+"""Avro: schemas, records by columns, schema resolution, and limits of what is read into memory.
 
 Imports no other room of the format.
 """

@@ -1,10 +1,10 @@
 """Brings columns as a writer wrote them to the table's schema: by name, at every depth.
 
-A field that the writer did not have is the schema's default, else null; a field that the schema does not have is left out;
-order does not matter. Types are promoted as in `type_promotion`. Anything else does not fit.
+A field that the writer did not have is the schema's default, otherwise null. A field that the schema does not have is
+left out. Order does not matter. Types are promoted as in `type_promotion`. Anything else does not fit.
 
-What Hudi does with files older than its table's schema was measured; docs/on_disk_format.md tells where its readers
-differ among themselves.
+How Hudi reads files older than the table's schema was measured: docs/on_disk_format.md describes where its readers
+differ.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField
 
 
 def _field(written: Column | None, count: int, field: AvroField, place: str, present: Column | None = None) -> Column:
-    """`present` says in which rows the field's own record is no null; None: in all."""
+    """`present`: the rows in which the field's own record is not null; None: all rows."""
     if written is None:
         return _absent(count, field, place)
     resolved = _resolve(written, field.type, place)
@@ -99,6 +99,6 @@ def _struct(array: Column, target: AvroType, place: str) -> Column:
 
 
 def _with_items(array: Column, wanted: pa.DataType, items: Column) -> Column:
-    """The same collections of other items."""
+    """The same collections with other items."""
     bounds = array.buffers()[:2]
     return pa.Array.from_buffers(wanted, len(array), bounds, array.null_count, array.offset, [items])

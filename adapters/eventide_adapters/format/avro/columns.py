@@ -1,7 +1,7 @@
 """The values of Avro columns while they are read, and the Arrow arrays that they become.
 
 A column has room for every row of its parent: of the block, of a struct, or of the items of some collections. Rows are
-valid, and zero or empty, until said otherwise; what is in a null row or below one is never looked at.
+valid, and zero or empty, until set otherwise. What is in a null row or below one is never read.
 
 Texts are not copied on the way: their bounds become the offsets of one array over the whole block, of which every second
 element is a value. The items of collections come in the order in which they were read, each pass over some rows a segment
@@ -30,7 +30,7 @@ NUMBERS: Final[Mapping[str, str]] = {"int": "<i4", "long": "<i8", "float": "<f4"
 
 
 def column_of(avro_type: AvroType, count: int, buffer: Bytes) -> Column:
-    """An empty column of that type; `buffer` is the block, padded so that a fixed may begin at its last byte."""
+    """An empty column of that type. `buffer` is the block, padded so that a fixed value may begin at its last byte."""
     match avro_type.kind:
         case "boolean":
             return Booleans(avro_type, count)
@@ -59,7 +59,7 @@ class Column:
         self._valid: Flags | None = None
 
     def mark_nulls(self, rows: Rows, valid: Flags) -> None:
-        """Of these rows those are null that are not valid."""
+        """Marks as null the rows that are not valid."""
         if self._valid is None:
             self._valid = np.ones(self.count, np.bool_)
         self._valid[rows] = valid
@@ -102,7 +102,7 @@ class Booleans(Column):
 
 
 class Spans(Column):
-    """Values that are runs of bytes of the block."""
+    """Values that are byte ranges of the block."""
 
     def __init__(self, avro_type: AvroType, count: int, buffer: Bytes) -> None:
         super().__init__(avro_type, count)
@@ -123,18 +123,18 @@ class Spans(Column):
             return pa.Array.from_buffers(arrow, self.count, [self.validity, _buffer(rows)])
         if self.count == 0:
             return pa.array([], arrow)
-        # Values and what lies between them by turns; Arrow sizes its copy by the last bound.
+        # Values alternate with the gaps between them; Arrow sizes its copy by the last bound.
         self._bounds[-1] = len(self._buffer)
         spans = pa.Array.from_buffers(arrow, 2 * self.count, [None, _buffer(self._bounds), _buffer(self._buffer)])
         values = spans.take(np.arange(0, 2 * self.count, 2, dtype=np.int32))
-        values.validate(full=True)  # that texts are UTF-8
+        values.validate(full=True)  # texts must be UTF-8
         if self._valid is None:
             return values
         _, offsets, data = values.buffers()
         return pa.Array.from_buffers(arrow, self.count, [self.validity, offsets, data])
 
     def _decimals(self) -> Bytes:
-        """Big-endian numbers of up to sixteen bytes as little-endian ones of sixteen."""
+        """Converts big-endian numbers of up to 16 bytes to little-endian numbers of 16 bytes."""
         stops, lengths = self.stops.astype(np.int64), (self.stops - self.starts).astype(np.int64)
         sign = np.where((lengths > 0) & (self._buffer[self.starts] >= 0x80), np.uint8(0xFF), np.uint8(0))
         out = np.empty((self.count, 16), np.uint8)
@@ -157,7 +157,7 @@ class Structs(Column):
 
 
 class Widened(Structs):
-    """Unions whose types have one that holds them all."""
+    """Unions with a type that holds all the others."""
 
     def array(self) -> Any:
         values = pc.coalesce(*(child.array().cast(self.type.arrow) for child in self.children))
@@ -173,7 +173,7 @@ class Collections(Column):
         self._segments: list[tuple[Positions, Positions, Column]] = []
 
     def open(self, rows: Rows, lengths: Positions) -> Column:
-        """A column for the items of these rows, one row's after the other's."""
+        """A column for the items of these rows, row by row."""
         numbers = np.arange(rows.start, rows.start + len(lengths)) if isinstance(rows, slice) else rows
         items = column_of(self.type.item.type, int(lengths.sum()), self._buffer)
         self._segments.append((numbers, lengths, items))

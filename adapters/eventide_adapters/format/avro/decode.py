@@ -53,7 +53,7 @@ def iter_avro_block(
 
 
 def count_avro_records(head: bytes, place: str) -> int:
-    """How many records a content says it holds; `head` is its first 8 bytes or more."""
+    """The number of records that a content states; `head` is its first 8 bytes or more."""
     if len(head) < _HEAD_BYTES:
         raise RecordDecodeError(f"{place}: {len(head)} bytes are not an Avro block")
     version, count = struct.unpack_from(">ii", head)
@@ -63,7 +63,7 @@ def count_avro_records(head: bytes, place: str) -> int:
 
 
 def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions]:
-    """Where each record of a whole content begins and ends."""
+    """The start and the end of each record of a whole content."""
     count = _checked_count(content, len(content), place)
     starts, ends, position = _bounds(content, _HEAD_BYTES, count, place)
     _check_end(len(starts), count, position, len(content), place)
@@ -71,7 +71,7 @@ def avro_record_bounds(content: bytes, place: str) -> tuple[Positions, Positions
 
 
 def _segments(read: Callable[[int, int], bytes], size: int, place: str) -> Iterator[tuple[bytes, Positions, Positions]]:
-    """Bytes of the content, and where the whole records in them begin and end."""
+    """Bytes of the content, with the starts and ends of the whole records in them."""
     offset, position, done = 0, _HEAD_BYTES, 0
     content = read(0, min(size, SEGMENT_BYTES))
     count = _checked_count(content, size, place)
@@ -93,7 +93,7 @@ def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Posi
     """Where the whole records from `position` on begin and end, `count` at most, and where the next one's length stands."""
     bounds = [position]
     read, note, size = _read_length, bounds.append, len(content)
-    # Nothing in this loop but what must be done record by record; a length that leads out ends it, or is seen afterwards.
+    # This loop does only what has to be done record by record. A length that leads out ends it, or is found afterwards.
     with suppress(struct.error):
         for _ in range(count):
             position += 4 + read(content, position)[0]

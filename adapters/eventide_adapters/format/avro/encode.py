@@ -34,9 +34,9 @@ _RAW: Final = {"float": "<f4", "double": "<f8"}
 
 
 def can_encode(fields: Sequence[AvroField]) -> bool:
-    """Whether every field is a primitive, a fixed or an enum, or one of these and null.
+    """Whether every field is a primitive, a fixed or an enum, or a union of one of these with null.
 
-    Not a decimal of any length, whose shortest form would take a look at each value.
+    Decimals on bytes don't count, because their shortest form depends on each value.
     """
     return all(
         field.type.kind in _FLAT and not (field.type.kind == "bytes" and pa.types.is_decimal(field.type.arrow))
@@ -47,7 +47,7 @@ def can_encode(fields: Sequence[AvroField]) -> bool:
 def encode_records(records: pa.Table, fields: Sequence[AvroField]) -> bytes:
     """The records, each after its length in four bytes; the table has the fields' columns, in their types.
 
-    Raises UnsupportedTableError for a text that is no symbol of its enum.
+    Raises UnsupportedTableError for a text that is not a symbol of its enum.
     """
     chunks: list[Bytes] = []
     for begin in range(0, len(records), _CHUNK_ROWS):
@@ -129,7 +129,7 @@ def _varints(numbers: npt.NDArray[Any]) -> Piece:
 
 
 def _spans(column: Any) -> Piece:
-    """Texts and bytes, as they lie one after another."""
+    """Texts and bytes, stored one after another."""
     buffers: list[Any] = column.buffers()
     offsets = np.frombuffer(buffers[1], np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
     data = np.frombuffer(buffers[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
@@ -137,7 +137,7 @@ def _spans(column: Any) -> Piece:
 
 
 def _fixed(column: Any, size: int) -> Bytes:
-    """Bytes as they are; decimals, which Arrow keeps in sixteen bytes with the least first, as big-endian numbers."""
+    """Bytes unchanged; decimals, which Arrow keeps as 16-byte little-endian numbers, as big-endian numbers."""
     width = 16 if pa.types.is_decimal(column.type) else size
     data = np.frombuffer(column.buffers()[1], np.uint8)[column.offset * width : (column.offset + len(column)) * width]
     if pa.types.is_decimal(column.type):

@@ -18,7 +18,7 @@ _MIN = "eventide.min_event_time_ms"
 _MAX = "eventide.max_event_time_ms"
 _UNKNOWN = "eventide.unknown_event_times"
 
-# The last brace is the schema's own, so these are its properties and not those of something in it.
+# The last brace is the schema's own, so these are the properties of the schema and not of a nested type.
 _PROPERTIES = re.compile(
     rf',"{re.escape(_FIELD)}":"[^"\\]*","{re.escape(_MIN)}":(-?\d+|null),"{re.escape(_MAX)}":(-?\d+|null),'
     rf'"{re.escape(_UNKNOWN)}":\d+\}}'
@@ -37,28 +37,28 @@ def schema_with_event_times(schema: str, field: str, event_times: EventTimeRange
 
 
 def without_event_times(schema: str) -> str:
-    """The schema without the properties that `schema_with_event_times` gave it: the same text for all blocks of a write.
+    """The schema without the properties of `schema_with_event_times`: the same text for all blocks of a write.
 
-    Texts that end otherwise come back as they are.
+    Returns a text without such properties unchanged.
     """
     start = schema.rfind(f',"{_FIELD}":')
     return schema[:start] + "}" if start >= 0 and _PROPERTIES.fullmatch(schema, start) else schema
 
 
 def event_times_in_header(block: LogBlock, field: str | None) -> EventTimeRange | None:
-    """The range of `field` that the header of a data block tells; None if it tells none, and for other blocks."""
+    """The range of `field` in the header of a data block; None if it has none, and for other blocks."""
     if block.block_type is BlockType.DELETE:
         return None
     return event_times_of_schema(block.header.get(HeaderKey.SCHEMA, ""), field)
 
 
 def event_times_of_schema(schema: str, field: str | None) -> EventTimeRange | None:
-    """The range of `field` that the schema of a block has; None if it has none, or that of another field.
+    """The range of `field` in the schema of a block; None if it has none, or the range of another field.
 
-    Raises RecordDecodeError for half a range, and for what is no schema.
+    Raises RecordDecodeError for half a range, and for an invalid schema.
     """
     if _FIELD not in schema:
-        return None  # most schemas: no need to parse them
+        return None  # most schemas don't have to be parsed
     try:
         parsed = dict[str, Any](json.loads(schema))
     except (ValueError, TypeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Fields by their paths, as Hudi's settings name them: `a.b` is the field b of the record a. No name holds a dot."""
+"""Fields by path, as in Hudi's settings: `a.b` is the field b of the record a. No name contains a dot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def top_level(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def type_at(path: str, types: Mapping[str, pa.DataType]) -> Any:
-    """The type of a field, by those of the columns; None if there is no such field."""
+    """The type of a field of these columns; None if there is no such field."""
     name, *inner = path.split(".")
     found: Any = types.get(name)
     for step in inner:

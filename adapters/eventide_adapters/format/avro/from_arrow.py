@@ -1,4 +1,4 @@
-"""The Avro schema that Hudi would give a table made from Arrow data, as its Spark writer names and types it."""
+"""The Avro schema that Hudi's Spark writer would give a table made from Arrow data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PRIMITIVES: Final = {
 def avro_schema_of(table_name: str, columns: pa.Schema) -> str:
     """The schema as JSON, without meta fields; a nullable column becomes a union of null and its type.
 
-    What no name of Avro's may hold becomes two underscores in the record's, as in Hudi. The columns' names stay.
+    In the record's name, characters that Avro does not allow become two underscores, as in Hudi. Column names stay.
     Raises UnsupportedTableError, naming the column, for a type that has no place in a Hudi table.
     """
     name = sanitized(table_name)
@@ -53,12 +53,12 @@ def _avro_type(kind: ArrowType, place: str) -> Any:
     if types.is_date32(kind):
         return {"type": "int", "logicalType": "date"}
     if types.is_timestamp(kind):
-        # As Spark has them; of nanoseconds only whole microseconds fit, and a write says so of others.
+        # As in Spark. Of nanoseconds only whole microseconds fit, and a write refuses others.
         unit = "millis" if kind.unit == "ms" else "micros"
         prefix = "timestamp" if kind.tz else "local-timestamp"
         return {"type": "long", "logicalType": f"{prefix}-{unit}"}
     if types.is_decimal128(kind):
-        # The fewest bytes that hold every number of that many digits.
+        # The fewest bytes that hold every number with that many digits.
         size = ((10**kind.precision).bit_length() + 8) // 8
         decimal = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
         return {"type": "fixed", "name": "fixed", "namespace": place, "size": size, **decimal}

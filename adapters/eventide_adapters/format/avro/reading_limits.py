@@ -1,4 +1,4 @@
-"""What a few bytes may make a reader hold, and the answer to what would be more.
+"""Limits of what a few bytes may make a reader load into memory.
 
     inflated    16 MiB, or 100 times what exists: Hudi's own gzip reaches 20 on names of files, and 1,000 on bloom
                 filters that are nearly empty, which are smaller
@@ -6,7 +6,7 @@
                 1 a byte of an archived timeline, whose rows are instants with all that is known of them
     Parquet     a column of a row group that is inflated to more than 1 GiB, and by more than 100 times
 
-Lengths are refused before anything is taken for them.
+Lengths are checked before memory is allocated for them.
 
 Not checked: the sizes that the header of a Parquet page says, up to 2 GiB, for which Arrow takes memory that it does not
 touch; and a text of a dictionary that many rows point to. There the process' own limit counts (`ulimit -v`, or
@@ -29,14 +29,14 @@ INSTANTS_A_BYTE_MAX: Final = 1
 
 
 def inflated_bytes_max(size: int) -> int:
-    """How large compressed bytes may become."""
+    """The greatest size to which compressed bytes may inflate."""
     return max(_INFLATED_ALWAYS_BYTES, _RATIO_MAX * size)
 
 
 def check_parquet(
     metadata: pq.FileMetaData, size: int, place: str, *, rows_a_byte_max: int = RECORDS_A_BYTE_MAX
 ) -> None:
-    """Raises ResourceLimitError for a Parquet file of `size` bytes that says to hold more than one of Hudi's could."""
+    """Raises ResourceLimitError for a Parquet file of `size` bytes that states more than Hudi's files can hold."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
     if rows > rows_a_byte_max * size:
@@ -56,7 +56,7 @@ def check_parquet(
 
 @contextmanager
 def within_memory(place: str) -> Iterator[None]:
-    """Raises ResourceLimitError if there is not enough memory to read something."""
+    """Turns a lack of memory into ResourceLimitError."""
     try:
         yield
     except ResourceLimitError:

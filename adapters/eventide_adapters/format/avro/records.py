@@ -21,7 +21,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.schema import AvroField, AvroType
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
-# What fastavro raises for bytes that do not fit the schema.
+# fastavro raises these for bytes that do not fit the schema.
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, struct.error)
 
 
@@ -70,7 +70,7 @@ def array_of_default(field: AvroField) -> Any:
 
 
 def _default(avro_type: AvroType, value: Any) -> Any:
-    """A default as JSON has it, as fastavro gives values: bytes are texts of the characters up to 255."""
+    """A default in JSON as the value that fastavro gives: bytes are texts of characters up to 255."""
     if value is None:
         return None
     match avro_type.kind:
@@ -158,7 +158,7 @@ def _struct(avro_type: AvroType, values: Sequence[Any]) -> Any:
 
 
 def _offsets(values: Sequence[Any]) -> Any:
-    """Where each collection begins and the last one ends; null in place of the beginning of a null."""
+    """The start of each collection and the end of the last one; null for the start of a null."""
     bounds = list(accumulate((len(value or ()) for value in values), initial=0))
     mask = np.array([value is None for value in values] + [False], np.bool_)
     return pa.array(np.array(bounds, np.int64), pa.int32(), mask=mask)

@@ -1,4 +1,4 @@
-"""What a table's Avro schema means: its types resolved, and the Arrow schema of its records.
+"""Resolves the types of a table's Avro schema, and gives the Arrow schema of its records.
 
 Types come out as Avro's Parquet writer stores them, so that a base file keeps its column types:
 
@@ -55,10 +55,10 @@ _WIDENED_UNIONS: Final[Mapping[frozenset[str], pa.DataType]] = {
     frozenset({"int", "long"}): pa.int64(),
     frozenset({"float", "double"}): pa.float64(),
 }
-_DECIMAL_PRECISION_MAX = 38  # what decimal128 and Spark hold
+_DECIMAL_PRECISION_MAX = 38  # the limit of decimal128 and Spark
 _DECIMAL_BYTES_MAX = 16
 _DEPTH_MAX = 64
-_VALUES_MAX = 1 << 16  # of one record, those of nested records too: a column of Parquet each
+_VALUES_MAX = 1 << 16  # values of one record, including nested ones: each is a Parquet column
 
 ArrowType = Any
 """Any pa.DataType. The library's stubs type each kind apart, so that a type that is known only at run time is of none."""
@@ -83,7 +83,7 @@ class AvroType:
 
     @classmethod
     def of_fields(cls, kind: str, fields: tuple[AvroField, ...], arrow: Callable[[], ArrowType]) -> AvroType:
-        """A type made of others, and its Arrow type once their number is known to be bounded. Raises ResourceLimitError."""
+        """A type made of others, with its Arrow type once their number is bounded. Raises ResourceLimitError."""
         depth = 1 + max((field.type.depth for field in fields), default=0)
         values = 1 + sum(field.type.values for field in fields)
         if depth > _DEPTH_MAX or values > _VALUES_MAX:
@@ -105,7 +105,7 @@ class AvroType:
 
     @property
     def is_tagged_union(self) -> bool:
-        """Whether a value has to say which branch it is of."""
+        """Whether a value has to state its branch."""
         return self.kind == "union" and len(self.fields) > 1 and pa.types.is_struct(self.arrow)
 
 
@@ -123,7 +123,7 @@ class AvroField:
     arrow: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Made once: it is requested with every batch of every file.
+        # Cached, because every batch of every file uses it.
         object.__setattr__(self, "arrow", pa.field(self.name, self.type.arrow, nullable=self.is_nullable))
 
     @property
@@ -160,7 +160,7 @@ def arrow_schema(schema: str) -> pa.Schema:
 
 
 def record_fields(schema: str) -> tuple[AvroField, ...]:
-    """The fields of a schema that is a record. Raises UnsupportedTableError for what eventide does not know."""
+    """The fields of a record schema. Raises UnsupportedTableError for an unknown type."""
     return _record_fields(without_event_times(schema))
 
 
@@ -207,7 +207,7 @@ class _Resolver:
                 return self.resolve(kind, namespace)
 
     def field(self, name: str, schema: Any, namespace: str, *, default: Any = None) -> AvroField:
-        """A field, its null taken out of the type."""
+        """A field, with null removed from its type."""
         if isinstance(schema, list) and "null" in schema:
             others = [branch for branch in schema if branch != "null"]
             if others:
@@ -240,7 +240,7 @@ class _Resolver:
         else:
             item = self.field("value", schema["values"], namespace)
         if _takes_no_bytes(item):
-            # No count of such items could be checked against the content.
+            # The number of such items can't be checked against the content.
             raise UnsupportedTableError(f"an Avro {kind} of nulls")
         is_array = kind == "array"
         return AvroType.of_fields(

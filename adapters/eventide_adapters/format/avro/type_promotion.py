@@ -1,4 +1,4 @@
-"""Which types a column may have been written in before its table's type was widened, and what its values become.
+"""Type promotion: the types of a column before its table's type was widened, and the conversion of values.
 
     int -> long, float, double, string      float -> double, string     bytes <-> string
     long -> float, double, string           double -> string            date, decimal -> string
@@ -37,7 +37,7 @@ def promote(array: Column, wanted: Any) -> Column | None:
     if types.is_binary(wanted) and types.is_string(source):
         return array.cast(wanted)
     if types.is_integer(source) and (types.is_int64(wanted) or types.is_floating(wanted)):
-        return array.cast(wanted, safe=False)  # safe would refuse whole numbers that a float rounds
+        return array.cast(wanted, safe=False)  # safe=True would refuse integers that a float rounds
     if types.is_float32(source) and types.is_float64(wanted):
         return _same_digits(array)
     if types.is_decimal128(source) and types.is_decimal128(wanted):
@@ -65,7 +65,7 @@ def _text(array: Column) -> Column | None:
 
 
 def _java_text(number: Any) -> str:
-    """A float or double as Java's toString has it."""
+    """A float or double in the form of Java's toString."""
     if np.isnan(number):
         return "NaN"
     if np.isinf(number):

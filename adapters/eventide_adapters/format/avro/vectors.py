@@ -39,7 +39,7 @@ from eventide_core.errors import RecordDecodeError
 
 _CHUNK_ROWS: Final = 8192
 _VARINT_BYTES_MAX: Final = 10
-_DECIMAL_BYTES_MAX: Final = 16  # what decimal128 holds
+_DECIMAL_BYTES_MAX: Final = 16  # the size of decimal128
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 # Collections are read in as many steps as the longest one has items; a step costs about as much as eight items one by one.
 _STEPS_THAT_DO_NOT_MATTER: Final = 64
@@ -103,7 +103,7 @@ def _widest_step(avro_type: AvroType) -> int:
 
 
 class _Reader:
-    """Reads values at many cursors of one buffer at once. Each `pass_` answers where the cursors stand after it.
+    """Reads values at many cursors of one buffer at once. Each `pass_` returns the cursors' new positions.
 
     A column that is None is skipped.
     """
@@ -233,7 +233,7 @@ class _Reader:
         counts, cursors = self._pass_varint(cursors)
         if (counts < 0).any():
             raise UnevenCollectionsError
-        if (counts > stops - cursors).any():  # an item has a byte at least
+        if (counts > stops - cursors).any():  # an item has at least one byte
             raise RecordDecodeError(f"field {field.name}: a count that extends beyond its record")
         longest = int(counts.max(initial=0))
         if longest > _STEPS_THAT_DO_NOT_MATTER and counts.sum() < _ITEMS_A_STEP_MIN * longest:

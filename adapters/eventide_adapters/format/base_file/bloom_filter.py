@@ -46,13 +46,13 @@ _MURMUR = 1
 
 @dataclass(frozen=True, slots=True)
 class BloomParameters:
-    """How a filter is laid out. `row_entries` is the count of keys a row takes, meaningless for a SIMPLE filter."""
+    """The layout of a filter. `row_entries` is the number of keys in a row; it has no meaning for a SIMPLE filter."""
 
     type_code: str
     hash_count: int
     bit_count: int
     row_entries: int
-    max_entries: int = 100_000  # hoodie.bloom.index.filter.dynamic.max.entries; no filter says its own
+    max_entries: int = 100_000  # hoodie.bloom.index.filter.dynamic.max.entries; filters don't state it
 
     @classmethod
     def for_entries(cls, entries: int, false_positive_rate: float, type_code: str = DYNAMIC) -> BloomParameters:
@@ -63,7 +63,7 @@ class BloomParameters:
 
     @classmethod
     def parse(cls, type_code: str, data: bytes, path: str) -> BloomParameters:
-        """The layout that the head of a filter tells. Raises CorruptBaseFileError naming `path`."""
+        """The layout in the head of a filter. Raises CorruptBaseFileError, which names `path`."""
         try:
             version, hash_count, hash_type, bit_count = _HEAD.unpack_from(data)
             entries = _DYNAMIC_HEAD.unpack_from(data, _HEAD.size)[0] if type_code == DYNAMIC else 0
@@ -83,7 +83,7 @@ DEFAULT_PARAMETERS = BloomParameters.for_entries(60_000, 1e-9)
 
 
 class BloomFilter:
-    """A filter as it is in a footer. Says of a key that it is not there, or that it may be."""
+    """A filter in a footer. States for a key that it is absent, or that it may be present."""
 
     def __init__(self, type_code: str, text: str | bytes, path: str) -> None:
         """Raises CorruptBaseFileError naming `path`. Half a megabyte, whatever the file holds: no more than its head is
@@ -111,7 +111,7 @@ class BloomFilter:
         return [np.unpackbits(row, count=bit_count, bitorder="little").view(np.bool_) for row in packed]
 
     def may_contain(self, keys: pa.Array[Any]) -> npt.NDArray[np.bool_]:
-        """Of each key (strings, none null or empty) whether it may be there."""
+        """Whether each key may be present. Keys are strings, none null or empty."""
         hits = np.ones((len(self.rows), len(keys)), np.bool_)
         for places, bits in _bits_of(keys, self.parameters):
             for row, filled in enumerate(self.rows):
@@ -130,7 +130,7 @@ class BloomFilterBuilder:
 
     @classmethod
     def going_on(cls, earlier: BloomFilter) -> Self:
-        """Has the keys of an earlier filter, whose `key_count` is known."""
+        """Includes the keys of an earlier filter, with their number `key_count`."""
         assert earlier.key_count is not None
         builder = cls(earlier.parameters)
         builder._earlier = earlier
@@ -194,7 +194,7 @@ def _decoded(text: bytes, path: str) -> bytes:
 
 
 def _decoded_size(text: bytes, path: str) -> int:
-    """How many bytes a text stands for, all of which is looked at."""
+    """The number of bytes in a base64 text, which is checked as a whole."""
     padding = text.translate(None, _LETTERS)
     if len(text) % 4 or padding not in (b"", b"=", b"==") or not text.endswith(padding):
         raise _no_filter(path)

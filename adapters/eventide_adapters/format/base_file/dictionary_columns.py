@@ -1,7 +1,7 @@
-"""Texts of few values stay what they are in a base file, numbers of a dictionary, until the next one is written.
+"""Keeps texts with few distinct values as dictionary numbers, from one base file to the next.
 
-To build such texts, copy them, and look each one up in a new dictionary is much of what rewriting a slice costs. Not the
-columns that a merge looks into: keys and ordering values are texts from the beginning.
+Building such texts, copying them, and looking each one up in a new dictionary is a large part of the cost of rewriting
+a slice. Columns that a merge compares, keys and ordering values, are texts from the beginning.
 
 1. A column is read so where each row group has a small dictionary for all of it (`small_dictionary_columns`).
 2. The log files' rows are given the same type, as far as they have few values, too (`with_dictionaries`); otherwise,
@@ -24,19 +24,19 @@ from eventide_core.errors import CorruptBaseFileError
 from eventide_core.table.record_shape import RecordShape
 
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
-_ROWS_MIN: Final = 4096  # below it there is nothing to be won
+_ROWS_MIN: Final = 4096  # with fewer rows there is no gain
 _VALUE_BYTES_MAX: Final = 2  # of a number and its share of the dictionary; texts in no dictionary have four and more
 _VALUES_MAX: Final = 1 << 14  # of the log files' dictionary, which is looked into for each batch of the base
 
 
 def dictionary_fields(fields: Iterable[AvroField], shape: RecordShape) -> frozenset[str]:
-    """The texts among these fields that a merge hands on without a look."""
+    """The text fields that a merge passes on without comparing them."""
     looked_into = {RECORD_KEY, *shape.ordering_fields, *shape.key_fields}
     return frozenset(field.name for field in fields if field.type.arrow == pa.string()) - looked_into
 
 
 def small_dictionary_columns(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
-    """Which of these columns are texts that every row group of the file has a small dictionary for."""
+    """The text columns for which every row group of the file has a small dictionary."""
     metadata, written = file.metadata, file.schema_arrow
     if not names or metadata.num_rows < _ROWS_MIN:
         return []
@@ -56,14 +56,14 @@ def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def as_dictionaries(target: Sequence[AvroField], names: Collection[str]) -> Sequence[AvroField]:
-    """The fields, these of them as dictionaries."""
+    """The fields, with the named ones as dictionaries."""
     if not names:
         return target
     return [replace(f, type=replace(f.type, arrow=_FEW)) if f.name in names else f for f in target]
 
 
 def check_numbers(batch: pa.RecordBatch, names: Iterable[str], place: str) -> None:
-    """Raises CorruptBaseFileError if one of these columns counts beyond its dictionary: Arrow doesn't look."""
+    """Raises CorruptBaseFileError if a column's number exceeds its dictionary, which Arrow doesn't check."""
     for name in names:
         column: Any = batch.column(name)
         ends: Any = pc.min_max(column.indices).as_py()

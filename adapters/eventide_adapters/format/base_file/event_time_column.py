@@ -56,7 +56,7 @@ def _timestamps(numbers: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int
 
 
 def _doubles(column: Column) -> pa.Int64Array:
-    """As `double_to_epoch_ms` has them: the same floating operations, in the same order."""
+    """The same as `double_to_epoch_ms`: the same floating-point operations, in the same order."""
     numbers = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     is_known = np.abs(numbers) < float(_INT64_MAX)
     values = np.where(is_known, numbers, 0.0)
@@ -67,7 +67,7 @@ def _doubles(column: Column) -> pa.Int64Array:
 
 
 def _decimals(column: Column) -> pa.Int64Array:
-    """As `decimal_to_epoch_ms` has them: by it where a value's digits need more than 64 bits, else by whole columns."""
+    """The same as `decimal_to_epoch_ms`, which is called for values beyond 64 bits; others are computed by column."""
     scale = column.type.scale
     words = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
     low, high = words[:, 0], words[:, 1]
@@ -107,7 +107,7 @@ def _texts(column: Column) -> pa.Int64Array:
 
 
 def _numbers(column: Column, storage: pa.DataType) -> Any:
-    """The column's numbers; a null has any."""
+    """The column's numbers; arbitrary for nulls."""
     return column.view(storage).fill_null(0).to_numpy(zero_copy_only=False)
 
 

@@ -60,7 +60,7 @@ def _rises(kind: pa.DataType, raw: list[int]) -> bool:
     Texts don't, nor do plain numbers of several lengths or signs, which are seconds up to nanoseconds by their digits.
     """
     if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
-        return all(isinstance(end, int) for end in raw)  # an INT96 is three numbers, and has no order
+        return all(isinstance(end, int) for end in raw)  # an INT96 consists of three numbers, and has no order
     return (
         pa.types.is_signed_integer(kind)
         and kind.bit_width >= 32

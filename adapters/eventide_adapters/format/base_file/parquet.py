@@ -78,7 +78,7 @@ def read_base(
 def read_base_and_footer(
     storage: Storage, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str] = ()
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
-    """The footer and the records of a file that is opened once. Raises what `read_base` raises."""
+    """The footer and the records of a file, which is opened once. Raises what `read_base` raises."""
     opened = _footer_then_batches(storage, path, target, dictionary_candidates)
     footer: Any = next(opened)
     records: Any = opened
@@ -101,10 +101,10 @@ def _batches(
     target = as_dictionaries(target, few)
     check_columns(written, target, place)
     names = [field.name for field in target if field.name in written]
-    # A few rows are decoded before a thread has begun to.
+    # Decoding a few rows takes less time than starting a thread.
     has_many = file.metadata.num_rows > _ROWS_WORTH_A_THREAD
     size = _batch_rows(file.metadata, len(names))
-    # A row group at a time, for what was read of one stays in memory as long as its iterator.
+    # One row group at a time: its data stays in memory as long as its iterator.
     for group in range(file.metadata.num_row_groups):
         for batch in file.iter_batches(size, [group], names, use_threads=has_many):
             check_numbers(batch, few, place)
@@ -116,7 +116,7 @@ def _batches(
 
 
 def _batch_rows(metadata: pq.FileMetaData, columns: int) -> int:
-    """How many rows make a batch of bounded size, if the columns that are read are like the others."""
+    """The number of rows in a batch of bounded size, assuming that all columns have similar sizes."""
     whole = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     share = columns / max(metadata.num_columns, 1)
     row_bytes = max(whole * share / max(metadata.num_rows, 1), _VALUE_BYTES_MIN * columns, 1)
@@ -184,8 +184,8 @@ class BaseFileWriter:
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._pending_rows = 0
         self.row_count = 0
-        sink: Any = self._sink  # an IOBase, which Arrow takes as well as the IO that its stubs ask for
-        # A page of a small column is some bytes, and each would be a call into Python.
+        sink: Any = self._sink  # an IOBase: Arrow accepts it, although its stubs require IO
+        # Pages of small columns have only a few bytes, and each would be a call into Python.
         self._buffer: Any = pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _SINK_BUFFER_BYTES)
         self._writer = ParquetOutput(self._buffer, schema, codec)
 
@@ -193,12 +193,12 @@ class BaseFileWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Arrow's writer ends with a footer whenever it is closed, and complains when it is not.
+        # Arrow's writer writes a footer whenever it is closed, and warns if it isn't closed.
         self._sink.discard()
         self._writer.abandon()
 
     def write(self, records: pa.Table, *, are_keys_known: bool = False) -> None:
-        """Adds records, which have all columns of the table. `are_keys_known`: the bloom filter had them already."""
+        """Adds records with all columns of the table. `are_keys_known`: the bloom filter has their keys already."""
         if not len(records):
             return
         if self._bloom is not None:
@@ -214,7 +214,7 @@ class BaseFileWriter:
             self._flush()
 
     def close(self, footer: Mapping[str, str]) -> int:
-        """Writes the footer, Hudi's keys and those of `footer`; the file's size in bytes."""
+        """Writes the footer with Hudi's keys and those of `footer`. Returns the file's size in bytes."""
         self._flush()
         pairs: dict[str, str | bytes] = {}
         if self._bloom is not None:
@@ -241,14 +241,14 @@ class BaseFileWriter:
 
 
 class _Sink(io.RawIOBase):
-    """An OutputFile as the stream that Parquet is written to."""
+    """An OutputFile as a stream for Parquet."""
 
     def __init__(self, output: OutputFile) -> None:
         self._output: OutputFile | None = output
         self._size = 0
 
     def discard(self) -> None:
-        """What is written from here on goes nowhere."""
+        """Discards everything written from now on."""
         self._output = None
 
     def writable(self) -> bool:
@@ -265,7 +265,7 @@ class _Sink(io.RawIOBase):
 
 @contextmanager
 def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
-    """The file, and what Arrow says against it as CorruptBaseFileError; what the storage says comes through.
+    """The open file. Arrow's errors become CorruptBaseFileError; the storage's errors pass through.
 
     It reads columns among `dictionary_candidates` as dictionaries.
     Raises ResourceLimitError for one that says to hold more than a base file can.
@@ -308,5 +308,5 @@ def least_and_greatest(keys: pa.Array[Any]) -> tuple[str, str]:
 
 
 def java_order(text: str) -> bytes:
-    """Strings as Java compares them: by UTF-16 code units."""
+    """The sort key of Java's string comparison: UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")

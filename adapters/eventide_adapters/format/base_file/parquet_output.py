@@ -1,4 +1,4 @@
-"""Writes records with meta columns as Parquet: the codec, its level, and which columns get a dictionary.
+"""Writes records with meta columns as Parquet. Chooses the codec level and the dictionary columns.
 
 A column is written plain where more than half of its values differ, or its dictionary would not fit: every value would be
 looked for in it, and stored in a worse way. Hudi's own writer decides by the first page; here some rows of the whole row
@@ -55,7 +55,7 @@ class ParquetOutput:
         writer.close()
 
     def abandon(self) -> None:
-        """Lets go of a file that is not to be finished; Arrow may write to the sink anyway."""
+        """Abandons an unfinished file; Arrow may still write to the sink."""
         if self._writer is not None:
             self._writer.close()
 
@@ -81,7 +81,7 @@ def repetitive_columns(records: pa.Table) -> list[str]:
     own = [name for name in records.schema.names if name not in _OF_HUDI and name not in given]
     sample = records.select(own)
     if count > _SAMPLE_ROWS:
-        drawn = np.random.default_rng(0)  # the same rows each time
+        drawn = np.random.default_rng(0)  # a fixed seed: the same rows each time
         sample = sample.take(drawn.integers(0, count, _SAMPLE_ROWS))
     return [name for name in records.schema.names if _OF_HUDI.get(name) or name in given] + [
         path
@@ -92,7 +92,7 @@ def repetitive_columns(records: pa.Table) -> list[str]:
 
 
 def _is_repetitive(sample: Any, scale: float) -> bool:
-    """Whether `scale` times as many values as this sample repeat themselves enough, if it is like all of them."""
+    """Whether `scale` times as many values would repeat enough, if this sample is representative."""
     same = len(sample) - len(pc.unique(sample))
     if same == 0:
         return False
@@ -105,7 +105,7 @@ def _is_repetitive(sample: Any, scale: float) -> bool:
 
 
 def avro_footer(schema: str) -> dict[str, str]:
-    """What a footer says of the Avro schema."""
+    """The Avro schema's pairs in a footer."""
     return {"parquet.avro.schema": with_meta_fields(schema), "writer.model.name": "avro"}
 
 
@@ -115,7 +115,7 @@ def _with_dictionaries(columns: pa.Schema, given: pa.Schema) -> pa.Schema:
 
 
 def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:
-    """The columns that Parquet makes of one, and their values; what stands below a null may be among them."""
+    """The Parquet columns of one column, and their values, possibly including those below a null."""
     kind = values.type
     if pa.types.is_struct(kind):
         for place, child in enumerate(kind):

@@ -1,4 +1,4 @@
-"""The record keys of tables without meta fields, made of the columns as Hudi's key generators make them.
+"""The record keys of tables without meta fields, computed from columns as Hudi's key generators do.
 
     one key field     its value as text
     several           name:value,name:value,...    a null is `__null__`, an empty text `__empty__`
@@ -29,7 +29,7 @@ def read_keyed_base(
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """A base file's records as `read_base` has them, each with its key where `target` asks for keys."""
+    """A base file's records as in `read_base`, with their keys if `target` has the key column."""
     return _keyed(read_base(storage, path, _with_key_fields(target, shape), dictionary_candidates), target, shape)
 
 
@@ -40,13 +40,13 @@ def read_keyed_base_and_footer(
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
 ) -> tuple[BaseFooter, Iterator[pa.RecordBatch]]:
-    """The same, and the file's footer. It is opened at once."""
+    """The same, with the file's footer. Opens the file at once."""
     footer, batches = read_base_and_footer(storage, path, _with_key_fields(target, shape), dictionary_candidates)
     return footer, _keyed(batches, target, shape)
 
 
 def _with_key_fields(target: Sequence[AvroField], shape: RecordShape) -> Sequence[AvroField]:
-    """What has to be read for `target`."""
+    """The columns to read for `target`."""
     names = {field.name for field in target}
     if not shape.key_fields or RECORD_KEY not in names:
         return target

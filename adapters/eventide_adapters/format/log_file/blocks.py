@@ -1,4 +1,4 @@
-"""Which blocks of a slice's log files count, found by their headers alone.
+"""Finds the blocks of a slice's log files that count, by their headers alone.
 
 1. The headers of all log files are read in reader order.
 2. A data or delete block counts if its instant is accepted.
@@ -31,9 +31,9 @@ _READ_TYPES = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PlacedBlock:
-    """A block and the log file it lies in; `log_number` counts the log files of the call.
+    """A block and its log file; `log_number` counts the log files of the call.
 
-    `content` is there where it came along with the header.
+    `content` is set if it was read with the header.
     """
 
     path: str
@@ -55,7 +55,7 @@ class PlacedBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether its records have some columns only, those of the schema in its header."""
+        """Whether its records have only some columns, those of the schema in its header."""
         return self.block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
@@ -65,7 +65,7 @@ class PlacedBlock:
         return tuple(time.strip() for time in times.split(",") if time.strip())
 
     def read_content(self, storage: Storage) -> bytes:
-        """All of the content. Raises ResourceLimitError if it is larger than any that is read at once."""
+        """The whole content. Raises ResourceLimitError if it exceeds the limit of one read."""
         if self.block.content_length > WHOLE_FILE_BYTES_MAX:
             raise ResourceLimitError(
                 f"{self.place}: its content of {self.block.content_length} bytes is more than "
@@ -95,7 +95,7 @@ class PlacedBlock:
 
 
 class _Window(io.RawIOBase):
-    """A part of a stream, as if it were all."""
+    """A part of a stream as a stream of its own."""
 
     def __init__(self, stream: BinaryIO, offset: int, length: int) -> None:
         self._stream, self._offset, self._length = stream, offset, length
@@ -137,7 +137,7 @@ def read_headers(
 
 
 def read_headers_of(ranges: ReadRange, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The same of a log file whose bytes come from elsewhere, all contents left unread."""
+    """The same for a log file whose bytes `read` returns, with all contents unread."""
 
     def read(offset: int, length: int) -> bytes:
         data = ranges(offset, length)
@@ -195,7 +195,7 @@ def instant_of_torn_block(placed: PlacedBlock) -> str:
 
 
 def refuse_unknown(placed: PlacedBlock) -> None:
-    """Raises UnsupportedTableError for a data or delete block that eventide would read wrongly."""
+    """Raises UnsupportedTableError for a data or delete block that eventide cannot read correctly."""
     kind = placed.block.block_type
     if kind not in _READ_TYPES:
         raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")

@@ -116,7 +116,7 @@ def _schema() -> Any:
 
 
 def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:
-    """The value as the column's storage has it; of several columns a tuple."""
+    """The value in the column's storage type; a tuple for several columns."""
     wrapper, value = wrapped
     column: Any = ordering
     if pa.types.is_struct(ordering) and wrapper == "ArrayWrapper" and len(value) == ordering.num_fields:
@@ -132,14 +132,14 @@ def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:
     if wrapper == "TimestampMicrosWrapper" and column.unit == "ms":
         return value // 1000
     if isinstance(value, Decimal):
-        # Hudi writes every decimal with 15 places.
+        # Hudi writes every decimal with 15 decimal places.
         fitting = value.quantize(Decimal(1).scaleb(-column.scale), context=_EXACT)
         return fitting if fitting == value else value
     return value
 
 
 def _is_given(element: Any, column: ArrowType) -> bool:
-    """Whether a value among several is one; the int 0 stands for a null in a column that holds no ints."""
+    """Whether one of several values is set: the int 0 stands for null in a column without ints."""
     return element is not None and (element != _NATURAL_ORDERS[1] or element[0] in _wrappers(column))
 
 
@@ -172,7 +172,7 @@ def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
 
 
 def _storage_type(ordering: ArrowType) -> ArrowType:
-    """The plain number below a time or date; any other type itself."""
+    """The number type of a time or date; any other type itself."""
     if pa.types.is_timestamp(ordering) or pa.types.is_time64(ordering):
         return pa.int64()
     if pa.types.is_date32(ordering) or pa.types.is_time32(ordering):
@@ -181,7 +181,7 @@ def _storage_type(ordering: ArrowType) -> ArrowType:
 
 
 def _column(values: list[Any], ordering: ArrowType) -> pa.Array[Any]:
-    """The values that `_ordering_value` gave as a column; a None is a null."""
+    """The results of `_ordering_value` as a column; None becomes null."""
     if pa.types.is_struct(ordering):
         fields: list[list[Any]] = [[] for _ in ordering]
         for value in values:
@@ -195,7 +195,7 @@ def _column(values: list[Any], ordering: ArrowType) -> pa.Array[Any]:
 
 
 def _wrapped_column(orderings: pa.Array[Any], *, is_in_array: bool = False) -> list[Any]:
-    """Each ordering value as Avro has it; the int 0 for a null."""
+    """Each ordering value in Avro's form; the int 0 for null."""
     if isinstance(orderings, pa.StructArray):
         rows = zip(*(_wrapped_column(field, is_in_array=True) for field in orderings.flatten()), strict=True)
         is_given = orderings.is_valid().to_pylist()

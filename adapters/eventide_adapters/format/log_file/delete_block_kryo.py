@@ -10,8 +10,8 @@
     DeleteRecord := object: HoodieKey  object: ordering value
     string   := ASCII of 2 to 63 letters, the last one with its high bit set | length  letters in CESU-8
 
-Nothing is loaded or run by a name: the classes below are all that is understood, and no length is believed that the bytes
-don't have. Hudi has written these blocks alike from version 0.12 (and keys from 0.5) to the present.
+No class is loaded by name: only the classes below are accepted, and every length is checked against the bytes. Hudi has
+written these blocks in the same way from version 0.12 (keys from 0.5) to the present.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_kryo_deletes(data: bytes, version: int, place: str) -> list[tuple[str, 
 
 
 class _Reader:
-    """Reads Kryo's objects from bytes, and remembers names and objects that later ones refer to."""
+    """Reads Kryo's objects from bytes, and keeps names and objects for later references."""
 
     def __init__(self, data: bytes, place: str) -> None:
         self.position = 0
@@ -62,7 +62,7 @@ class _Reader:
         self._objects: list[Any] = []
 
     def array(self, of: str) -> list[Any]:
-        """An array of objects of that class. Of a HoodieKey its key, of a DeleteRecord its key and ordering value."""
+        """An array of objects of that class: the key of a HoodieKey, or the key and ordering value of a DeleteRecord."""
         self._expect(self._class(), f"[L{of};")
         self._new_object()
         length = self._varint() - 1

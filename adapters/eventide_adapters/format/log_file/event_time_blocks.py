@@ -1,4 +1,4 @@
-"""Which rows of a write share a log block, where blocks are to hold one span of event times each.
+"""Divides the rows of a write into log blocks that each hold one span of event times.
 
 A compaction by event time then needs the headers of the blocks alone to skip what lies at or after T. Spans of few
 rows, neighbours in time, share a block: late records come in many of them, and each block costs a header.
@@ -34,7 +34,7 @@ def by_event_time(rows: pa.Table, event_time_field: str | None, bucket_ms: int) 
     try:
         times = event_times_ms(column)
     except UnsupportedTableError:
-        yield rows  # only a compaction by event time would need them, and says so
+        yield rows  # only a compaction by event time needs them, and reports it
         return
     filled = times.fill_null(np.iinfo(np.int64).min).to_numpy(zero_copy_only=False)
     spans = np.floor_divide(filled, bucket_ms)

@@ -1,7 +1,7 @@
-"""The event times of records and deletes that a log block gave, and the part of them that lies before a threshold.
+"""The event times of a log block's records and deletes, and the part of them before a threshold.
 
-Of a delete the ordering value tells, where that is the event time; otherwise, and where it is null, it has none.
-Without an event time a record lies before every threshold.
+The event time of a delete is its ordering value, if that is the event time; otherwise, and if it is null, the delete
+has none. A record without an event time counts as before every threshold.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_before(times: pa.Int64Array, threshold_ms: int) -> npt.NDArray[np.bool_]:
 
 
 def only(part: DataBlock | DeleteBlock, mask: npt.NDArray[np.bool_]) -> DataBlock | DeleteBlock:
-    """The part's records or deletes that the mask chooses."""
+    """The records or deletes of the part that the mask selects."""
     chosen = pa.array(mask)
     if isinstance(part, DataBlock):
         return replace(part, records=part.records.filter(chosen))

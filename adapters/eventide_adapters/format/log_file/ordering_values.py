@@ -23,7 +23,7 @@ LEAST = np.iinfo(np.int64).min
 
 
 def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.DataType:
-    """Their type, by those of the table's columns. Raises UnsupportedTableError for a field that is none."""
+    """Their type, from the types of the table's columns. Raises UnsupportedTableError for an unknown field."""
     found: dict[str, Any] = {name: type_at(name, types) for name in fields}
     for name, kind in found.items():
         if kind is None:
@@ -45,7 +45,7 @@ def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> pa.Array[Any
 
 
 def ordering_of_fields(values: pa.Array[Any], fields: Sequence[str], name: str) -> pa.Array[Any]:
-    """What ordering values hold of one of their fields."""
+    """The values of one field of the ordering values."""
     if len(fields) == 1:
         return values
     assert isinstance(values, pa.StructArray), f"{values.type} for the ordering fields {fields}"
@@ -53,7 +53,7 @@ def ordering_of_fields(values: pa.Array[Any], fields: Sequence[str], name: str) 
 
 
 def ranks(values: pa.Array[Any]) -> Numbers:
-    """Numbers that are ordered as the values are; the least of all for a null."""
+    """Numbers in the order of the values; the least number for null."""
     if pa.types.is_null(values.type):
         return np.zeros(len(values), np.int64)
     if isinstance(values, pa.StructArray):
@@ -72,7 +72,7 @@ def ranks(values: pa.Array[Any]) -> Numbers:
 
 
 def common_ranks(one: pa.Array[Any], other: pa.Array[Any]) -> tuple[Numbers, Numbers]:
-    """The ranks of two columns of one type, such that they compare with each other, too."""
+    """The ranks of two columns of one type, comparable across the columns."""
     both = ranks(pa.concat_arrays([one, other]))
     return both[: len(one)], both[len(one) :]
 

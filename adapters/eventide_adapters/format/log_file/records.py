@@ -1,4 +1,4 @@
-"""Reads the records of a slice's log files, block by block, as Arrow columns: what the merge is built on.
+"""Reads the records of a slice's log files, block by block, as Arrow columns.
 
 A block comes in batches, read as ranges of its log file: of an Avro block a segment, of a Parquet block a batch of its
 row groups, of a block of deletes all. A data block's rows with `_hoodie_is_deleted`, or with the table's delete marker,
@@ -100,7 +100,7 @@ class BlockReader:
         self.schema = pa.schema([fields[name].arrow for name in self._columns])
         self._ordering = shape.ordering_fields
         self.ordering_type = ordering_type(self._ordering, {name: field.type.arrow for name, field in fields.items()})
-        # A block in which rows may be deletes is read with what tells them, too.
+        # A block that may contain deletes is read with the columns that mark them.
         self._marks = _marks(shape, {name: field.type.arrow for name, field in fields.items()})
         extra = [*(mark.column for mark in self._marks), RECORD_KEY, *self._ordering] if self._marks else []
         self._key_fields = shape.key_fields
@@ -109,12 +109,12 @@ class BlockReader:
         self._read_fields = tuple(fields[name] for name in wider)
 
     def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
-        """The records of a block that counts, in one part or several."""
+        """The records of a block, in one part or several."""
         for number, part in enumerate(self._parts(placed)):
             yield part if number == 0 else replace(part, is_first=False)
 
     def _fields_of(self, placed: PlacedBlock) -> tuple[AvroField, ...]:
-        """What is read of the block: of partial updates the columns that they have."""
+        """The columns to read of the block; for partial updates, those that they have."""
         if not placed.is_partial:
             return self._read_fields
         if self._has_partial_update_mode:
@@ -185,7 +185,7 @@ class BlockReader:
                 raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
 
     def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
-        """Records and deletes apart."""
+        """Separates records and deletes."""
         records = with_record_keys(records, self._key_fields)
         is_deleted = np.zeros(records.num_rows, np.bool_)
         for mark in self._marks:
@@ -222,7 +222,7 @@ def _schema_of(placed: PlacedBlock) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A column whose rows are deletes where it says exactly `text`; a null says nothing."""
+    """A column that marks a delete by exactly `text`; null marks nothing."""
 
     column: str
     text: str

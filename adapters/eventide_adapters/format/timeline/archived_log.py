@@ -50,7 +50,7 @@ _TIMES: Final[Schema] = fastavro.parse_schema(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A completed write, and where its record lies."""
+    """A completed write, and the position of its record."""
 
     instant: Instant
     path: str
@@ -132,7 +132,7 @@ class LogArchivedTimeline:
             return tuple(_entries(_in_pieces(self.storage, path), path, size))
         except CorruptTimelineError:
             if self._is_half_merged(path):
-                return ()  # the log files being merged are there till it is whole
+                return ()  # the log files being merged exist until the merge is complete
             raise
 
     def _is_half_merged(self, path: str) -> bool:
@@ -168,7 +168,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
         for block in read_blocks(read, size, path, is_strict=True):
             if block.block_type is not BlockType.AVRO_DATA:
                 continue
-            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block has it again
+            schema = sys.intern(block.header.get(HeaderKey.SCHEMA, ""))  # each block repeats it
             content = read(block.content_offset, block.content_length)
             starts, ends = avro_record_bounds(content, path)
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -195,7 +195,7 @@ def _decode(data: bytes, schema: str, reader: Schema | None, path: str) -> Any:
 
 @lru_cache(maxsize=16)
 def _parsed(schema: str) -> Schema:
-    """There are as many schemas as there were versions of Hudi."""
+    """There are about as many schemas as versions of Hudi."""
     return checked_schema(schema)
 
 

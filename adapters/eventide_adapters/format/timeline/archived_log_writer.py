@@ -66,7 +66,7 @@ def _entry(file: ArchivedFile, requested: bytes) -> dict[str, Any]:
     }
     name = _FIELD_OF.get((file.instant.action, file.instant.is_completed))
     if name is not None:
-        # The inflight file of a plan is empty: its content is the requested one's.
+        # The inflight file of a plan is empty: the requested file has its content.
         is_plan = file.instant.action in (*COMPLETED_ACTION, Action.CLEAN)
         data = requested if is_plan and not file.instant.is_completed else file.data
         types = next(field["type"] for field in _FIELDS if field["name"] == name)
@@ -101,7 +101,7 @@ _NAMED: Final = _named_types(json.loads(_TEXT), {})
 
 
 def _fitted(value: Any, schema: Any) -> Any:
-    """The value as the schema has it: unknown fields left out, absent ones by their defaults."""
+    """The value in the schema's form: without unknown fields, and with defaults for absent ones."""
     match schema:
         case list():
             return None if value is None else _fitted(value, next(branch for branch in schema if branch != "null"))
@@ -123,7 +123,7 @@ def _fitted(value: Any, schema: Any) -> Any:
 
 
 def _absent(field: Mapping[str, Any]) -> Any:
-    """What stands for an absent field."""
+    """The value for an absent field."""
     kind = field["type"]
     if "default" in field or (isinstance(kind, list) and "null" in kind):
         return field.get("default")

@@ -1,8 +1,8 @@
 """Adds to the archived timeline of version 8 and later: one Parquet file a call, then the manifest that names it.
 
-Order of writes: the file, `manifest_<N + 1>`, `_version_`. Nobody looks at the first two before the third says so, so a
-second run may replace what a crash left of them. Of an action the completed file is kept as it is, and as its plan the
-requested file of a clean, a compaction or a clustering.
+Order of writes: the file, `manifest_<N + 1>`, `_version_`. No reader reads the first two before the third names them,
+so a second run may replace what a crash left of them. The completed file of an action is kept unchanged, and as its
+plan the requested file of a clean, a compaction or a clustering.
 """
 
 import io
@@ -18,7 +18,7 @@ from eventide_core.table.archived_timeline import VERSION_NAME, manifest_name
 from eventide_core.table.instant import Action, State
 
 _WITH_PLAN: Final = frozenset((Action.CLEAN, Action.COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT))
-_LEVEL: Final = 0  # of files that no merge has touched
+_LEVEL: Final = 0  # the level of files that no merge has written
 _ROW_VERSION: Final = 1
 _AVRO_FIELDS: Final = (
     ("instantTime", "string"),

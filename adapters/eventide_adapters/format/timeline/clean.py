@@ -92,7 +92,7 @@ def encode_clean(metadata: CleanMetadata) -> bytes:
 
 
 def decode_clean(data: bytes, path: str) -> CleanMetadata:
-    """What a completed clean says. Raises CorruptTimelineError."""
+    """The metadata of a completed clean. Raises CorruptTimelineError."""
     if not data:
         raise corrupt(path, "is empty, though its instant has completed")
     document = read_container(data, path)
@@ -137,7 +137,7 @@ def _policy(document: Document) -> CleaningPolicy:
 
 
 def _instant(document: Document) -> Instant:
-    """Hudi writes the action and state as they stood; only the time matters to anyone."""
+    """Hudi writes the action and state of that moment; readers use only the time."""
     action = document.required_text("action")
     known = Action(action) if action in [str(found) for found in Action] else Action.COMMIT
     return Instant(document.required_text("timestamp"), known, State.COMPLETED)

@@ -55,7 +55,7 @@ _FIRST_AVRO_VERSION = 8
 
 
 class HudiMetadataCodec:
-    """Implements `ports.MetadataCodec`. Holds nothing, so it may be shared and pickled."""
+    """Implements `ports.MetadataCodec`. Stateless, so it can be shared and pickled."""
 
     def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
         """The metadata of a completed commit, delta commit or replacecommit.
@@ -134,7 +134,7 @@ class HudiMetadataCodec:
 def read_json(data: bytes, path: str) -> Document:
     check_size(len(data), path)
     try:
-        # RecursionError: brackets within brackets, without end.
+        # RecursionError: brackets nested without end.
         return Document.of(json.loads(data), path, "a JSON object")
     except (ValueError, RecursionError) as error:
         if isinstance(error, UnicodeDecodeError):
@@ -143,7 +143,7 @@ def read_json(data: bytes, path: str) -> Document:
 
 
 def commit_of(document: Document) -> CommitMetadata:
-    """The values of a HoodieCommitMetadata or HoodieReplaceCommitMetadata, however it was written."""
+    """The values of a HoodieCommitMetadata or HoodieReplaceCommitMetadata in either form."""
     by_partition = document.document("partitionToWriteStats")
     replaced = document.document("partitionToReplaceFileIds")
     extra = document.document("extraMetadata")

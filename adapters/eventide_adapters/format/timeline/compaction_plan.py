@@ -1,6 +1,6 @@
 """A compaction plan <-> Hudi's HoodieCompactionPlan, an Avro object container in every table version.
 
-What Hudi's own fields say is what an engine that knows nothing of left-overs may safely execute:
+Hudi's own fields state what an engine without knowledge of left-overs can execute safely:
 
     deltaFilePaths      copy, hardlink, symlink: all log files of the slice; prefix: the merged ones. In no mode those that
                         completed after the plan's instant: they belong to the new slice
@@ -158,7 +158,7 @@ def _linked(operation: PlannedOperation) -> tuple[LeftOver, ...]:
 
 
 def _fits(operation: PlannedOperation, link_mode: LinkMode) -> bool:
-    """Whether left-overs have names as the link mode wants it; otherwise, only those above go without one, and come last."""
+    """Whether left-overs have the names of the link mode: with prefix only those above lack one, and they come last."""
     linked = _linked(operation)
     if link_mode is LinkMode.PREFIX:
         return not linked

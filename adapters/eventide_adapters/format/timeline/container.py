@@ -93,7 +93,7 @@ class ContainerSchema:
     @classmethod
     def of(cls, definition: dict[str, Any]) -> ContainerSchema:
         schema = fastavro.parse_schema(definition)
-        # Avro would draw the mark. There is one block, and a write that is repeated is the same one.
+        # Avro would draw a random mark. There is one block, and a repeated write makes the same bytes.
         mark = hashlib.md5(repr(schema).encode(), usedforsecurity=False).digest()
         stream = io.BytesIO()
         fastavro.writer(stream, schema, [], sync_marker=mark)
@@ -138,7 +138,7 @@ def _inflate(block: bytes, codec: bytes, path: str) -> bytes:
 
 
 def checked_schema(text: str | bytes) -> Schema:
-    """The schema to read records by. Raises ValueError, or what fastavro raises, for one that Hudi never has."""
+    """The schema to read records with. Raises ValueError, or what fastavro raises, for one that Hudi never writes."""
     return _checked(text) if len(text) > _SCHEMA_REMEMBERED_MAX else _remembered(text)
 
 

@@ -1,4 +1,4 @@
-"""A decoded timeline file as a document whose fields are taken by type."""
+"""A decoded timeline file as a document with typed access to its fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ LONG = range(-(2**63), 2**63)
 
 
 def corrupt(path: str, what: str) -> CorruptTimelineError:
-    """The error for bytes of the timeline that cannot be what their name says."""
+    """The error for timeline bytes that contradict their file name."""
     return CorruptTimelineError(
         f"timeline file {path} {what}; restore it from a copy, or roll its instant back with the engine that wrote it"
     )

@@ -83,7 +83,7 @@ def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
 
 
 def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
-    """What a completed rollback says. Raises CorruptTimelineError."""
+    """The metadata of a completed rollback. Raises CorruptTimelineError."""
     if not data:
         raise corrupt(path, "is empty, though its instant has completed")
     document = read_container(data, path)
@@ -96,7 +96,7 @@ def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
 
 
 def absolute_path(root: str, path: str) -> str:
-    """A path of the table as Hudi's plans and metadata say it: a local one without its scheme."""
+    """A table's path in the form of Hudi's plans and metadata: a local one without its scheme."""
     whole = f"{root.rstrip('/')}/{path}"
     return whole.removeprefix("file://")
 
@@ -120,7 +120,7 @@ def _decode_request(request: Document, path: str) -> RollbackRequest:
     blocks = request.document("logBlocksToBeDeleted")
     file_id, base_instant = request.text("fileId") or "", request.text("latestBaseInstant") or ""
     if blocks.values:
-        # The log file that takes the blocks back gets a name of these two.
+        # The log file that rolls back the blocks gets its name from these two.
         own_name(str(LogFileName(file_id, base_instant, 1)), LogFileName.parse, file_id, path, base_instant)
     return RollbackRequest(
         partition=checked_partition(request.text("partitionPath") or "", path),

@@ -1,4 +1,4 @@
-"""The names in plans and metadata on the timeline, which nobody trusts: they are checked before anything is done by them.
+"""Checks the untrusted names in plans and metadata on the timeline before anything uses them.
 
 Of a path its last part is the name, and all that is believed; the partition is said beside it. A name is that of a base or
 log file, in a compaction plan of its operation's own file group; a partition lies below the table's root, not in `.hoodie`;
@@ -12,7 +12,7 @@ from eventide_core.errors import UnsafePathError
 from eventide_core.table.file_name import BaseFileName, LogFileName, is_data_file, path_in
 from eventide_core.table.table_path import why_no_partition, why_unsafe
 
-_NAME_BYTES_MAX = 255  # of HDFS and of disks; Hudi's names have some hundred
+_NAME_BYTES_MAX = 255  # the limit of HDFS and of disks; Hudi's names have about a hundred
 
 
 def checked_partition(partition: str, place: str) -> str:
@@ -31,7 +31,7 @@ def name_in(path: str) -> str:
 
 
 def data_file_names(paths: Iterable[str], place: str) -> tuple[str, ...]:
-    """The names in these paths. Raises UnsafePathError for one that is no base or log file."""
+    """The names in these paths. Raises UnsafePathError for one that is not of a base or log file."""
     names = tuple(map(name_in, paths))
     for name in names:
         if not is_data_file(name) or not _can_be(name):
@@ -52,7 +52,7 @@ def merged_paths(operation: Document) -> tuple[str | None, tuple[str, ...]]:
     partition, file_id = file_group(operation)
 
     def path(text: str, parse: Callable[[str], BaseFileName | LogFileName | None]) -> str:
-        # Earlier versions of Hudi's plans hold paths; of these the name is what counts.
+        # Earlier versions of Hudi's plans hold paths, of which only the name counts.
         return path_in(partition, own_name(name_in(text), parse, file_id, operation.path))
 
     base = operation.text("dataFilePath")

@@ -47,7 +47,7 @@ def stats_of(by_partition: Document, partition: str) -> Iterator[WriteStat]:
 
 
 def _read_at_once(values: Any, partition: str) -> WriteStat | None:
-    """The stat, where every field of it is as it should be."""
+    """The stat, if all its fields are valid."""
     if type(values) is not dict:
         return None
     get = values.get
@@ -83,7 +83,7 @@ def _read_at_once(values: Any, partition: str) -> WriteStat | None:
 
 
 def _interned(text: str | None) -> str | None:
-    return None if text is None else intern(text)  # many stats say the same
+    return None if text is None else intern(text)  # many stats have the same text
 
 
 def _read(stat: Document, partition: str) -> WriteStat:
@@ -161,7 +161,7 @@ def json_stat(stat: WriteStat) -> dict[str, Any]:
     if stat.prev_base_file is not None:
         record["prevBaseFile"] = stat.prev_base_file
     if stat.log_version is not None:
-        # An empty option, in the way Hudi's JSON says it.
+        # An empty option in Hudi's JSON.
         record |= _log_fields(stat) | {"recordsStats": {"val": None}}
     return record
 

@@ -94,7 +94,7 @@ class ArrowRecords:
                 wanted = keys.take(rows)
                 tasks.append(LookupTask(file_slice, self._required_shape.records, wanted, by_bloom=by_bloom))
         found = self.engine.map(KeyLookup(self.writer.storage), tasks)
-        # A key that is in several file groups (after an insert that did not ask) is written to each of them.
+        # A key in several file groups (after an insert that did not look it up) is written to each of them.
         hits = [rows_of[task.file_slice.partition][positions] for task, positions in zip(tasks, found, strict=True)]
         slice_of_hit = np.repeat(np.arange(1, len(tasks) + 1), [len(rows) for rows in hits])
         hit_rows = np.concatenate([np.zeros(0, np.int64), *hits])
@@ -142,7 +142,7 @@ class ArrowRecords:
         return self._shape
 
     def _place(self, numbers: Numbers, name: Callable[[int], str]) -> tuple[Placement, ...]:
-        """Each row's place is its partition together with `numbers`; the placements by partition and number."""
+        """Sets each row's place, its partition and `numbers`. Returns the placements by partition and number."""
         partitions = self._keyed.column(PARTITION_PATH).combine_chunks().dictionary_encode()
         directories: list[Any] = partitions.dictionary.to_pylist()
         span = int(numbers.max()) + 1 if len(numbers) else 1
@@ -159,9 +159,9 @@ class ArrowRecords:
 
 
 def hashed_texts(keyed: pa.Table, shape: WriteShape, hash_fields: Sequence[str]) -> list[Any]:
-    """The columns whose texts a key's bucket is the hash of.
+    """The columns whose texts are hashed for a key's bucket.
 
-    Raises UnsupportedTableError for a key that Hudi versions take apart in different ways.
+    Raises UnsupportedTableError for a key that Hudi versions split in different ways.
     """
     parts = key_parts(shape)
     names = [parts[shape.keys.key_fields.index(name)] for name in hash_fields] if parts else [RECORD_KEY]
@@ -185,7 +185,7 @@ def hashed_texts(keyed: pa.Table, shape: WriteShape, hash_fields: Sequence[str])
 def assign_groups(
     places: Sequence[tuple[str, str]], place_of_row: Numbers, keys: Any, groups: Sequence[FileGroupWrite]
 ) -> Numbers:
-    """The position among `groups` of each row's file group; len(groups) for a row that goes nowhere."""
+    """The position in `groups` of each row's file group; len(groups) for a row without a group."""
     positions: dict[tuple[str, str], list[int]] = {}
     for position, group in enumerate(groups):
         positions.setdefault((group.partition, group.place), []).extend([position] * group.share)

@@ -48,7 +48,7 @@ class Homes:
 
 @dataclass(frozen=True, slots=True)
 class HomeLookup:
-    """Which of a task's keys live in its slice. Picklable."""
+    """Finds which of a task's keys live in its slice. Picklable."""
 
     storage: Storage
 
@@ -72,7 +72,7 @@ class HomeLookup:
 def homes_of(
     found: Sequence[tuple[Numbers, pa.Array[Any]]], slices: Sequence[tuple[str, str]], key_codes: Numbers
 ) -> Homes:
-    """What lookups in `slices` (partition, file id) have found, by rows.
+    """The results of lookups in `slices` (partition, file ID), by rows.
 
     They looked for keys that are each there once; `key_codes` say which one each row of the records has.
     """
@@ -140,7 +140,7 @@ def _with_places(rows: pa.Table, homes: Homes, chosen: npt.NDArray[np.bool_]) ->
 
 
 def _deletes(rows: pa.Table, shape: WriteShape) -> pa.Table:
-    """The records as deletes in natural order, which take away whatever is there."""
+    """The records as deletes in natural order, which delete any version."""
     kept = {RECORD_KEY, PARTITION_PATH, PLACE, *key_parts(shape)}
     schema = keyed_schema(shape).append(pa.field(PLACE, pa.string()))
     columns: list[Any] = [

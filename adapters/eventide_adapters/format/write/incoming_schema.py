@@ -1,4 +1,4 @@
-"""How the columns of records to be written fit a table's schema, and what the schema becomes.
+"""Fits the columns of incoming records to a table's schema, and evolves the schema.
 
 A column that the table has     is brought to the table's type where every value of its type fits, or where all of the
                                 values at hand do; or else the table's type is widened: int to long, float to double,

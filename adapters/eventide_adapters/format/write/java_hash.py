@@ -25,7 +25,7 @@ def java_hashes(texts: pa.Array[Any]) -> Hashes:
     offsets = np.frombuffer(buffers[1], np.int32)[texts.offset : texts.offset + count + 1].astype(np.int64)
     data = np.frombuffer(buffers[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     if bool((data >= 0x80).any()):
-        # Java hashes UTF-16: the bytes at hand are no help.
+        # Java hashes UTF-16, not the UTF-8 bytes at hand.
         decoded: list[Any] = texts.to_pylist()
         return np.array([java_hash(text) for text in decoded], np.uint32)
     lengths = np.diff(offsets)
@@ -48,5 +48,5 @@ def buckets_of(columns: Sequence[pa.Array[Any]], buckets: int) -> npt.NDArray[np
 
 
 def shares_of(keys: pa.Array[Any]) -> npt.NDArray[np.uint64]:
-    """A number for each key that does not depend on its bucket: by it records are dealt out among file groups."""
+    """A number for each key, independent of its bucket, that distributes records among file groups."""
     return (java_hashes(keys).astype(np.uint64) * _SPREAD) >> np.uint64(33)

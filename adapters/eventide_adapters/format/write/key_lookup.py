@@ -1,4 +1,4 @@
-"""Which keys a file slice holds: how writes find the file group of a key without a bucket index.
+"""Finds which keys a file slice holds, so that writes find a key's file group without a bucket index.
 
 1. The base file's keys alone are read; with a bloom filter first its footer, and nothing more where that excludes all.
 2. The keys of records in log files count as well: a table may have keys that no base file holds. A delete's key
@@ -33,7 +33,7 @@ from eventide_core.table.slice_read import SliceRead
 
 @dataclass(frozen=True, slots=True)
 class LookupTask:
-    """A slice, and the keys that are looked for in it."""
+    """A slice, and the keys to look up in it."""
 
     file_slice: SliceRead
     shape: RecordShape
@@ -48,14 +48,14 @@ class KeyLookup:
     storage: Storage
 
     def __call__(self, task: LookupTask, /) -> npt.NDArray[np.int64]:
-        """The positions among the task's keys of those that the slice holds, rising."""
+        """The positions of the task's keys that the slice holds, ascending."""
         found = np.zeros(len(task.keys), np.bool_)
         for keys in self._keys(task):
             found |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
         return np.flatnonzero(found)
 
     def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> Iterator[pa.Array[Any]]:
-        """The slice's keys in portions, each without doubles."""
+        """The slice's keys in portions, each without duplicates."""
         for keys in self._keys(LookupTask(file_slice, shape, pa.array([], pa.string()), by_bloom=False)):
             yield pc.unique(keys)
 

@@ -42,7 +42,7 @@ def key_parts(shape: WriteShape) -> tuple[str, ...]:
 
 
 def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
-    """Records to be written; those marked by `_hoodie_is_deleted` are deletes.
+    """Records to write; those marked by `_hoodie_is_deleted` are deletes.
 
     Raises InvalidRecordError for a missing column of key or partition, and for a null if none may be: a key, an
     ordering value where that decides, a column that is never null.
@@ -61,7 +61,7 @@ def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -
 
 
 def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
-    """Keys to be deleted: the columns of key and partition, and perhaps the ordering column."""
+    """Keys to delete: the columns of key and partition, and optionally the ordering column."""
     schema = arrow_schema(shape.records.schema)
     _check_placed(keys, shape, "deletes")
     names = {*shape.keys.fields, *shape.records.ordering_fields}
@@ -89,7 +89,7 @@ def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
     if len(np.unique(place)) == len(place):
         return keyed
     if shape.records.partial_update is not None:
-        require_single_keys(keyed, shape)  # one version may leave out what the other has
+        require_single_keys(keyed, shape)  # one version may lack columns that the other has
     by: list[Any] = [np.arange(len(place))]
     fields = shape.records.ordering_fields
     if fields and shape.records.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
@@ -102,7 +102,7 @@ def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
 
 
 def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
-    """Raises InvalidRecordError if a key is twice in a partition."""
+    """Raises InvalidRecordError if a key occurs twice in a partition."""
     place = _place_codes(keyed, shape)
     _, first, counts = np.unique(place, return_index=True, return_counts=True)
     if len(counts) and int(counts.max()) > 1:

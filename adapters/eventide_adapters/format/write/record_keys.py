@@ -145,7 +145,7 @@ _PARSERS: Final = {
 
 
 def _directives(pattern: str) -> str:
-    """A Java pattern of a time in the words of C."""
+    """A Java time pattern as a C pattern."""
     out: list[str] = []
     for found in _PATTERN.finditer(pattern):
         letters = found["letters"]

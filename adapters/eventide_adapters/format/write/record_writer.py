@@ -1,4 +1,4 @@
-"""Writes what one file group gets of a write: a base file, or log files.
+"""Writes the files of one file group: a base file, or log files.
 
 1. The marker by which Hudi finds the file when it rolls back the write; then the file, under its planned name.
 2. A base file holds the records, after those of the one that it fills up, if any. Log files hold data blocks of bounded
@@ -49,7 +49,7 @@ class GroupRows:
     rows: pa.Table
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A slice travels as its own rows, not as the table that it was cut from."""
+        """Pickles only the rows of the slice, not the table that it is a slice of."""
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, self.rows.schema) as stream:
             stream.write_table(self.rows)
@@ -109,7 +109,7 @@ class RowWriter:
         )
 
     def _rows_before(self, group: FileGroupWrite, shape: WriteShape, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of the base file that is filled up, as the new one has them."""
+        """The rows of the filled-up base file, in the form of the new one."""
         if group.filled_up is None:
             return
         for batch in read_base(self.storage, group.filled_up.path, table_fields(shape.records.schema)):
@@ -157,7 +157,7 @@ class RowWriter:
 
 @dataclass(slots=True)
 class _LogFile:
-    """The blocks of one log file, and what they hold."""
+    """The blocks of one log file, and counts of their content."""
 
     blocks: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
@@ -258,7 +258,7 @@ def _range(column: Any) -> EventTimeRange:
     try:
         times = event_times_ms(column)
     except UnsupportedTableError:
-        # Only a compaction by event time would need them, and says so.
+        # Only a compaction by event time needs them, and reports it.
         return EventTimeRange(None, None, len(column))
     ends: Any = pc.min_max(times).as_py()
     return EventTimeRange(ends["min"], ends["max"], times.null_count)
