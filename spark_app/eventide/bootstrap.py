@@ -11,6 +11,7 @@ from os import getpid
 from uuid import uuid4
 
 from eventide.catalog import open_catalog
+from eventide.compaction_request import tag_schedule
 from eventide.engine_local import LocalEngine
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
@@ -48,6 +49,7 @@ from eventide_core.service.query.read import QueryService
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.rollback.restore import Restorer
 from eventide_core.service.rollback.savepoint import Savepoints
+from eventide_core.service.rollback.watermark_tags import WatermarkTags
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.ownership import Ownership
@@ -60,7 +62,7 @@ from eventide_core.service.write.append import Append
 from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
-# Of a storage, which takes some 20 ms for each of them: a directory listed, a commit read.
+# Requests to a storage, each of which takes about 20 ms: listing a directory, reading a commit.
 _QUESTIONS_AT_ONCE = 16
 
 
@@ -79,7 +81,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The use cases over one table. `engine` runs the tasks of whichever of them has tasks."""
+    """The use cases over one table. `engine` runs their tasks."""
 
     storage: Storage
     files: TableFiles
@@ -90,6 +92,7 @@ class Application:
     cleaner: Cleaner
     archiver: Archiver
     savepoints: Savepoints
+    watermark_tags: WatermarkTags
     restorer: Restorer
     append: Append
     batches: BatchWriter
@@ -122,10 +125,10 @@ def assemble(
     clock: Clock | None = None,
     new_uuid: Callable[[], str] = lambda: str(uuid4()),
 ) -> Application:
-    """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
+    """The use cases over the table at `uri`. Ports that are not given come from the URI and the options.
 
-    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used, and warns of
-    one that eventide does not have.
+    `new_uuid` names new file groups, and this process. Raises ConfigError for an invalid option, and warns of an
+    unknown one.
     """
     warn_of_unknown_options(options)
     typed = Options(dict(options))
@@ -159,6 +162,7 @@ def _application(
     rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
     cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
     append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
+    savepoints = Savepoints(files, lock, clock)
     return Application(
         storage=storage,
         files=files,
@@ -168,7 +172,8 @@ def _application(
         rollback=rollback,
         cleaner=cleaner,
         archiver=Archiver(files, cleaner, lock, typed),
-        savepoints=Savepoints(files, lock, clock),
+        savepoints=savepoints,
+        watermark_tags=WatermarkTags(savepoints, tag_schedule(typed)),
         restorer=Restorer(files, metadata, lock, heartbeats, clock, typed),
         append=append,
         batches=BatchWriter(files, append),
@@ -213,7 +218,7 @@ def _compaction_runner(
     ownership: Ownership,
     engine: Engine,
 ) -> CompactionRunner:
-    """What plans compactions and runs them."""
+    """The services that plan and run compactions."""
     storage, lock, clock, options = files.storage, ownership.lock, files.clock, metadata.options
     drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, options)
     return CompactionRunner(
