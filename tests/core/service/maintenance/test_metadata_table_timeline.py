@@ -134,6 +134,7 @@ def writes(path: Path) -> list[str]:
     return [i.requested_time for i in opened(path).state().timeline.writes]
 
 
+@pytest.mark.parametrize("path", ["v6_mdt"], indirect=True)
 def test_whatever_write_a_crash_precedes_no_instant_is_lost(path: Path, tmp_path: Path) -> None:
     grow(path, *range(10))
     files, known = on_disk(path), own_timeline(path)
