@@ -6,9 +6,11 @@ from enum import Enum, auto
 from typing import Protocol
 
 from eventide_core.ports.locking import Lease
+from eventide_core.ports.timeline import ArchivedTimeline
 from eventide_core.table.file_name import path_in
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.timeline import Timeline
 
 
 class RowChange(Enum):
@@ -77,8 +79,22 @@ class MetadataFiles:
     pending: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataTimeline:
+    """The metadata table's own timeline. `path` leads to the directory of the active one from the table's root."""
+
+    active: Timeline
+    path: str
+    archive: ArchivedTimeline
+
+
 class MetadataUpdate(Protocol):
     """A prepared change of the metadata table, of which nothing is written yet."""
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Its indexes that cannot follow the action, and so are dropped with it; they can be created again with Hudi."""
+        ...
 
     def write(self, completion_time: str) -> None:
         """Writes the change and its own commit at the table's instant. Does nothing if that commit exists.
@@ -162,6 +178,17 @@ class MetadataTable(Protocol):
 
     def remove_old_slices(self, lease: Lease) -> None:
         """Removes old slices: in each file group, the latest slice and the one before it stay."""
+        ...
+
+    def own_timeline(self) -> MetadataTimeline:
+        """Its own timeline, empty where there is no metadata table."""
+        ...
+
+    def earliest_needed(self) -> str:
+        """The first requested time on its timeline that its retained slices are found by; empty if all are needed.
+
+        It stays, with all after it.
+        """
         ...
 
     def files_of(self, instant: str) -> MetadataFiles | None:

@@ -54,7 +54,7 @@ def record_index_changes(
     living: set[str] = set()
     instant_ms = _epoch_ms(instant, reader.has_utc_instants)
     for found in written.slices:
-        changed = _changed_keys(reader.storage, found, added, written)
+        changed = changed_keys(reader.storage, found, added, written)
         keys = changed if not found.log_paths else _living(reader.storage, found, changed, written)
         value = record_index_value(found.partition, found.file_id, instant_ms)
         texts: list[Any] = keys.to_pylist()
@@ -64,7 +64,7 @@ def record_index_changes(
     yield from ((key, None) for key in sorted(gone - living))
 
 
-def _changed_keys(storage: Storage, found: SliceRead, added: set[str], written: WrittenRows) -> Any:
+def changed_keys(storage: Storage, found: SliceRead, added: set[str], written: WrittenRows) -> Any:
     """The keys in the files of the slice that the write added, each once."""
     parts: list[Any] = [pa.array([], pa.string())]
     if found.base_path in added:
