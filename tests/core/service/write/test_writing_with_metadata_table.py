@@ -205,6 +205,9 @@ def test_a_secondary_index_has_the_value_of_each_key_that_was_written(version: s
     schema = pa.schema([f for f in table.snapshot().to_arrow().schema if not f.name.startswith("_hoodie_")])
     first = {row["id"]: row for row in table.snapshot().to_arrow().select(schema.names).to_pylist()}
     asked: set[str] = set()
+    rows: list[dict[str, Any]] = []
+    shown: dict[str, Any] = {}
+    reader = MetadataTableReader.load(LocalStorage(path))
     for number, (_, rows) in enumerate(written(table)):
         asked |= {row["id"] for row in rows}
         if number == 2:  # from here on values have to be escaped, and are nulls
