@@ -11,6 +11,7 @@ from os import getpid
 from uuid import uuid4
 
 from eventide.catalog import open_catalog
+from eventide.compaction_request import tag_schedule
 from eventide.engine_local import LocalEngine
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
@@ -48,6 +49,7 @@ from eventide_core.service.query.read import QueryService
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.rollback.restore import Restorer
 from eventide_core.service.rollback.savepoint import Savepoints
+from eventide_core.service.rollback.watermark_tags import WatermarkTags
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.metadata_table import MetadataTableUpkeep
 from eventide_core.service.state.ownership import Ownership
@@ -90,6 +92,7 @@ class Application:
     cleaner: Cleaner
     archiver: Archiver
     savepoints: Savepoints
+    watermark_tags: WatermarkTags
     restorer: Restorer
     append: Append
     batches: BatchWriter
@@ -159,6 +162,7 @@ def _application(
     rollback = Rollback(files, metadata, lock, heartbeats, clock, typed)
     cleaner = Cleaner(files, metadata, rollback, lock, heartbeats, clock, typed)
     append = Append(files, metadata, rollback, lock, heartbeats, clock, typed, new_uuid)
+    savepoints = Savepoints(files, lock, clock)
     return Application(
         storage=storage,
         files=files,
@@ -168,7 +172,8 @@ def _application(
         rollback=rollback,
         cleaner=cleaner,
         archiver=Archiver(files, cleaner, lock, typed),
-        savepoints=Savepoints(files, lock, clock),
+        savepoints=savepoints,
+        watermark_tags=WatermarkTags(savepoints, tag_schedule(typed)),
         restorer=Restorer(files, metadata, lock, heartbeats, clock, typed),
         append=append,
         batches=BatchWriter(files, append),

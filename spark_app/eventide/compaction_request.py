@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, tzinfo
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from eventide_core import config as keys
 from eventide_core.action.compaction_request import CompactionRequest
 from eventide_core.action.threshold_alignment import Alignment
+from eventide_core.action.watermark_tags import TagSchedule
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.table.event_time import Moment, parse_threshold
 from eventide_core.table.plans import CutMode
+from eventide_core.table.savepoint_metadata import comments_with_tag
+
+_DAY: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,30 @@ def _alignment(options: Options) -> Alignment | None:
                 f"option {keys.ALIGN_ZONE}={zone!r} is the time zone of {keys.ALIGN}: set that, too, such as 1d"
             )
         return None
-    if zone is None:
-        return Alignment(seconds, UTC)
+    return Alignment(seconds, UTC if zone is None else _zone(keys.ALIGN_ZONE, zone))
+
+
+def tag_schedule(options: Options) -> TagSchedule | None:
+    """When the options ask for tags by watermark; None if they don't. Raises ConfigError."""
+    every = options.get(keys.TAG_EVERY)
+    if every is None:
+        return None
+    pattern = options.get(keys.TAG_NAME) or ("%Y-%m-%d" if every == _DAY else "%Y-%m-%dT%H:%M%z")
     try:
-        return Alignment(seconds, ZoneInfo(zone))
-    except (OSError, ValueError):  # no such zone, or no name of one
+        alignment = Alignment(every, _zone(keys.TAG_ZONE, options.get(keys.TAG_ZONE)))
+    except ConfigError as error:
+        # That of an alignment names the option of compactions.
+        raise ConfigError(str(error).replace(str(keys.ALIGN) + ":", f"{keys.TAG_EVERY}:")) from None
+    schedule = TagSchedule(alignment, pattern, options.get(keys.TAG_RETAINED))
+    comments_with_tag(schedule.name_of(0), "")  # a name that no tag can have is said before there is one to make
+    return schedule
+
+
+def _zone(option: keys.Option[Any], name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError):  # no such zone, or no name of one
         raise ConfigError(
-            f"option {keys.ALIGN_ZONE}={zone!r} is not a known time zone: use a name such as Europe/Berlin; "
+            f"option {option}={name!r} is not a known time zone: use a name such as Europe/Berlin; "
             "if the machine has no time zones, run `pip install tzdata`"
         ) from None

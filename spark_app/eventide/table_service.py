@@ -6,10 +6,11 @@ A round has these steps. Each step reads the table's state again:
 2. resume     runs a pending compaction that eventide planned, or that another engine planned and has not started;
               rolls back a compaction of eventide that no longer fits the table
 3. compact    plans and runs a compaction if the trigger says that it is due
-4. clean      completes an interrupted clean of any engine, and removes what no slice needs
-5. archive    moves old instants off the active timeline
-6. freshness  measures the freshness of the read-optimized table, and sends metrics if they are on
-7. sync       updates the catalog if sync is on
+4. tag        tags the view if the watermark has passed a day or an hour, and deletes old tags, if the options ask for it
+5. clean      completes an interrupted clean of any engine, and removes what no slice needs
+6. archive    moves old instants off the active timeline
+7. freshness  measures the freshness of the read-optimized table, and sends metrics if they are on
+8. sync       updates the catalog if sync is on
 
 A step that is busy, is refused or fails is reported and retried in the next round. The other steps continue. The service
 keeps no state between rounds: if a process dies, the next round finds on the table what it left.
@@ -27,6 +28,7 @@ from eventide_core.action.sync_options import is_sync_enabled
 from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError
 from eventide_core.ports import NoProgress, Progress
 from eventide_core.service.maintenance.sync import SyncResult
+from eventide_core.service.rollback.watermark_tags import NO_TAGS, TagChange
 
 _STATES = {3: "refused", 4: "busy"}  # by exit code; anything else has failed
 
@@ -60,6 +62,7 @@ class Round:
     resumed: tuple[str, ...] = ()
     compacted: str | None = None
     idle: str | None = None
+    tagged: TagChange = NO_TAGS
     deleted: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
     freshness: Freshness | None = None
@@ -87,6 +90,8 @@ class Round:
             "idle": self.idle,
             "resumed": list(self.resumed),
             "rolled_back": list(self.rolled_back),
+            "tagged": self.tagged.made,
+            "deleted_tags": list(self.tagged.deleted),
             "deleted": len(self.deleted),
             "archived": list(self.archived),
             "watermark_ms": None if fresh is None else fresh.watermark_ms,
@@ -120,6 +125,7 @@ class TableService:
             "rollback": self._roll_back,
             "resume": self._resume,
             "compact": self._compact,
+            "tag": self._tag,
             "clean": self._clean,
             "archive": self._archive,
             "freshness": self._freshness,
@@ -157,6 +163,9 @@ class TableService:
 
     def _schedule(self, done: Round, _: Progress) -> Round:
         return replace(done, idle=self.application.scheduler.schedule(self.request, is_for_later=True).idle)
+
+    def _tag(self, done: Round, _: Progress) -> Round:
+        return replace(done, tagged=self.application.watermark_tags.tag())
 
     def _clean(self, done: Round, _: Progress) -> Round:
         return replace(done, deleted=self.application.cleaner.clean().deleted)

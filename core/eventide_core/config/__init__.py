@@ -14,4 +14,5 @@ from eventide_core.config.option import OptionType as OptionType
 from eventide_core.config.option import duration_seconds as duration_seconds
 from eventide_core.config.strategies import *
 from eventide_core.config.sync import *
+from eventide_core.config.tags import *
 from eventide_core.config.writes import *

@@ -106,6 +106,8 @@ def _line(done: Round) -> str:
         *(f"compacted at {instant}, which was pending" for instant in done.resumed),
         *([f"compacted at {done.compacted}"] if done.compacted else []),
         *([f"nothing to compact: {done.idle}"] if done.idle else []),
+        *([f"tagged {done.tagged.made}"] if done.tagged.made else []),
+        *(f"deleted the tag {name}" for name in done.tagged.deleted),
         *([f"deleted {counted(len(done.deleted), 'file')}"] if done.deleted else []),
         *([f"updated the catalog: {', '.join(changed)}"] if (changed := _changed(done)) else []),
         *([f"archived {counted(len(done.archived), 'instant')}"] if done.archived else []),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from eventide.options import new_tables, queries, streams
 from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage import hdfs_config, objects, s3_config
-from eventide_core.config import cleaning, compaction, file_sizes, key_generators, lock, strategies, sync, writes
+from eventide_core.config import cleaning, compaction, file_sizes, key_generators, lock, strategies, sync, tags, writes
 from eventide_core.config.option import Option, unknown_keys
 
 SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
@@ -21,6 +21,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ('Streams, and writes by format("eventide")', streams),
     ("Lock, heartbeats, failed writes", lock),
     ("Cleaning and archiving", cleaning),
+    ("Tags by watermark", tags),
     ("Metrics", metrics),
     ("Catalog sync", sync),
     ("Key generators", key_generators),

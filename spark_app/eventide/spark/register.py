@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Registers `format("eventide")` with a session, for reads, writes and streams. See `spark/datasource`.
+    """Registers `format("eventide")` with a session, for reads, writes and streams, and the table functions of SQL.
+
+    See `spark/datasource` and `spark/table_functions`.
 
     Raises ConfigError before Spark 4.1, the first version whose Python data sources accept streams as Arrow.
     """
@@ -22,5 +24,7 @@ def register(spark: SparkSession) -> None:
         )
     # Imported here: PySpark may not be there at all.
     from eventide.spark.datasource import register_source
+    from eventide.spark.table_functions import register_functions
 
     register_source(spark)
+    register_functions(spark)

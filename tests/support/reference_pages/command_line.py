@@ -12,6 +12,11 @@ _HEAD = """# Command line
 
 """
 
+_COMPLETION = """## Shell completion
+
+In bash, run `eval "$(_EVENTIDE_COMPLETE=bash_source eventide)"`, or put that line into `~/.bashrc`. In zsh, use
+`zsh_source`. In fish, run `_EVENTIDE_COMPLETE=fish_source eventide | source`."""
+
 # The options that `common_options` gives each verb, described once.
 _COMMON = ("config", "option", "engine", "master", "output", "quiet", "debug")
 
@@ -21,7 +26,7 @@ def command_line_page() -> str:
     verbs = [_verb(name) for name in VERBS]
     common = [parameter for parameter in verbs[0].params if parameter.name in _COMMON]
     assert [parameter.name for parameter in common] == list(_COMMON)
-    parts = [_HEAD + _words(eventide), "## Options of every verb", _table(common)]
+    parts = [_HEAD + _words(eventide), "## Options of every verb", _table(common), _COMPLETION]
     return "\n\n".join([*parts, *(_section(verb) for verb in verbs)]) + "\n"
 
 
