@@ -1,4 +1,4 @@
-"""Who is measured at which task, and how each one is started and asked."""
+"""The contestants of each task, and how each one is started and called."""
 
 from __future__ import annotations
 

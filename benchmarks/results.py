@@ -1,4 +1,4 @@
-"""The results in README.md: between two marks there, written from samples, by nobody's hand."""
+"""Writes the results in README.md between two marks, from samples."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Event-time based partial compaction for Apache Hudi tables.
 
-The names are imported when they are first used: the start of a process that needs few of them is fast.
+Each name is imported on first use, so that a process that needs few of them starts fast.
 """
 
 from importlib import import_module

@@ -62,7 +62,7 @@ from eventide_core.service.write.append import Append
 from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
-# Of a storage, which takes some 20 ms for each of them: a directory listed, a commit read.
+# Requests to a storage, each of which takes about 20 ms: listing a directory, reading a commit.
 _QUESTIONS_AT_ONCE = 16
 
 
@@ -81,7 +81,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The use cases over one table. `engine` runs the tasks of whichever of them has tasks."""
+    """The use cases over one table. `engine` runs their tasks."""
 
     storage: Storage
     files: TableFiles
@@ -125,10 +125,10 @@ def assemble(
     clock: Clock | None = None,
     new_uuid: Callable[[], str] = lambda: str(uuid4()),
 ) -> Application:
-    """The use cases over the table at `uri`. What is given is used; the rest comes from URI and options.
+    """The use cases over the table at `uri`. Ports that are not given come from the URI and the options.
 
-    `new_uuid` names new file groups, and this process. Raises ConfigError for an option that cannot be used, and warns of
-    one that eventide does not have.
+    `new_uuid` names new file groups, and this process. Raises ConfigError for an invalid option, and warns of an
+    unknown one.
     """
     warn_of_unknown_options(options)
     typed = Options(dict(options))
@@ -218,7 +218,7 @@ def _compaction_runner(
     ownership: Ownership,
     engine: Engine,
 ) -> CompactionRunner:
-    """What plans compactions and runs them."""
+    """The services that plan and run compactions."""
     storage, lock, clock, options = files.storage, ownership.lock, files.clock, metadata.options
     drafter = CompactionDrafter(files, splits, slice_facts, freshness, metadata, clock, options)
     return CompactionRunner(

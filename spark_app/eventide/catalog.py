@@ -1,4 +1,4 @@
-"""Which way a sync speaks to its catalog: by Thrift to a Hive Metastore, or through a SparkSession with Hive support."""
+"""Connects a sync to its catalog: a Hive Metastore over Thrift, or a SparkSession with Hive support."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from eventide_core.ports import Catalog, Engine
 
 
 def open_catalog(options: Options, engine: Engine) -> Catalog:
-    """Connects to the Hive Metastore: through the engine's SparkSession, as who that is, where it has Hive support.
+    """Connects to the Hive Metastore: through the engine's SparkSession, with its identity, if it has Hive support.
 
     The address is the one that the options name, else the session's own, else Hudi's default. Raises CatalogError and
     ConfigError; and UnsupportedEngineError for a session of Spark Connect with Hive support where the options name none, for

@@ -1,4 +1,4 @@
-"""What a user asks of a compaction, by words that go before options."""
+"""A user's request for a compaction, by arguments that take precedence over options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What was said of this compaction; what was not, None, the options say."""
+    """The arguments of this compaction. For an argument that is None, the options decide."""
 
     before: Moment | None = None
     data_latency_seconds: int | None = None
@@ -36,7 +36,7 @@ class Overrides:
 
 
 def compaction_request(values: Mapping[str, str], words: Overrides) -> CompactionRequest:
-    """The request that these options and words make. Raises ConfigError, InvalidThresholdError."""
+    """The request of these options and arguments. Raises ConfigError, InvalidThresholdError."""
     said: dict[str, object] = {
         keys.THRESHOLD: words.before,
         keys.DATA_LATENCY: words.data_latency_seconds,

@@ -1,4 +1,4 @@
-"""Which rows a filter keeps: a condition as in SQL's WHERE, turned into an Arrow expression.
+"""Turns a filter, a condition as in SQL's WHERE, into an Arrow expression.
 
     condition  := condition and|or condition | not condition | (condition) | predicate
     predicate  := value (= | <> | != | < | <= | > | >=) value
@@ -84,8 +84,8 @@ class _Translation:
         self._schema = schema
 
     def condition(self, node: Node) -> pc.Expression:
-        """What a part says of a row: true, false or null."""
-        # The parser has an argument for every extra of every dialect; one that is skipped would be a wrong answer.
+        """The value of a part for a row: true, false or null."""
+        # The parser has arguments for extras of every dialect; ignoring one would give a wrong answer.
         if any(value and name not in _KNOWN_ARGUMENTS for name, value in node.args.items()):
             raise _unsupported(node)
         found = self._positive(node)

@@ -1,4 +1,4 @@
-"""Errors, durations and sizes as people read them: on the command line, in the report, in a log file."""
+"""Formats errors, durations and sizes for the command line, the report and the log."""
 
 from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.errors import printable
@@ -7,7 +7,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def sanitize(error: BaseException) -> str:
-    """What an error of any library says, without the secrets in addresses that it quotes and without control characters."""
+    """The message of any library's error, without secrets in quoted addresses and without control characters."""
     return printable(without_secrets(str(error), ()))
 
 

@@ -1,4 +1,4 @@
-"""What happened to a table: the instants of its timeline, newest first."""
+"""The history of a table: the instants of its timeline, newest first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

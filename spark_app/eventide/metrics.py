@@ -1,4 +1,4 @@
-"""Measures a table and tells the sink that the options name."""
+"""Measures a table, and reports to the sink in the options."""
 
 import logging
 from functools import cache
@@ -17,8 +17,8 @@ _LOG = logging.getLogger(__name__)
 def publish_metrics(application: Application) -> None:
     """The table's metrics as they are now; nothing if they are off.
 
-    What fails here is logged and fails nothing else: what was measured has happened. Why nothing is reported, where metrics
-    are on, is logged once in a process.
+    Failures are logged and don't fail the action that was measured. If metrics are on but nothing is reported, logs the
+    reason once per process.
     """
     match application.metrics:
         case None:

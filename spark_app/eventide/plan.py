@@ -1,4 +1,4 @@
-"""A compaction plan as a user sees it: as text or as JSON."""
+"""A compaction plan for the user, as text or JSON."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -286,5 +286,5 @@ def _early(left: LeftOver) -> str:
 
 
 def _text(lines: Sequence[str]) -> str:
-    """Names are the table's, and a line of them must not pass for one of ours."""
+    """Escapes names, which come from the table, so that none can imitate a line of eventide."""
     return "\n".join(map(printable, lines))

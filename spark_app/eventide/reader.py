@@ -66,7 +66,7 @@ class Rows:
         return f"<Rows of {self.reader.storage.root}: {columns}, {slices}, {counted(logs, 'log file')}>"
 
     def __len__(self) -> int:
-        """How many rows there are. It reads one column of all slices."""
+        """The number of rows. Reads one column of all slices."""
         return sum(batch.num_rows for batch in self.to_batches(self.schema.names[:1]))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -188,7 +188,7 @@ class Rows:
         return self._reader(columns, filter)
 
     def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
-        """The rows of the same query as the table is now. Raises the error where the table still has the file."""
+        """The rows of the same query on the current table. Raises the error if the table still has the file."""
         newer = self.plan if self.plan_again is None else self.plan_again()
         if self.plan.paths <= newer.paths:
             raise missing

@@ -1,4 +1,4 @@
-"""What a query's `filter` may be, as an Arrow expression; and which slices it leaves to read.
+"""Turns a query's `filter` into an Arrow expression, and selects the slices to read.
 
 A slice is left out if the filter is false or null for every row of its partition. A partition's path says the values of the
 fields that a key generator writes as they are: texts and whole numbers, not times that it formats. A path that does not say
@@ -53,13 +53,13 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
 
 
 def pruned(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig) -> QueryPlan:
-    """The plan without the slices of partitions of which the filter keeps no row."""
+    """The plan without slices of partitions in which the filter keeps no row."""
     if not plan.slices or any(isinstance(one, ChangeRead) for one in plan.slices):
         return plan
     if config.properties.get("hoodie.datasource.write.drop.partition.columns", "false").lower() == "true":
         return plan
     try:
-        # Of keys, only of partitions: whether keys name their fields plays no part.
+        # Only partitions matter here, so it makes no difference whether keys name their fields.
         key_format = KeyFormat.of(config, "", has_bare_keys=True)
     except EventideError:
         return plan  # by a key generator that eventide does not know
@@ -78,7 +78,7 @@ def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> tuple[pa.Field[An
 
 
 def _guarantee(path: str, fields: Sequence[pa.Field[Any] | None], key_format: KeyFormat) -> pc.Expression | None:
-    """What the path says of each row below it; None for nothing."""
+    """What the partition path states about its rows; None for nothing."""
     parts = path.split("/")
     if len(parts) != len(fields):
         return None  # a value with a slash of its own

@@ -1,4 +1,4 @@
-"""What a table is at this moment, for people and as JSON: settings, timeline, slices, what is pending."""
+"""Describes a table at this moment, as text and as JSON: settings, timeline, slices, what is pending."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -154,7 +154,7 @@ def _unused_lock_note(provider: str) -> str:
 
 
 def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:
-    """What a merge would raise for the last log file, which tells what writers write; others may be known by write stats."""
+    """The error that a merge of the last log file, which shows what writers write, would raise."""
     if not logs:
         return {}
     last = max(logs, key=lambda log: log.name.reader_order)

@@ -1,4 +1,4 @@
-"""The one dependency rule: application -> adapters -> core, and the core knows nothing of the world.
+"""The dependency rule: application -> adapters -> core, and the core imports nothing of the outside world.
 
 Not checked: what a module does by a function that it is handed, which is how the world comes into the core.
 """

@@ -1,4 +1,4 @@
-"""What the documentation points at is there: pages, their headings, pictures, and the project's own files.
+"""The links of the documentation resolve: pages, headings, pictures, and the project's own files.
 
 Not checked: addresses outside of the project.
 """

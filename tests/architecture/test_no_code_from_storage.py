@@ -1,4 +1,4 @@
-"""Nothing that a table holds is ever run: no module that is shipped can make code, or objects of any class, out of bytes.
+"""Nothing in a table is ever run: no shipped module can turn bytes into code, or into objects of any class.
 
 Looked for are the standard library's and known packages' ways to do so, by any name that they are imported under. Those that
 stay have their reason here. Not looked for: what Spark does to send tasks to its own executors; what C code does with bytes.

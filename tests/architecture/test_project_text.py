@@ -1,4 +1,4 @@
-"""What the project's own text never names: where it was written, and where packages come from.
+"""The project's text never names the machine where it was written, or the source of packages.
 
 A mirror or a cache must do as well as the public registries, and another directory as well as this one.
 Not checked: compressed files.

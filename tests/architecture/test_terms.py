@@ -1,4 +1,4 @@
-"""Who reads README finds each term of the RFC, and the code behind it, in two clicks."""
+"""Each term of the RFC, and its code, is two clicks from the README."""
 
 import re
 from pathlib import Path

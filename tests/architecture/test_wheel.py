@@ -1,4 +1,4 @@
-"""The wheel, installed where Spark is not: what it needs is what it says, and it reads and plans with that alone."""
+"""The wheel, installed without Spark: its requirements suffice for reading and planning."""
 
 from __future__ import annotations
 

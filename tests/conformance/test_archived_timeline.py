@@ -1,4 +1,4 @@
-"""Tables whose writes have been archived: queries, the cut, and Hudi going on.
+"""Tables with archived writes: queries, the cut, and Hudi's further work.
 
 The recorded readings of the golden tables hold snapshots, time travel and spans of the active timeline to every judge
 (test_golden_reads, test_compaction); here are the spans that begin before it, and what eventide finds again by itself.

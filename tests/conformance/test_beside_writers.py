@@ -1,4 +1,4 @@
-"""Beside stock writers that never pause, `compact` does its work, disturbs nobody, and no row is lost or doubled.
+"""Beside stock writers that never pause, `compact` does its work, disturbs no writer, and no row is lost or doubled.
 
 In `./run test` each kind of single writer in one combination, in `./run test broad` in one more, in `./run proof`
 (EVENTIDE_CAMPAIGN=1) in all: on 0.15.0

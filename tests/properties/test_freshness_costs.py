@@ -1,4 +1,4 @@
-"""What telling freshness reads: no log where write stats state, its headers alone where these do, and each log once."""
+"""The reads of freshness: no log file if write stats suffice, only headers if these suffice, and each log file once."""
 
 from __future__ import annotations
 

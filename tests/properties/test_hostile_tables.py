@@ -1,4 +1,4 @@
-"""Tables made to do harm: names that lead outside, and names of code, are nobody's orders."""
+"""Hostile tables: names that lead outside, and names of code, have no effect."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Every known way to be wrong is found by the kit, in seconds; and the table of them is told at the end of the run."""
+"""The kit kills every mutant in seconds. The run ends with a table of them."""
 
 from __future__ import annotations
 

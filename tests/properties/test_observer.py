@@ -1,4 +1,4 @@
-"""What an observer knows by heart hides nothing: neither other bytes under the same name, nor a reader that goes wrong."""
+"""The decode cache of an observer hides nothing: neither other bytes under the same name, nor a wrong reader."""
 
 from __future__ import annotations
 

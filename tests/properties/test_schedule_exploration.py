@@ -1,4 +1,4 @@
-"""The exploration itself, by actors so small that what can come of them is known beforehand."""
+"""The exploration itself, with actors so small that all their outcomes are known."""
 
 from __future__ import annotations
 

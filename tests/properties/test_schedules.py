@@ -1,4 +1,4 @@
-"""Two processes at work on one table, in every order of their storage operations; three, in random ones.
+"""Two processes on one table, in every order of their storage operations; three processes, in random orders.
 
 testing/schedules.py says how. The pairs of the longest protocols are bounded to orders of few switches, which is said: to
 one in `./run test`, to two in `./run proof`. A longer campaign (support.campaign) goes through all of them, and through n

@@ -1,4 +1,4 @@
-"""What a process imports: nothing before it is needed. The times that follow from it are in benchmarks/."""
+"""A process imports nothing before it is needed. The resulting times are in benchmarks/."""
 
 import ast
 import re

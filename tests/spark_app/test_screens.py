@@ -1,4 +1,4 @@
-"""What a table of many file slices shows fits a screen, and the options show its files."""
+"""The output for a table of many file slices fits a screen, and options show its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's work on each storage: where it lies there, how it is reached, and what its left-overs become."""
+"""Tables on each storage: their place, how they are reached, and the form of their left-overs."""
 
 from __future__ import annotations
 

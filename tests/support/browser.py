@@ -1,4 +1,4 @@
-"""A real browser, without a window and without a network: what a page looks like to the one who opens it."""
+"""A real headless browser without a network, which shows a page as a user sees it."""
 
 from __future__ import annotations
 

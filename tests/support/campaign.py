@@ -1,4 +1,4 @@
-"""How much the campaigns try, in one variable.
+"""The size of the campaigns, in one variable.
 
     EVENTIDE_CAMPAIGN   who sets it           what is tried
     0                   ./run test, default   what finds most bugs a second; the same at each run

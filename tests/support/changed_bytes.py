@@ -1,4 +1,4 @@
-"""Bytes changed where it hurts: lengths and counts replaced by others, bits flipped, pieces gone, twice or elsewhere."""
+"""Targeted damage of bytes: lengths and counts replaced, bits flipped, pieces removed, repeated or moved."""
 
 from __future__ import annotations
 

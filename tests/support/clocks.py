@@ -1,4 +1,4 @@
-"""A clock for what waits: it stands still except for sleeping."""
+"""A clock for tests of waiting: it advances only by sleeping."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

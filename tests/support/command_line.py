@@ -1,4 +1,4 @@
-"""Runs the command line inside this process, and tells whether it left a directory as it was."""
+"""Runs the command line inside this process, and compares the content of a directory before and after."""
 
 from __future__ import annotations
 

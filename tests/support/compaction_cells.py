@@ -1,4 +1,4 @@
-"""The compactions whose every crash is gone through: each history in both versions and orders, each link mode that goes.
+"""The compactions of the crash enumeration: each history in both versions and orders, and in each possible link mode.
 
 support.campaign: EVENTIDE_CAMPAIGN=n adds n - 1 random histories in each layout and link mode.
 """

@@ -1,4 +1,4 @@
-"""A storage that counts what is read through it, for tests of how little a question reads."""
+"""A storage that counts reads, for tests of how little a query reads."""
 
 from __future__ import annotations
 

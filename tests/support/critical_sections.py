@@ -1,4 +1,4 @@
-"""Contenders for one table lock: each increments a counter in a file, which loses some where two hold the lock at once."""
+"""Contenders for one table lock. Each increments a counter in a file, which loses increments if two hold the lock."""
 
 from __future__ import annotations
 

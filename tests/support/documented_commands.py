@@ -1,4 +1,4 @@
-"""The commands of the documentation's examples, run inside this process and held to what the page says they print.
+"""Runs the commands of the documentation's examples in this process, and compares their output with the page.
 
 It knows no more of a shell than the pages use: `eventide`, `pytest`, `export`, `cat > FILE <<'END'`, comments, lines that go
 on after a backslash, and `; echo "exit code $?"`. Installing is skipped, and what a job of one's own does after `&&`.

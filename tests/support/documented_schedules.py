@@ -1,4 +1,4 @@
-"""As much of Airflow as the pages' examples need: it keeps the commands of a DAG, so that they can be run."""
+"""A stand-in for Airflow that keeps the commands of a DAG, so that tests can run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes with a few edits anywhere, as a damaged file has them."""
+"""Bytes with a few random edits, as in a damaged file."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What Hudi does with a table after eventide, and what all readers then see."""
+"""Hudi's work on a table after eventide, and what all readers then see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that someone may have put where a table names a path, to make a reader leave the table or take what it needs.
+"""Hostile texts in place of paths, which should make a service leave the table or delete needed files.
 
 `{}` stands for what belongs there: a partition, or the name of a file of it.
 """

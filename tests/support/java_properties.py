@@ -1,4 +1,4 @@
-"""Java's `Properties.store`, written again, as the other end of what reads it."""
+"""An independent implementation of Java's `Properties.store`, for tests of its reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verb of eventide in a process of its own, which kills itself in front of a change that it makes to a file system."""
+"""Runs a verb of eventide in its own process, which kills itself before a chosen change of the file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log files as Hudi writes them, made by struct and fastavro alone: the code under test has no part in them."""
+"""Writes log files in Hudi's format with struct and fastavro alone, independent of the code under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the state machine over some kinds of tables, and says what that reached."""
+"""Runs the state machine over some kinds of tables, and reports what it reached."""
 
 from __future__ import annotations
 

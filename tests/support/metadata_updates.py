@@ -1,4 +1,4 @@
-"""An update of the metadata table of a small real table, at an instant of nobody's."""
+"""An update of the metadata table of a small real table, at an unused instant."""
 
 from collections.abc import Mapping
 from pathlib import Path

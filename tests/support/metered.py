@@ -1,4 +1,4 @@
-"""What an operation costs on a storage: calls of the port, and the requests and bytes that they become."""
+"""Measures the cost of an operation on a storage: calls of the port, requests and bytes."""
 
 from __future__ import annotations
 

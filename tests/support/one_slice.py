@@ -1,4 +1,4 @@
-"""One slice that is compacted in part: its files, the task of the plan, and who does it."""
+"""One slice that is compacted in part: its files, its task, and its executor."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""How much memory something takes at its peak, as the kernel counts it."""
+"""Measures the peak memory of a call, as the kernel counts it."""
 
 from __future__ import annotations
 

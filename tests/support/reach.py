@@ -1,4 +1,4 @@
-"""What the tests reached, told at the end of a run: a proof that reached nothing must not look like one that did."""
+"""Reports at the end of a run what the tests reached, so that a proof that reached nothing is visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs that read, again and again beside services of whatever engine; each has to end as it should."""
+"""Runs reading verbs repeatedly beside services of any engine, and checks how each ends."""
 
 from __future__ import annotations
 

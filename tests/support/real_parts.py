@@ -1,4 +1,4 @@
-"""What happens to a test whose real counterpart (Hudi, HDFS, a metastore, ...) is missing on this machine."""
+"""Decides what happens to tests whose real counterpart (Hudi, HDFS, a metastore, ...) is missing on this machine."""
 
 from __future__ import annotations
 

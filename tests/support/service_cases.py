@@ -1,4 +1,4 @@
-"""What eventide does to a table, one thing at a time, with the rows that the table shows before and after it."""
+"""Single actions of eventide on a table, with the rows before and after each."""
 
 from __future__ import annotations
 

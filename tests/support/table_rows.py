@@ -1,4 +1,4 @@
-"""The rows that a query of eventide answers, as values that can be compared."""
+"""The rows of an eventide query as comparable values."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class ZookeeperBasedLock:
     def _taken(self, client: Any) -> Any:
         """The lock, acquired. Raises LockError where it isn't free in time."""
         lock = _curator_lock()(client, self.path, self._owner)
-        # Kazoo counts the time anew for each contender that goes.
+        # Kazoo restarts the time for each contender that leaves.
         deadline = threading.Timer(self._wait_seconds, lock.cancel)
         deadline.daemon = True
         deadline.start()

@@ -1,1 +1,1 @@
-"""Where a table's files lie: one backend a file."""
+"""The storages of a table's files: one backend per module."""

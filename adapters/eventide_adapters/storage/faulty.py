@@ -1,4 +1,4 @@
-"""A storage that fails on demand, for tests of what survives.
+"""A storage that fails on demand, for tests of crashes.
 
 Every operation is numbered from 0, writes apart from reads, and a fault is planned for a number. A write is an
 operation that may change a name: an open_output counts when it is committed.
@@ -45,14 +45,14 @@ class Fault(Enum):
     """One bit in the middle of what is read is wrong."""
 
 
-# STALE strikes `list`, BIT_FLIPPED the three that answer with content.
+# STALE applies to `list`, BIT_FLIPPED to the three operations that return content.
 _FAULTS_OF_WRITES = frozenset(Fault) - {Fault.STALE, Fault.BIT_FLIPPED}
 _FAULTS_OF_READS = frozenset(Fault) - {Fault.REPLY_LOST, Fault.DUPLICATED}
 
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """Which fault strikes which operation, by number."""
+    """The planned faults, by number of the operation."""
 
     writes: Mapping[int, Fault] = field(default_factory=dict)
     reads: Mapping[int, Fault] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Operation(NamedTuple):
 
 @dataclass(slots=True, weakref_slot=True)
 class _Record:
-    """What all copies of one faulty storage share."""
+    """The state that all copies of one faulty storage share."""
 
     plan: FaultPlan
     operations: list[tuple[bool, Operation]] = field(default_factory=list)
@@ -113,7 +113,7 @@ class FaultyStorage:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """Every operation so far, the one that was struck too."""
+        """Every operation so far, including the failed one."""
         return tuple(operation for _, operation in self._record.operations)
 
     @property

@@ -1,9 +1,9 @@
 """Tables on HDFS, links included.
 
-How a name appears, whole and for one writer only, is in hdfs_publishing.py.
+hdfs_publishing.py describes how a name appears, whole and for one writer only.
 
 Symbolic links have absolute targets without an authority, which outlive a fail-over of the NameNode. They are resolved here,
-by asking the NameNode; nobody who reads bytes meets one. A delete takes the name alone, and never goes by the trash.
+by asking the NameNode, so byte readers never see one. A delete removes only the name, and never uses the trash.
 """
 
 import io
@@ -23,7 +23,7 @@ from eventide_adapters.storage.webhdfs import RemoteError, WebHdfs
 from eventide_core.errors import EventideError, MissingFileError, StorageError, UnsafePathError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
-# HDFS itself follows as many.
+# HDFS itself follows the same number.
 _LINKS_MAX = 32
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ T = TypeVar("T")
 class HdfsStorage:
     """ports.Storage over a directory of the namespace that `scheme://authority` names; `path` without slashes at its ends.
 
-    Pickled, it is its configuration and what was tried out: an executor opens its own connections.
+    Pickles as its configuration and probed capabilities: an executor opens its own connections.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class HdfsStorage:
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
-        """Without what is being written."""
+        """Omits files that are being written."""
         with self._answering("list", directory):
             found = self._followed(self._directory(directory), lambda at: self._web.call("GET", "LISTSTATUS", at))
         if found is None:
@@ -187,7 +187,7 @@ class HdfsStorage:
         raise StorageError(f"{at!r} is a chain of links without an end: remove one of them")
 
     def _require(self, path: str) -> tuple[str, int]:
-        """Where the file's content lies, links followed, and its size."""
+        """The path of the file's content, with links followed, and its size."""
         at = self._at(path)
         with self._answering("look at", path):
             found = self._status(at)

@@ -1,4 +1,4 @@
-"""Who moves the bytes of files on HDFS: WebHDFS, or libhdfs where the option BYTES asks for it."""
+"""Transfers the bytes of files on HDFS: by WebHDFS, or by libhdfs if the option BYTES requests it."""
 
 from typing import BinaryIO, Protocol
 
@@ -25,7 +25,7 @@ def hdfs_bytes(config: HdfsConfig, names: WebHdfs) -> HdfsBytes:
     """As the configuration says. Raises ConfigError if libhdfs is requested and not to be had."""
     if config.native is None:
         return names
-    # It needs pyarrow's own HDFS module, which nobody else does.
+    # It needs pyarrow's own HDFS module, which nothing else needs.
     from eventide_adapters.storage.libhdfs import LibHdfs
 
     return LibHdfs(config.native, names)

@@ -1,4 +1,4 @@
-"""How an HDFS namespace is reached, from Hadoop's own settings.
+"""The addresses of an HDFS namespace, from Hadoop's own settings.
 
 A setting is an option, as it is or with Spark's prefix `spark.hadoop.`, else what `hdfs-site.xml` in HADOOP_CONF_DIR says.
 Of `hdfs://NAME`, the NameNodes' web addresses are
@@ -83,7 +83,7 @@ TIMEOUT_SECONDS = Option(
 
 @dataclass(frozen=True, slots=True)
 class NativeConfig:
-    """What libhdfs is given. Port 0 is Hadoop's own, or that of a name service. `settings` are shown nowhere."""
+    """The configuration of libhdfs. Port 0 is Hadoop's own, or that of a name service. `settings` are never shown."""
 
     host: str
     port: int

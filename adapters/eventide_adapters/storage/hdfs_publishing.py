@@ -1,4 +1,4 @@
-"""How a name appears on HDFS: with all that it stands for, and for one writer only.
+"""Publishes names on HDFS: with complete content, and for one writer only.
 
 A file is written below TEMPORARY, and an exclusive rename gives it its name. That rename settles races, and lost replies
 too: whoever gets none, or "exists" to a request that was repeated, looks for the temporary name, which nobody else renames.
@@ -19,7 +19,7 @@ from eventide_core.ports import Capability
 
 TEMPORARY: Final = ".hoodie/.eventide_temp"
 
-# A writer that has not finished its file for so long is dead.
+# A writer that has not finished its file after this time is dead.
 _ABANDONED_AFTER_MS: Final = 24 * 60 * 60 * 1000
 _RENAME_TRIES: Final = 4
 _TAKEN: Final = "FileAlreadyExistsException"
@@ -69,7 +69,7 @@ class HdfsPublisher:
         return Capability.PUT_IF_ABSENT | Capability.SYMLINK
 
     def _remove_abandoned(self) -> None:
-        """Removes what writers that died had begun."""
+        """Removes unfinished files of dead writers."""
         directory = f"{self.directory}/{TEMPORARY}"
         now = time.time() * 1000
         for entry in self.web.call("GET", "LISTSTATUS", directory)["FileStatuses"]["FileStatus"]:
@@ -110,7 +110,7 @@ class HdfsPublisher:
                 return
 
     def _exists(self, temporary: str) -> bool:
-        """Whether a temporary name is still there, be it a link."""
+        """Whether a temporary name still exists, as a file or a link."""
         try:
             self.web.call("GET", "GETFILESTATUS", temporary)
         except RemoteError as refused:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import HadoopFileSystem
 
 _WRITE_BYTES: Final = 4 << 20
-# Told by the client's or else the NameNode's own settings, which pyarrow would overrule.
+# Set by the client's or the NameNode's own settings, which pyarrow would override.
 _REPLICATION_OF_HADOOP: Final = 0
 # The pause before a writer asks again whether its file is complete, 400 ms by Hadoop's default: most files here are small.
 _SETTINGS: Final = {"dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10"}

@@ -35,10 +35,10 @@ from eventide_core.ports import Capability, FileInfo, OutputFile
 
 TEMPORARY = ".hoodie/.eventide_temp"
 
-# Large enough that a copy spends its time in the disk, small enough to have one a thread.
+# Large enough to keep the disk busy, small enough to have one per thread.
 _COPY_BYTES = 1 << 20
 
-# The operating system itself follows as many.
+# The operating system itself follows the same number.
 _LINKS_MAX = 40
 
 T = TypeVar("T")
@@ -57,18 +57,18 @@ class LocalStorage:
 
     @property
     def root(self) -> str:
-        """As Hadoop writes such URIs: nothing in it is escaped."""
+        """The URI in Hadoop's form, without escapes."""
         return f"file://{self._root}"
 
     @property
     def capabilities(self) -> Capability:
-        """Tried out at first use, in a directory that is gone again afterwards. NONE on a read-only table."""
+        """Probed on first use, in a directory that is then removed. NONE on a read-only table."""
         if self._capabilities is None:
             self._capabilities = try_out(self._directories, TEMPORARY)
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
-        """Without Hadoop's side files and what is being written: those are the file system's own."""
+        """Omits Hadoop's side files and files that are being written, which belong to the file system."""
         checked_directory(directory)
         with self._answering("list", directory):
             try:
@@ -131,7 +131,7 @@ class LocalStorage:
             return output.commit()
 
     def copy_if_absent(self, source: str, target: str) -> bool:
-        """One that does not fit is not begun: while it filled the disk up, every other writer would fail."""
+        """Does not begin a copy that does not fit: while it fills the disk, every other writer would fail."""
         with self.open_input(source) as stream:
             self._check_room(os.fstat(stream.fileno()).st_size, target)
             return self._copy(stream, source, target)
@@ -210,7 +210,7 @@ class LocalStorage:
             pass
 
     def _put_empty(self, path: str) -> bool:
-        """A file without content is whole as soon as it has its name: it needs no other one first."""
+        """An empty file is whole as soon as it has its name, so it needs no temporary name."""
         checked_path(path)
         with self._answering("write", path), self._directories.parent(path, creates=True) as (directory_fd, name):
             return local_names.create(directory_fd, name)
@@ -221,7 +221,7 @@ class LocalStorage:
 
     @contextmanager
     def _whole(self, path: str) -> Iterator[LocalOutput]:
-        """An output that is gone at the end, unless it was published."""
+        """An output that is removed at the end, unless it was published."""
         output = self._begin(path)
         try:
             yield output
@@ -297,7 +297,7 @@ def _is_hidden(entry: os.DirEntry[str]) -> bool:
 
 
 def _open(directory_fd: int, name: str, _: str) -> int:
-    # O_NONBLOCK, lest a pipe that someone put there would hold us forever.
+    # O_NONBLOCK, so that a pipe in place of the file cannot block forever.
     return os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory_fd)
 
 

@@ -1,4 +1,4 @@
-"""What a local file system can do, found by doing it."""
+"""Probes what a local file system can do."""
 
 import os
 import posixpath
@@ -10,7 +10,7 @@ from eventide_core.ports import Capability
 
 
 def try_out(directories: LocalDirectories, temporary: str) -> Capability:
-    """What works in a directory beside `temporary`, which is gone again afterwards. NONE on a read-only table."""
+    """The capabilities found in a directory beside `temporary`, which is then removed. NONE on a read-only table."""
     found = Capability.NONE
     probe = f"{temporary}{uuid.uuid4().hex}"
     with suppress(OSError), directories.opened(posixpath.dirname(temporary), creates=True) as above:

@@ -108,7 +108,7 @@ class LocalDirectories:
 
 
 def link_text(handle: int, name: str) -> str | None:
-    """Where a symbolic link leads; None for anything else, and for nothing."""
+    """The target of a symbolic link; None for anything else, and for a missing name."""
     with suppress(OSError):
         return os.readlink(name, dir_fd=handle)
     return None

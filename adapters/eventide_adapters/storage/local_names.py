@@ -1,4 +1,4 @@
-"""What a local file system does with the names in one directory: give them, keep Hadoop's side files right, remove them.
+"""Names in one local directory: publishes and removes them, and keeps Hadoop's side files correct.
 
 A directory is the handle that local_directories.py gives; failures are the operating system's own.
 """
@@ -9,7 +9,7 @@ import re
 import time
 from contextlib import suppress
 
-# A writer that has not touched its file for so long is dead.
+# A writer that has not touched its file for this time is dead.
 ABANDONED_AFTER_SECONDS = 24 * 60 * 60
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -52,7 +52,7 @@ def replace(written_in: int, written: str, directory_fd: int, name: str) -> None
 
 
 def prepare_new(directory_fd: int, name: str) -> bool:
-    """Removes what Hadoop remembers of an earlier file. False: the name is taken."""
+    """Removes Hadoop's checksum of an earlier file. Returns False if the name is taken."""
     try:
         os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def is_side_file(name: str) -> bool:
 
 
 def remove_abandoned(directory_fd: int) -> None:
-    """Removes what writers that died had begun there."""
+    """Removes unfinished files of dead writers there."""
     oldest = time.time() - ABANDONED_AFTER_SECONDS
     with os.scandir(directory_fd) as entries:
         for entry in entries:

@@ -38,7 +38,7 @@ class _Directory:
 
 @dataclass(slots=True)
 class _Files:
-    """What all storages of one name share. `directories` includes the root.
+    """The state that all storages of one name share. `directories` includes the root.
 
     `infos` are of files that have been listed, and are no links.
     """
@@ -61,7 +61,7 @@ class _Files:
             path = parent
 
     def remove(self, path: str) -> bool:
-        """Whether there was such a file. Directories that it leaves empty go with it."""
+        """Removes the file, and directories that it leaves empty. Returns whether it existed."""
         if self.by_path.pop(path, None) is None:
             return False
         self.infos.pop(path, None)
@@ -80,7 +80,7 @@ _files_by_name: dict[str, _Files] = {}
 
 
 class MemoryStorage:
-    """ports.Storage over a dictionary. Pickled, it is its name: a copy in the process meets the same files.
+    """ports.Storage over a dictionary. Pickles as its name: a copy in the same process sees the same files.
 
     `now_ms` stamps files; without it each write is a millisecond later than the one before.
     """
@@ -103,7 +103,7 @@ class MemoryStorage:
         return cls(name)
 
     def dump(self) -> dict[str, MemoryFile]:
-        """Every name and what lies there, as of now."""
+        """Every name with its current content."""
         files = self._files
         with files.lock:
             return dict(sorted(files.by_path.items()))
@@ -175,7 +175,7 @@ class MemoryStorage:
             return True
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        """Told apart by content, as most stores do."""
+        """Versions are distinguished by content, as in most stores."""
         try:
             data = self.read(path)
         except MissingFileError:

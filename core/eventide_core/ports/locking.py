@@ -1,14 +1,14 @@
-"""How writers of one table keep out of each other's way, and know of each other's lives."""
+"""Table locks and heartbeats: how the writers of one table exclude each other, and see who is alive."""
 
 from types import TracebackType
 from typing import Protocol, Self
 
 
 class Lease(Protocol):
-    """A held table lock, given up at the end of the `with` block."""
+    """A held table lock, released at the end of the `with` block."""
 
     def check(self) -> None:
-        """Raises LockLostError when the lock was taken away, LockError when it has expired. Called before every write."""
+        """Raises LockLostError if another process took the lock, LockError if it expired. Called before each write."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -20,28 +20,28 @@ class Lease(Protocol):
 
 class TableLock(Protocol):
     def acquire(self) -> Lease:
-        """Waits for the table lock, as long as configured. Raises LockError."""
+        """Acquires the table lock; waits as long as configured. Raises LockError."""
         ...
 
 
 class Heartbeats(Protocol):
-    """Signs of life of whoever works on an instant, as Hudi's writers leave them: without one for long, that one is dead.
+    """Heartbeats of the processes that work on instants, in Hudi's form. A process without a recent heartbeat is dead.
 
     Each is the file `heartbeat_path(instant)`. Its content names the process; Hudi's are empty, and Hudi reads none.
     """
 
     def start(self, instant: str) -> None:
-        """Begins to beat: the first one exists on return. Harmless if it beats already."""
+        """Starts the heartbeat; its file exists on return. Does nothing if it has been started."""
         ...
 
     def stop(self, instant: str) -> None:
-        """Ends it; the last beat stays, and grows old. Harmless if none was started."""
+        """Stops the heartbeat; its file stays until it expires. Does nothing if none was started."""
         ...
 
     def end(self, instant: str) -> None:
-        """Ends it and removes the last beat, unless another process has taken the instant over since."""
+        """Stops the heartbeat and removes its file, unless another process has taken over the instant."""
         ...
 
     def has_ended(self, instant: str, content: bytes) -> bool:
-        """Whether whoever left the heartbeat is known to have ended its work: a process of this machine, or this object."""
+        """Whether the heartbeat's owner, a process of this machine or this object, is known to have ended its work."""
         ...

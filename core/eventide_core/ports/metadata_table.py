@@ -1,4 +1,4 @@
-"""Hudi's metadata table, and what an action changes that it has to follow."""
+"""Hudi's metadata table, and the changes of an action that it has to follow."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from eventide_core.table.slice_read import SliceRead
 
 
 class RowChange(Enum):
-    """What an action does to the rows of a table, as far as an index over them has to follow."""
+    """An action's effect on the rows of a table, for indexes over rows."""
 
     NONE = auto()  # compaction, clean: every row stays, in its file group
     WRITTEN = auto()  # upsert, insert, delete
@@ -36,16 +36,16 @@ class AddedFile:
 
     @property
     def path(self) -> str:
-        """Relative to the table's root."""
+        """The file's path, relative to the table's root."""
         return path_in(self.partition, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """How the rows of a write are read back before anyone else sees them.
+    """How to read back the rows of a write before its commit.
 
-    `slices` are those that it changed, as they will be: its own files are in them, and its log blocks count. `known_files`
-    are others of the table, (partition, name), those of its last writes first.
+    `slices`: the changed slices with the write's own files, whose log blocks count. `known_files`: other files of the
+    table, as (partition, name), those of the last writes first.
     """
 
     shape: RecordShape
@@ -55,9 +55,9 @@ class WrittenRows:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What an action does to the files of a table: those it adds, and the names it takes away, by partition.
+    """An action's changes to the files of a table: those that it adds, and the names that it removes, by partition.
 
-    `written` is there where `rows` are written.
+    `written` is set if `rows` are written.
     """
 
     rows: RowChange
@@ -70,7 +70,7 @@ class FileChanges:
 class MetadataFiles:
     """What an action has written to the metadata table, as paths from the table's root.
 
-    `completed` is its delta commit, None if that is not there. `pending` are its inflight and requested files.
+    `completed`: its delta commit, None if absent. `pending`: its inflight and requested files.
     """
 
     completed: str | None
@@ -86,21 +86,22 @@ class MetadataUpdate(Protocol):
     """A prepared change of the metadata table, of which nothing is written yet."""
 
     def write(self, completion_time: str) -> None:
-        """Writes it, with a commit of its own at the table's instant; nothing if that exists already.
+        """Writes the change and its own commit at the table's instant. Does nothing if that commit exists.
 
-        Nobody sees it before the table's commit at that instant, so it goes first. `completion_time` is that of the table's
-        commit, which version 6 does not record: it must be the same in a second run, which then writes the same names.
+        Readers ignore it until the table's commit at that instant, so it is written first. `completion_time` is that of
+        the table's commit, which version 6 does not record. It must be the same in a second run, which then writes the
+        same names.
         """
         ...
 
 
 class MetadataCompaction(Protocol):
-    """A compaction of the metadata table: of its log files and bases, new bases in every partition."""
+    """A compaction of the metadata table: merges log files and base files into new base files in every partition."""
 
     def run(self, lease: Lease) -> bool:
-        """Runs it to its commit, or withdraws it where a writer who shares no lock has overtaken it.
+        """Runs the compaction to its commit, or withdraws it if a writer that shares no lock was faster.
 
-        False if that cannot be done any longer (version 6): then the metadata table must be dropped.
+        Returns False if neither is possible (version 6): then the metadata table must be dropped.
         """
         ...
 
@@ -113,21 +114,21 @@ class MetadataTable(Protocol):
     """
 
     def partitions(self) -> tuple[str, ...]:
-        """Its partitions in use, sorted; none where the table has no metadata table."""
+        """The partitions in use, sorted; none without a metadata table."""
         ...
 
     def check(self, rows: RowChange) -> None:
-        """Whether an action of that kind can keep it up to date; to be asked before anything else is written.
+        """Checks that an action of that kind can keep it up to date. Call it before anything else is written.
 
-        Raises UnsupportedTableError for a partition that needs what eventide doesn't know, BusyError while Hudi is building
-        one, or (version 6) has a compaction of it pending.
+        Raises UnsupportedTableError for a partition that eventide can't update, BusyError while Hudi is building one,
+        or (version 6) has a compaction of it pending.
         """
         ...
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
-        """The files of each partition with their sizes, of completed actions alone; None if it may not tell them all.
+        """The files of each partition with their sizes, of completed actions only; None if they may be incomplete.
 
-        That is where it has no completed commit of its own for one of `instants`, or where Hudi is still building it.
+        They are incomplete if it has no completed commit for one of `instants`, or while Hudi is building it.
         """
         ...
 
@@ -139,7 +140,7 @@ class MetadataTable(Protocol):
         ...
 
     def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:
-        """What the table's action at that instant changes in it; every added file exists already.
+        """Prepares the update for the table's action at that instant. Every added file must exist.
 
         `known` was read ahead: tasks of the engine read what is not in it.
 
@@ -148,12 +149,14 @@ class MetadataTable(Protocol):
         ...
 
     def tells(self, changes: FileChanges) -> bool:
-        """Whether it names all files that were added, and none that was removed. Asked after the table's commit: a
-        compaction of the metadata table that ran between the two has lost them, and then it must be dropped."""
+        """Whether it names all added files, and no removed one. Call it after the table's commit.
+
+        A compaction of the metadata table that ran between the two has lost the files, and then it must be dropped.
+        """
         ...
 
     def delta_commits_since_compaction(self) -> int:
-        """How many of its delta commits no compaction of it has merged."""
+        """The number of its delta commits since its last compaction."""
         ...
 
     def begun_compaction(self) -> MetadataCompaction | None:
@@ -164,7 +167,7 @@ class MetadataTable(Protocol):
         ...
 
     def due_compaction(self, delta_commits_max: int, moment: str) -> MetadataCompaction | None:
-        """A compaction where that many delta commits have completed since the last one; nothing is written yet.
+        """Prepares a compaction if that many delta commits have completed since the last one. Writes nothing yet.
 
         None if it is not due, or not possible beside what is pending. `moment` is the completion time of the commit of
         the table that has just been made.
@@ -172,11 +175,11 @@ class MetadataTable(Protocol):
         ...
 
     def remove_old_slices(self, lease: Lease) -> None:
-        """Of each of its file groups the latest slice stays, and the one before it."""
+        """Removes old slices: in each file group, the latest slice and the one before it stay."""
         ...
 
     def files_of(self, instant: str) -> MetadataFiles | None:
-        """What was written to it at an instant, by whichever engine; None if nothing was.
+        """The files that any engine wrote to it at an instant; None if there are none.
 
         Raises UnsupportedTableError if a log file holds that instant's records among others'.
         """

@@ -1,4 +1,4 @@
-"""Where the metrics of a table go."""
+"""The port for the metrics of a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from eventide_core.table.metric import Metric
 
 
 class MetricsSink(Protocol):
-    """Takes what was measured of a table at one moment."""
+    """Receives a table's metrics of one moment."""
 
     def write(self, table: str, at_ms: int, metrics: Sequence[Metric]) -> None:
-        """Brings all of them, or none, to whoever looks. Raises StorageError."""
+        """Publishes all of them or none. Raises StorageError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unreported:
-    """Stands for a sink where metrics are on and go nowhere: `why`, and what to do."""
+    """Stands for a sink if metrics are on but can't be reported: `why`, with the cure."""
 
     why: str

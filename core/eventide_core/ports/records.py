@@ -1,4 +1,4 @@
-"""Reading, merging and writing records, which the core plans for and never sees."""
+"""The ports for reading, merging and writing records. The core plans these, but never sees a record."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,15 +68,15 @@ class MergedSlice:
 
 
 class SliceMerger(Protocol):
-    """Merges the records of one slice. Picklable. It writes nothing but the output that it is given."""
+    """Merges the records of one slice. Picklable. Writes only to the given output."""
 
     def merge(
         self, task: MergeTask, output: OutputFile, footer_of: Callable[[MergeResult], Mapping[str, str]]
     ) -> MergedSlice:
         """Writes the whole base file to `output` and leaves it uncommitted.
 
-        `footer_of` answers what the footer says besides Hudi's own keys; the result that it gets has no `base_size` yet.
-        The same task gives the same bytes. Raises what reading the slice raises: no record is skipped.
+        `footer_of` returns the footer's pairs besides Hudi's own keys, from a result whose `base_size` is not set yet.
+        The same task gives the same bytes. Raises what reading the slice raises: it skips no record.
         """
         ...
 
@@ -93,14 +93,14 @@ class IncomingRecords(Protocol):
     """
 
     def schema_after(self, table_schema: str | None, table_name: str) -> str:
-        """The table's Avro schema when these records are in it: the same text where it does not change.
+        """The table's Avro schema after the write: the same text if it does not change.
 
-        None: the table has no schema yet, as no write of it has been left. Deletes are given one.
+        None: the table has no schema yet, because no write of it is left. Deletes always get a schema.
         """
         ...
 
     def prepare(self, shape: WriteShape, *, combines: bool) -> None:
-        """Checks the records and makes their keys; `combines`: keeps one version of each key."""
+        """Checks the records and computes their keys. `combines`: keeps one version of each key."""
         ...
 
     def place_by_bucket(self, buckets: int, hash_fields: Sequence[str]) -> tuple[Placement, ...]:
@@ -108,7 +108,7 @@ class IncomingRecords(Protocol):
         ...
 
     def place_by_key(self, slices: Sequence[SliceRead], *, by_bloom: bool) -> tuple[Placement, ...]:
-        """Places by the slices that hold the keys; `by_bloom`: passing over files whose footer excludes a key."""
+        """Places by the slices that hold the keys. `by_bloom`: skips files whose footer excludes a key."""
         ...
 
     def place_by_global_key(self, slices: Sequence[SliceRead], *, by_bloom: bool, moves: bool) -> tuple[Placement, ...]:
@@ -126,7 +126,7 @@ class IncomingRecords(Protocol):
     def write(
         self, groups: Sequence[FileGroupWrite], *, on_done: Callable[[], None] | None = None
     ) -> list[tuple[WriteStat, ...]]:
-        """Writes each group's files and says what they are. Re-runnable: the same groups make the same names.
+        """Writes each group's files, and returns their write stats. Re-runnable: the same groups make the same names.
 
         A record of a place without a group is left out. `on_done` is called once a group.
         """

@@ -1,4 +1,4 @@
-"""What runs tasks, tells the time, and shows the user how far it is."""
+"""The ports for running tasks, for the time, and for progress."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -21,25 +21,25 @@ class Engine(Protocol):
     ) -> list[R]:
         """The results, in the items' order. A failed item may be run again. `on_done` is called once an item.
 
-        `sizes`: the bytes that each item makes a task read, so that small ones may share what a task costs.
+        `sizes`: the bytes that a task reads for each item, so that small items can share a task.
         """
         ...
 
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Epoch milliseconds."""
+        """The current time in epoch milliseconds."""
         ...
 
     def sleep(self, milliseconds: int) -> None: ...
 
     def local_offset_ms(self) -> int:
-        """How far the local time zone is ahead of UTC now."""
+        """The current offset of the local time zone from UTC."""
         ...
 
 
 class Progress(Protocol):
-    """What the user watches. Every call is optional to heed."""
+    """Progress for the user. An implementation may ignore any call."""
 
     def start(self, what: str, total: int) -> None: ...
 
@@ -47,10 +47,10 @@ class Progress(Protocol):
 
 
 class NoProgress:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
     def start(self, what: str, total: int) -> None:
-        """A row of tasks begins."""
+        """A series of tasks begins."""
 
     def advance(self) -> None:
-        """One of them has ended."""
+        """One task of the series has ended."""

@@ -1,4 +1,4 @@
-"""Where the files of a table are."""
+"""The port for the storage of a table's files."""
 
 from dataclasses import dataclass
 from enum import Flag, auto
@@ -9,10 +9,10 @@ WHOLE_FILE_BYTES_MAX: Final = 1024**3
 
 
 class Capability(Flag):
-    """What a storage was found to be able to do, where it is, as it is set up.
+    """The capabilities of a storage, as probed in its actual place and configuration.
 
-    PUT_IF_ABSENT: of many who create one name, one wins. SERVER_COPY: a copy's bytes don't travel through this process's
-    network.
+    PUT_IF_ABSENT: if several writers create one name, one of them wins. SERVER_COPY: the bytes of a copy don't pass
+    through this process.
     """
 
     NONE = 0
@@ -24,7 +24,7 @@ class Capability(Flag):
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """One entry of a listing. `size` in bytes is the target's where the entry is a link."""
+    """One entry of a listing. `size` is in bytes; for a link, the target's."""
 
     path: str
     size: int
@@ -34,7 +34,7 @@ class FileInfo:
 
 
 class OutputFile(Protocol):
-    """A file being written that nobody sees until `commit`."""
+    """A file being written, which no reader sees until `commit`."""
 
     def write(self, data: bytes | memoryview, /) -> int: ...
 
@@ -43,7 +43,7 @@ class OutputFile(Protocol):
         ...
 
     def abort(self) -> None:
-        """Throws the content away. Harmless after commit."""
+        """Discards the content. Does nothing after `commit`."""
         ...
 
 
@@ -55,7 +55,7 @@ class Storage(Protocol):
 
     @property
     def root(self) -> str:
-        """The table's URI, for messages and for engines that read by themselves. Holds no secret."""
+        """The table's URI, for messages and for engines that read files themselves. Contains no secret."""
         ...
 
     @property
@@ -66,7 +66,7 @@ class Storage(Protocol):
         ...
 
     def stat(self, path: str) -> FileInfo | None:
-        """The file or directory of that name; None if absent, or where its link dangles."""
+        """The file or directory of that name; None if it is absent or a dangling link."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -74,7 +74,7 @@ class Storage(Protocol):
         ...
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """That range, shorter where the file ends before. Raises MissingFileError."""
+        """The bytes of a range, fewer if the file ends before. Raises MissingFileError."""
         ...
 
     def open_input(self, path: str) -> BinaryIO:
@@ -108,10 +108,10 @@ class Storage(Protocol):
 
 @runtime_checkable
 class VersionedFiles(Protocol):
-    """What some storages can do beside: replace a file on the condition that nobody has changed it."""
+    """An optional capability of storages: replaces a file on the condition that no one has changed it."""
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        """A small file, whole, and what distinguishes this content from any other of that name; None if it is absent."""
+        """A small file, whole, and the version of its content; None if it is absent."""
         ...
 
     def replace_version(self, path: str, data: bytes, version: str) -> bool:
@@ -120,7 +120,7 @@ class VersionedFiles(Protocol):
 
 
 def remove_tree(storage: Storage, directory: str) -> None:
-    """Removes a directory and all that is in it. A link in it goes, and what it leads to stays."""
+    """Removes a directory and its content. Links in it are removed; their targets stay."""
     for entry in storage.list(directory):
         if entry.is_directory and entry.link_target is None:
             remove_tree(storage, entry.path)

@@ -1,4 +1,4 @@
-"""What the files of a timeline say, active and archived."""
+"""The ports for the files of a timeline, active and archived."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class MetadataCodec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """One file of the active timeline: what it says, when it was written, and its content."""
+    """One file of the active timeline: its instant, its modification time, and its content."""
 
     instant: Instant
     data: bytes
@@ -72,7 +72,7 @@ class ArchivedAction:
 class ArchivedTimeline(Protocol):
     """The completed writes that have left the active timeline. Nothing is read before it is requested.
 
-    What has been archived stays as it is, so an answer is kept; `refresh` makes later ones tell what was archived since.
+    Archived instants never change, so answers are cached. After `refresh`, answers include what was archived since.
     Version 6 records no completion times, there or here. Torn files raise CorruptTimelineError.
     """
 
@@ -83,7 +83,7 @@ class ArchivedTimeline(Protocol):
         ...
 
     def writes(self, begin: str, end: str) -> Iterator[Instant]:
-        """The archived writes requested in [begin, end], the newest first; no more is read than is iterated over."""
+        """The archived writes requested in [begin, end], newest first. Reads only as far as the caller iterates."""
         ...
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
@@ -95,8 +95,8 @@ class ArchivedTimeline(Protocol):
         ...
 
     def append(self, actions: Sequence[ArchivedAction]) -> None:
-        """Adds completed instants, all of them or none, under the table lock; what it has already it does not add twice.
+        """Adds completed instants, all or none, under the table lock. Does not add an instant twice.
 
-        Raises CorruptTimelineError for content that is none.
+        Raises CorruptTimelineError for invalid content.
         """
         ...

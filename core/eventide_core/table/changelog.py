@@ -21,5 +21,5 @@ def refuse_operations(header: Mapping[HeaderKey, str], place: str) -> None:
         raise UnsupportedTableError(
             f"{place}: its records have the column {OPERATION} (hoodie.allow.operation.metadata.field=true, as in Flink's "
             "changelog mode), whose operations the versions of Hudi merge differently; work on this table with the engine "
-            "that writes it, with that option set for its compactions, too, or write it anew without the option"
+            "that writes it, with that option set for its compactions, too, or write it again without the option"
         )

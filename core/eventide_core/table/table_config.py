@@ -152,7 +152,7 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     if base_format != "PARQUET":
         raise UnsupportedTableError(
             f"{root}: its base files are {base_format}, and eventide reads and writes PARQUET; compact this table with Hudi "
-            "itself, or write it anew in PARQUET"
+            "itself, or write it again in PARQUET"
         )
     refused = {
         "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
@@ -166,5 +166,5 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     if properties.get("hoodie.bootstrap.base.path"):
         raise UnsupportedTableError(
             f"{root}: a bootstrapped table keeps columns outside of it, in {properties['hoodie.bootstrap.base.path']}, "
-            "where eventide does not read; write it anew with Hudi first"
+            "where eventide does not read; write it again with Hudi first"
         )

@@ -32,7 +32,7 @@ def spare_pandas() -> None:
 
 
 class _NoPandas(MetaPathFinder):
-    """Finds no pandas, and leaves every other module to the finders behind it."""
+    """Finds no pandas, and leaves every other module to the next finders."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         del path, target

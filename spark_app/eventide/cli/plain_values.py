@@ -1,4 +1,4 @@
-"""Rows as plain values, for JSON and for people.
+"""Rows as plain values, for JSON and for text output.
 
 timestamp, date, time    ISO-8601; a timestamp with a zone in UTC, with Z
 decimal                  its digits, as text: JSON's numbers lose some

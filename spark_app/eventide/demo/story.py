@@ -1,4 +1,4 @@
-"""The demo's steps, each with what was measured.
+"""The demo's steps, with their measurements.
 
 1. load      what was reported until the last day but one: base files
 2. arrivals  what was reported since, three hours a commit: log files, late reports among them
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What came of a demo. `watermark_ms` is that of the compaction; `is_right` says that every check held."""
+    """The result of a demo. `watermark_ms` is that of the compaction; `is_right`: every check passed."""
 
     steps: tuple[Step, ...]
     table: Path
@@ -128,7 +128,7 @@ class _Story:
         return instant
 
     def _arrivals(self, table: Table, reports: Reports, threshold: datetime) -> str:
-        """Commits what arrives; the instant of the last commit but one."""
+        """Commits the arrivals. Returns the instant of the second last commit."""
         begin, end = threshold - timedelta(days=1), threshold + COMPACTED_AT
         instants: list[str] = []
         rows = late = 0

@@ -1,4 +1,4 @@
-"""A time axis: where a time lies across a drawing, and which times have a mark."""
+"""A time axis: the positions of times in a drawing, and the times with marks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Axis:
         return self.left + (self.right - self.left) * (within - self.begin_ms) / (self.end_ms - self.begin_ms)
 
     def marks(self) -> Sequence[tuple[int, str]]:
-        """Whole times, a few, with a label each."""
+        """A few round times, each with a label."""
         span = self.end_ms - self.begin_ms
         step = next((ms for ms in _STEPS_MS if span / ms <= _MARKS_MAX), -(-span // _MARKS_MAX))
         first = self.begin_ms + -self.begin_ms % step

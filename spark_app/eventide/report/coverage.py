@@ -1,4 +1,4 @@
-"""Which event times each file of each slice holds, and what the file is to a compaction."""
+"""The event times of each file of each slice, and the file's role in a compaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from eventide_core.table.file_slice import FileSlice, LogFile
 
 
 class Role(StrEnum):
-    """What a file is to a compaction. The values are the page's CSS classes, too."""
+    """A file's role in a compaction. The values are also CSS classes of the page."""
 
     BASE = "base"
     MERGED = "merged"
@@ -83,7 +83,7 @@ class SliceCoverage:
 
 @dataclass(frozen=True, slots=True)
 class CoverageReader:
-    """Tells the coverage of slices. `facts` and `problems` are those of their log files, by path.
+    """Computes the coverage of slices. `facts` and `problems` are those of their log files, by path.
 
     `merged` are the paths of log files that a plan merges: these have that role.
     """

@@ -16,7 +16,7 @@ _FILES_SHOWN = 24  # of a slice; its late ones are always among them
 _NAME_CHARACTERS = 60
 _ARROW = (_ROW - 1) / 2  # half the height of an arrow
 _LEAST = 2.5  # width of a bar whose event times are one moment
-_LEAST_LATE = 7.0  # and of one that nobody should overlook
+_LEAST_LATE = 7.0  # and of one that should not be overlooked
 
 _MEANING = {
     Role.BASE: "in the base file",

@@ -1,4 +1,4 @@
-"""What a report says of a table: gathered at one moment, cheaply, and frozen.
+"""The content of a report: gathered at one moment, at low cost, and frozen.
 
 No log file is opened that write stats or block headers describe, but to count late records; of base files the footers
 are read, and only of the slices that are shown one by one: those that hold the watermark back first, then those with
@@ -21,7 +21,7 @@ from eventide_core.service.facts.compaction_history import PastCompaction, compa
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.service.rollback.savepoint import Tag
 
-SLICES_SHOWN = 60  # a page that a browser lays out at once, and the user still scrolls through
+SLICES_SHOWN = 60  # a page that a browser lays out quickly, and that a user can scroll through
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Report:
 
     @property
     def lag_ms(self) -> int | None:
-        """How far the watermark lies behind the clock; None if there is none."""
+        """The lag of the watermark behind the clock; None without a watermark."""
         if self.freshness is None or self.freshness.watermark_ms is None:
             return None
         return self.now_ms - self.freshness.watermark_ms

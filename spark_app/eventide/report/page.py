@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page. Whatever comes from the table goes through `words.shown`."""
+"""The report as one self-contained HTML page. Every text from the table goes through `words.shown`."""
 
 from collections.abc import Iterable
 

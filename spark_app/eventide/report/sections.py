@@ -1,4 +1,4 @@
-"""Sections of the page that exist only where there is something to say."""
+"""Optional sections of the page."""
 
 from eventide.report.gather import Report
 from eventide.report.tables import html_table

@@ -1,4 +1,4 @@
-"""How the pages look: colours for light and dark, and what every page has around its body."""
+"""The style of the pages: colors for light and dark mode, and the frame around a body."""
 
 from os import getpid
 from pathlib import Path
@@ -56,7 +56,7 @@ a { color: inherit; }
 
 
 def page(title: str, body: str) -> str:
-    """A whole page around a body. It asks nothing of the network, and forbids the browser to."""
+    """A whole page around a body. It loads nothing from the network, and forbids the browser to."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

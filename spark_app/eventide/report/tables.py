@@ -28,5 +28,5 @@ def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
 
 
 def wide(label: str, content: str) -> str:
-    """What may be wider than the window scrolls by itself, by keys too."""
+    """Makes wide content scrollable on its own, also by keyboard."""
     return f'<div class="wide" role="region" tabindex="0" aria-label="{shown(label)}">{content}</div>'

@@ -1,4 +1,4 @@
-"""Text as the page says it. Whatever comes from a table is escaped here, and nowhere else."""
+"""The text of the page. Texts from a table are escaped only here."""
 
 from html import escape
 

@@ -1,7 +1,7 @@
 """The Hive Metastore of a SparkSession with Hive support: through the client that Spark brings, as Hudi's own sync does.
 
-So what the session is set to holds here too: address, encryption, Kerberos. Spark's own catalog would refuse tables whose
-input format is not on its class path, which Hudi's need not be.
+So the session's settings apply here too: address, encryption, Kerberos. Spark's own catalog would refuse tables whose
+input format is not on its class path, and Hudi's may be missing there.
 """
 
 import time
@@ -115,7 +115,7 @@ class SparkHiveCatalog:
             self._client.close()
 
     def _forget(self, table: CatalogTable) -> None:
-        """The session reads the table's definition again when it is next requested."""
+        """Makes the session read the table's definition again on next use."""
         state = self._session.sessionState()
         state.catalog().refreshTable(state.sqlParser().parseTableIdentifier(f"`{table.database}`.`{table.name}`"))
 

@@ -1,4 +1,4 @@
-"""A table's changes as a stream of Spark: each micro-batch is what the commits between two offsets changed.
+"""Streams a table's changes to Spark: each micro-batch has the changes of the commits between two offsets.
 
     spark.readStream.format("eventide").option("hoodie.datasource.streaming.startOffset", "earliest").load(TABLE)
 

@@ -1,4 +1,4 @@
-"""The engine on Spark: a task an item on executors, or some items a task where there are very many, or they are small.
+"""The engine on Spark: one task per item on executors, or several items per task if they are many or small.
 
 Tasks run by the DataFrame API, so that a session of Spark Connect does what a classic one does: row n of a range is the nth
 portion of the items, which the function carries along, pickled; each answer comes back pickled as well.
@@ -89,7 +89,7 @@ class SparkEngine:
 
 
 def cause_of(error: Exception) -> str:
-    """What went wrong on the executor, of all that Spark says: the last line of the first Python stack in it."""
+    """The executor's error in Spark's message: the last line of the first Python stack."""
     lines = str(error).strip().splitlines()
     for line in lines:
         if _PYTHON_ERROR.match(line):
@@ -99,9 +99,9 @@ def cause_of(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """What an executor does with the numbers of portions: calls the function with each item in them.
+    """Runs on an executor: calls the function with each item of the numbered portions.
 
-    An error that a retry cannot mend is an answer, not a failed task.
+    An error that a retry cannot repair is a result, not a failed task.
     """
 
     function: Callable[[Any], Any]
@@ -203,7 +203,7 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def task_count(spark: SparkSession, items: int) -> int:
-    """How many tasks share these items: one each, or several turns for every core where there are far more of them.
+    """The number of tasks for these items: one for each, or several rounds for every core if there are many more.
 
     To start a Python task costs a tenth of a second, as much as a small slice.
     """
@@ -211,7 +211,7 @@ def task_count(spark: SparkSession, items: int) -> int:
 
 
 def portions(sizes: Sequence[int], cores: int) -> list[range]:
-    """Which neighbours share a task, by the bytes that each reads: small ones, or all where they are very many."""
+    """Groups neighbors into tasks by the bytes that each reads: small ones, or all if they are many."""
     total = sum(sizes)
     enough = max(min(_TASK_BYTES, total / (_TASKS_A_CORE_MIN * cores)), total / (_TASKS_A_CORE * cores))
     found: list[range] = []
@@ -247,7 +247,7 @@ def ship_packages(spark: SparkSession) -> None:
         return
     from pyspark import SparkFiles
 
-    # Spark serves the file from where it lies, so it lies where Spark's own do: in a directory that ends with the context.
+    # Spark serves the file in place, so it goes to Spark's own directory, which is deleted with the context.
     served = Path(SparkFiles.getRootDirectory(), "eventide")
     served.mkdir(exist_ok=True)
     context.addPyFile(str(_packed_packages(served)))

@@ -1,8 +1,8 @@
-"""Looking up keys that are one in the whole table, as joins on Spark (`adapters/format/write/global_keys`).
+"""Looks up keys that are unique in the whole table, as joins on Spark (`adapters/format/write/global_keys`).
 
 1. Of all versions of a key in the records one is kept, which takes bringing them together.
-2. A task a slice tells the keys that live in it, with their ordering values.
-3. Each record is joined with the homes of its key, and settled batch by batch.
+2. One task per slice returns the keys that live in it, with their ordering values.
+3. Each record is joined with the homes of its key, and placed batch by batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which Java Spark is to run on, on a machine that may have none.
+"""Chooses the Java that Spark runs on, on a machine that may have none.
 
 1. JAVA_HOME, 2. `java` on PATH, 3. the directories in which Java is usually installed, in name order: the first
    that starts as Spark 4 would start it and is of version 17 or 21.
@@ -52,7 +52,7 @@ exec {java} "$@" ${{option:+--add-modules}}
 
 
 class JavaNotFoundError(EventideError, LookupError):
-    """No Java that Spark can run on."""
+    """There is no Java that Spark can run on."""
 
     exit_code = 2
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # Spark speaks these without any setting; a store of objects it reaches by settings that are not the table's.
 _SCHEMES: Final = ("file://", "hdfs://")
-_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")  # Spark takes a path with one of these for a pattern
-# As the numbers are in the file; by Spark 3 else times of centuries past are an error.
+_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")  # Spark treats a path with one of these as a pattern
+# Unchanged from the file; otherwise Spark 3 rejects times of past centuries.
 _AS_STORED: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED", "mergeSchema": "false"}
 
 

@@ -1,4 +1,4 @@
-"""Which rows the filters that Spark hands to a Python source keep, as an Arrow expression.
+"""Turns the filters that Spark passes to a Python source into an Arrow expression.
 
 A part of the conditions, and never too strict: Spark applies all of them to the rows it gets. Left to Spark alone are
 columns inside of others, and floating-point numbers, whose NaN Spark orders and Arrow does not.
@@ -44,7 +44,7 @@ _TEXTS: Mapping[type[Filter], Callable[[pc.Expression, str], pc.Expression]] = {
 
 
 def pushed_filter(filters: Sequence[Filter], schema: pa.Schema) -> pc.Expression | None:
-    """The conjunction of what can be said in Arrow of columns of the schema; None if nothing can."""
+    """The conjunction of the filters that Arrow can express over columns of the schema; None if there is none."""
     found = [expression for expression in (_expression(one, schema) for one in filters) if expression is not None]
     return reduce(operator.and_, found) if found else None
 
@@ -73,7 +73,7 @@ def _expression(condition: Filter, schema: pa.Schema) -> pc.Expression | None:
         compare = _COMPARISONS.get(type(condition))
         return None if compare is None or value is None else compare(column, pa.scalar(value, kind))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError):
-        return None  # a literal that does not fit the column: Spark knows what it makes of it
+        return None  # a literal that does not fit the column is left to Spark
 
 
 def _is_alike_in_both(kind: pa.DataType) -> bool:

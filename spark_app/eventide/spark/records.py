@@ -99,7 +99,7 @@ class SparkRecords:
         return self._place(self.rows.mapInArrow(place, placed_schema(self._required_shape)))
 
     def place_by_key(self, slices: Sequence[SliceRead], *, by_bloom: bool) -> tuple[Placement, ...]:  # noqa: ARG002
-        """A join needs every key of the partitions that it is about: filters could spare it none."""
+        """Filters can't reduce the read: a join needs every key of the partitions."""
         from pyspark.sql import functions
 
         self.place_nowhere()
@@ -250,7 +250,7 @@ def _stat(values: Mapping[str, Any]) -> WriteStat:
 
 
 def _answered(ask: Callable[[], Any]) -> Any:
-    """What Spark answers; a typed error of a task as itself, any other as EngineError."""
+    """Spark's answer. Raises a task's typed error as itself, and any other as EngineError."""
     try:
         return ask()
     except Exception as failure:

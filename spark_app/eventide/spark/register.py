@@ -22,7 +22,7 @@ def register(spark: SparkSession) -> None:
             f'format("eventide") needs Spark 4.1, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '
             "write with Table.upsert(frame), and streams with foreachBatch(eventide.stream_sink(TABLE))"
         )
-    # Imported here: PySpark may not be there at all.
+    # Imported here, because PySpark may not be installed.
     from eventide.spark.datasource import register_source
     from eventide.spark.table_functions import register_functions
 

@@ -1,4 +1,4 @@
-"""A SparkSession for one run, without the noise of its start, or without its start where there is nothing to do."""
+"""A SparkSession for one run, without the output of its start, and without a start if there is nothing to do."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-_LOG_BYTES_MAX = 1 << 20  # a start that fails says so within some kilobytes
+_LOG_BYTES_MAX = 1 << 20  # a failing start reports it within a few kilobytes
 
 
 class EngineOnDemand:

@@ -61,7 +61,7 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamS
     typed = Options(opened.options)
     session = None
     if typed.get(keys.STREAM_WATERMARK_AS_THRESHOLD):
-        # Imported here: a stream is only there where PySpark is.
+        # Imported here: streams exist only with PySpark.
         from pyspark.sql import SparkSession
 
         # A batch belongs to a session of its own, which does not know the query.

@@ -1,1 +1,1 @@
-"""What one needs to test an adapter of one's own against eventide. Needs pytest."""
+"""The kit for testing your own adapter against eventide. Needs pytest."""

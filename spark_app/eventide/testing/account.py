@@ -1,4 +1,4 @@
-"""What has become of a table, by the names on its timeline: the list of what completed, and the oracle that learns it.
+"""The account of a table, from the names on its timeline: what completed, and the oracle that is updated with it.
 
 Nothing is asked of eventide but the content of a pending plan, which the oracle holds to the log files that it knows.
 """

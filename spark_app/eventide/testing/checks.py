@@ -1,4 +1,4 @@
-"""What is checked of a table: each promise's check by itself, on files, on what queries showed, and on the oracle's word.
+"""Checks of single invariants, on files, on query results, and against the oracle.
 
 testing/invariants.py holds a moment to all of them. Each raises AssertionError and says what was broken.
 """

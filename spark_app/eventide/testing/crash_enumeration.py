@@ -1,4 +1,4 @@
-"""Breaks a protocol off at every one of its writes, and holds what is left to what was promised.
+"""Interrupts a protocol at every one of its writes, and checks the invariants on what is left.
 
 A protocol (schedule, execute, roll back) is run once to count its writes, on a table in memory, with the real services and
 codecs. Then, for each write:

@@ -1,4 +1,4 @@
-"""What codecs answered for bytes, known by heart: an observer reads the same blocks and base files after every step.
+"""Caches decoded bytes, because an observer reads the same blocks and base files after every step.
 
 Remembered is the answer of a pure function alone, under the very bytes and all else that it was asked with. Which blocks
 count, how they are folded and merged, and what is shown is worked out again each time; so is what failed.

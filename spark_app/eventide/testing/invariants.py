@@ -1,4 +1,4 @@
-"""What a merge-on-read table promises under partial compaction: I1 to I14, each a check and what it stands against.
+"""The invariants I1 to I14 of a merge-on-read table under partial compaction, each with a check and a counterexample.
 
 `check_invariants` holds one moment of a table to all of them; the state machine, the crash enumeration and the schedules
 call it, and tell it what they know of that moment. A check that needs something that was not given says nothing. Each

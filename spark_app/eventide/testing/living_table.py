@@ -1,4 +1,4 @@
-"""A table that lives: written, compacted, cleaned and restored by the real services, held to all invariants at each step.
+"""A table that the real services write, compact, clean and restore, with all invariants checked at each step.
 
 A step may die before any of its writes. What it leaves is inspected as it is; then the lock and the heartbeat of the dead
 process have expired, and the next step finds the table so. A refusal counts only where its reason is known.

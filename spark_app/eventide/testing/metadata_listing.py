@@ -1,4 +1,4 @@
-"""Hudi's metadata table of a small table: how one comes to be, how a writer follows, and what it lists.
+"""Hudi's metadata table of a small table: creates it, updates it as a writer does, and lists its content.
 
 What it lists is read here apart from the code under test: a plain reading of its timeline, its log blocks and their HFiles,
 for a metadata table that has the partition `files` alone, in one file group that was never compacted.

@@ -1,4 +1,4 @@
-"""The histories that have made trouble for a compaction in part, by name."""
+"""The histories that have broken partial compactions, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of query shows of a table at one moment. testing/invariants.py holds it to what was promised."""
+"""The results of every kind of query at one moment, which testing/invariants.py checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every reader of a merge-on-read table must see: a second, independent account of the rules, in plain dictionaries.
+"""The oracle: what every reader of a merge-on-read table must see, computed independently in plain dictionaries.
 
 It shares no code with eventide. A table is fed to it commit by commit, and compaction by compaction, and it says what each
 query must then answer. A partition has a file group a bucket; the only one of a partition is called as the partition.

@@ -1,4 +1,4 @@
-"""An actor as what it does after what it was answered: learned by running it, remembered forever.
+"""An actor as a tree of operations by the answers it got: explored by running it, and cached.
 
 An actor is a protocol of eventide on a storage and a clock of its own. All that it knows of the world are the answers of
 its storage, so what it does next is a function of these: a tree, with a `Point` for each list of answers. Where the tree

@@ -1,4 +1,4 @@
-"""The files and the lock that some actors share, as values: what a storage operation answers there, and what it leaves.
+"""The files and the lock that actors share, as values: the result and the effect of a storage operation.
 
 A world never changes: an operation leads from one to another, and worlds that hold the same are the same. What is answered
 is asked of the storage in memory itself, once for each operation in each world.

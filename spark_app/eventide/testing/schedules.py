@@ -1,4 +1,4 @@
-"""All interleavings of a few actors over one table in memory, storage operation by storage operation, without chance.
+"""All interleavings of a few actors over one table in memory, operation by operation, deterministically.
 
 1. A situation is a world (the files, and who holds the lock) and the point at which each actor is: all that it has been
    answered. From there each actor that isn't waiting for the lock may do its next operation, whichever that is: no

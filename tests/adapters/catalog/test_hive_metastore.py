@@ -1,4 +1,4 @@
-"""A metastore that is not there; one that is: tests/core/service/maintenance/test_sync.py."""
+"""A missing metastore. For a real one, see tests/core/service/maintenance/test_sync.py."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Object stores by fsspec, on a store in memory: what Google's and Azure's packages do has to be taken on their word."""
+"""Object stores by fsspec, on a store in memory. The packages of Google and Azure are not tested here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a NameNode is, told by options, by Spark's, or by Hadoop's own files."""
+"""The address of a NameNode, from options, Spark's settings, or Hadoop's own files."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""What docs/storage.md tells who brings a storage runs as it stands."""
+"""The custom storage in docs/storage.md runs unchanged."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What an S3 store that keeps no conditions meets, how one is configured, and where its secrets are seen: nowhere."""
+"""S3 stores: those without conditional writes, their configuration, and that their secrets are shown nowhere."""
 
 import pickle
 import uuid

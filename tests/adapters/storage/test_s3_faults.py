@@ -1,4 +1,4 @@
-"""Lost answers, refusals and silences between eventide and an S3 store: nothing is lost, doubled, or believed wrongly."""
+"""Lost responses, refusals and timeouts between eventide and an S3 store: nothing is lost, duplicated or misread."""
 
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a package of fsspec says when it fails, without the secrets that it quotes."""
+"""Error messages of fsspec packages, without the secrets that they quote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is done to them, a local and a memory storage answer alike: two independent readings of one contract.
+"""A local and a memory storage, two independent implementations of one contract, always give the same results.
 
 Not compared: times, and directories that have become empty: only the local one keeps those.
 """

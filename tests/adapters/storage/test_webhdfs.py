@@ -1,4 +1,4 @@
-"""Whom a request goes to and as whom, told by NameNodes of a few lines: what a mini cluster has no way to be."""
+"""The target and the user of requests, on small fake NameNodes, for cases that a mini cluster can't be in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of columns that Avro can hold, and what others become."""
+"""Column names that Avro allows, and the sanitized form of others."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The framing of log files: what was written is found, what is torn is told, nothing is read beyond the file."""
+"""The framing of log files: blocks are read back, torn ones are reported, and nothing is read beyond the file."""
 
 from __future__ import annotations
 

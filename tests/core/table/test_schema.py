@@ -1,4 +1,4 @@
-"""What an Avro schema says of one field, in a column or in a record."""
+"""Questions about one field of an Avro schema, in a column or in a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hoodie.properties: what it says is taken, what eventide does not know is refused by name."""
+"""hoodie.properties: known settings are read, and unknown ones are refused by name."""
 
 from __future__ import annotations
 

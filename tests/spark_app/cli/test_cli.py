@@ -1,4 +1,4 @@
-"""The command line's words: what each verb answers, how each failure ends, what is never said or written."""
+"""The command line: the output of each verb, the end of each failure, and what is never shown or written."""
 
 from __future__ import annotations
 

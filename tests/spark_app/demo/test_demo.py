@@ -1,4 +1,4 @@
-"""The demo, held to the flights themselves by a reading of its own."""
+"""The demo, compared with an independent reading of the flights."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A table's changes as a stream: what each batch brings, and brings again, whatever has become of the table meanwhile."""
+"""A table's changes as a stream: the rows of each batch and of its replay, whatever happens to the table meanwhile."""
 
 from __future__ import annotations
 

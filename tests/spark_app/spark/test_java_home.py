@@ -1,4 +1,4 @@
-"""Which Java Spark is given: the machine's where it fits, else the one from a wheel, behind its launcher."""
+"""The Java that Spark gets: the machine's if it fits, otherwise the one from a wheel, with its launcher."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Writing DataFrames: the same tables come of it as of the same rows in Arrow."""
+"""Writing DataFrames makes the same tables as writing the same rows in Arrow."""
 
 from __future__ import annotations
 

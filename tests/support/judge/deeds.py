@@ -1,4 +1,4 @@
-"""What Hudi is told to do to a table, so that several tables can be dealt with at once: `HudiJudge.together`."""
+"""The requests to Hudi, which several tables can share: `HudiJudge.together`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jars of Hudi's bundles, by version, and of Delta, so that every run is judged by the same bytes."""
+"""The jars of Hudi's bundles, by version, and of Delta, pinned by checksum."""
 
 from __future__ import annotations
 

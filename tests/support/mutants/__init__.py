@@ -1,4 +1,4 @@
-"""The known ways to be wrong, each switched on by a patch of the code under test, and the steps in which it shows.
+"""The mutants: known errors, each switched on by a patch of the code under test, with the steps that show it.
 
 The numbers are those of docs/verification.md. `is_wrong` patches; `happens` lives through a short history with a kit that
 checks every promise at each step. Without the patch nothing is found, with it something is.

@@ -1,4 +1,4 @@
-"""What is merged and what is not: the cut, the split of a slice, the rules of readers."""
+"""Mutants of merging: the cut, the split of a slice, the rules of readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queries make of left-overs."""
+"""Mutants of queries over left-overs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Real servers that tests start: on loopback, one command each, gone with the tests whatever happens."""
+"""Real servers that tests start: on loopback, one command each, always stopped with the tests."""

@@ -1,4 +1,4 @@
-"""A server in front of another that loses answers, or gives wrong ones, when it is told to."""
+"""A proxy that loses responses, or sends wrong ones, on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests/conformance/test_hdfs_by_libhdfs.py runs in a process of its own, whose Java ends with it."""
+"""Runs for tests/conformance/test_hdfs_by_libhdfs.py in its own process, whose Java ends with it."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Three S3 servers from the package registry: two that keep `If-None-Match`, and one that ignores it."""
+"""Three S3 servers from the package registry: two that support `If-None-Match`, and one that ignores it."""
 
 from __future__ import annotations
 

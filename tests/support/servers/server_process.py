@@ -1,4 +1,4 @@
-"""One server process: started on ports that were free, waited for, stopped."""
+"""One server process: starts it on free ports, waits for it, and stops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every stock writer writes: numbered batches of rows, known beforehand, so that the truth is a list of numbers.
+"""The numbered batches that every stock writer writes, so that the expected table is a list of numbers.
 
 Keys come back again and again. Every seventh row is late by more than a batch, and no two rows have one event time.
 """

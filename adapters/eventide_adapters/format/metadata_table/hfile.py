@@ -158,7 +158,7 @@ class HFile:
         if size > (limit := min(_BLOCK_BYTES_MAX, inflated_bytes_max(data_length))):
             raise ResourceLimitError(
                 f"an HFile block of {size} bytes, {data_length} on disk, above the {limit} that eventide reads of it; let "
-                "Hudi make the metadata table anew"
+                "Hudi build the metadata table again"
             )
         return magic, data_length, size, end
 

@@ -28,7 +28,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     schema = state.known_schema
     if schema is not None and not may_hold_event_times(schema, name):
         raise ConfigError(
-            f"the field {name!r} is of a type that is no event time: give {EVENT_TIME_FIELD}, the name of a field of times, "
+            f"the field {name!r} has a type that cannot be an event time: set {EVENT_TIME_FIELD} to a field of times, "
             "dates, numbers or texts"
         )
     return name

@@ -135,7 +135,7 @@ class QueryService:
                 key = "hoodie.table.cdc.enabled"
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: {key} is not {wanted}, so there are no queries of changes; ask for the latest "
-                "state of the rows instead, or write the table anew with that setting"
+                "state of the rows instead, or write the table again with that setting"
             )
         after = parse_instant_time(begin)
         until = parse_instant_time(end) if end else None

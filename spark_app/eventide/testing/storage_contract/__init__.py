@@ -1,4 +1,4 @@
-"""What every storage must keep: the promises of `ports.Storage` as tests.
+"""The contract of `ports.Storage` as tests, for every storage.
 
 For a storage of one's own, here one with symbolic links:
 

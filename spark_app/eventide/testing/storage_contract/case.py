@@ -1,4 +1,4 @@
-"""What a contract is held to: a storage, and what is asked of it in every part of the contract."""
+"""The storage under test, and what every part of the contract uses."""
 
 import pickle
 from collections.abc import Callable

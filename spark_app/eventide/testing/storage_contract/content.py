@@ -1,4 +1,4 @@
-"""What a storage promises of a file's content: whole or not at all, and read back as it was written."""
+"""The contract of file content: whole or not at all, and read back as written."""
 
 import pickle
 import random

@@ -1,4 +1,4 @@
-"""What a storage promises of links, where it has any."""
+"""The contract of links, for storages that support them."""
 
 import pytest
 

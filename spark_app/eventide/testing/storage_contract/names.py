@@ -1,4 +1,4 @@
-"""What a storage promises of names: how they are listed and deleted, and which are refused."""
+"""The contract of names: how they are listed and deleted, and which are refused."""
 
 from collections.abc import Callable
 

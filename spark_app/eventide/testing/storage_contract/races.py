@@ -1,4 +1,4 @@
-"""What a storage promises to many who write at once: of those who create one name exactly one wins."""
+"""The contract of concurrent writers: if several create one name, exactly one wins."""
 
 from eventide.testing.storage_contract.case import WRITERS, ContractPart, content_of, race
 from eventide_core.ports import Storage

@@ -1,4 +1,4 @@
-"""What a storage promises of replacements on condition, where it has any."""
+"""The contract of conditional replacements, for storages that support them."""
 
 from eventide.testing.storage_contract.case import ContractPart, content_of, race
 from eventide_core.ports import Storage, VersionedFiles

@@ -1,4 +1,4 @@
-"""Records encoded by columns have the very bytes that an Avro library of its own gives each of them."""
+"""Records encoded by columns have the same bytes as records encoded by an independent Avro library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files that would make their reader hold, or do, very much: each is refused at once, with little memory taken."""
+"""Small files that would cost their reader much memory or time: each is refused at once, with little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columnar merge says of every key what core's record_order says of it."""
+"""The columnar merge agrees with core's record_order for every key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where keys are found: held to a Python dict."""
+"""The key index agrees with a Python dict."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a query sees of one slice."""
+"""The rows that a query sees of one slice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archived timelines: what Hudi archived is found, little is read for it, torn files are named."""
+"""Archived timelines: what Hudi archived is found with few reads, and torn files are named."""
 
 from __future__ import annotations
 

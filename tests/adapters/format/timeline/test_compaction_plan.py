@@ -1,4 +1,4 @@
-"""Compaction plans: they read back, they never name a file outside their file group, Hudi's are left to Hudi."""
+"""Compaction plans: they are read back, never name a file outside their file group, and Hudi's plans are ForeignPlans."""
 
 from __future__ import annotations
 
