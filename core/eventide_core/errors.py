@@ -149,6 +149,20 @@ class CorruptTimelineError(EventideError, ValueError):
     exit_code = 2
 
 
+class EmptyPlanError(CorruptTimelineError):
+    """A compaction was requested, and its plan was never written: the engine died in between.
+
+    Roll the compaction back; nothing was made by it.
+    """
+
+    def __init__(self, path: str, instant: str) -> None:
+        super().__init__(
+            f"timeline file {path} is empty: an engine requested a compaction, and hasn't written its plan; if the engine "
+            f"has died, run `eventide rollback TABLE {instant} --force`"
+        )
+        self.instant = instant
+
+
 class CorruptLogBlockError(EventideError, ValueError):
     """A log block is torn: its magic, lengths or reverse pointer do not agree.
 

@@ -1,7 +1,7 @@
 """Ordering and event-time fields of every type that Hudi orders by, in columns and in records: all read them alike.
 
 Hudi writes a table of each kind, of which eventide compacts a part; Hudi reads it as before, and continues it. And
-eventide compacts a twin in full, as Hudi does another.
+eventide compacts a twin in full, as Hudi does another. Both write to twins of the table.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide_core.config import BUCKETS
 from support.judge import HudiJudge
 from support.judge.deeds import Statements, Write, call_of, pairs
 from support.judge.hudi_judge import Query, Question
@@ -102,6 +103,8 @@ HISTORY: Sequence[tuple[str, Mapping[str, int]]] = (
     ("upsert", {"log": 2, "log_late": 1, "again": 1}),
     ("upsert", {"newer": LATER, "new": LATER, "again": T + 1}),
 )
+WRITTEN = {"newer": T, "late": 2, "equal": 1, "written": 2, "again": LATER}
+DELETED = {"log": 0, "again": 0}
 AFTERWARDS = {"newer": 2, "late": LATER, "log": 1, "last": 0, "gone": 0}
 
 
@@ -165,6 +168,26 @@ def hold_alike(judge: HudiJudge, directory: Path, names: Sequence[str], more: Ma
     assert ask(judge, full, "read_optimized") == ask(judge, stock, "read_optimized") == expected
     write(len(HISTORY), "upsert", AFTERWARDS)
     assert [shown(Table.open(str(path))) for path in paths] == ask(judge, paths)
+    write_as_hudi_does(judge, dict(zip(paths, kinds, strict=True)), dict(zip(paths, options, strict=True)))
+
+
+def write_as_hudi_does(judge: HudiJudge, kinds: Mapping[Path, Kind], options: Mapping[Path, Mapping[str, str]]) -> None:
+    """eventide writes to the tables, Hudi writes the same to their twins, and Hudi reads the same rows of both."""
+    twins = {path: path.with_name(f"{path.name}_twin") for path in kinds}
+    number = len(HISTORY) + 1
+    for path, twin in twins.items():
+        shutil.copytree(path, twin)
+        table = Table.open(str(path), {BUCKETS: "1"})
+        table.upsert(rows(kinds[path], WRITTEN, number))
+        # The operation of Hudi deletes whatever the ordering value is, as eventide deletes by keys alone.
+        table.delete(rows(kinds[path], DELETED, number).select(["id", "part"]))
+    for operation, steps in (("upsert", WRITTEN), ("delete", DELETED)):
+        deeds = [[Write(twin, rows(kinds[p], steps, number), options[p], operation)] for p, twin in twins.items()]
+        assert judge.together(deeds) == [None] * len(deeds)
+    expected = ask(judge, list(twins.values()))
+    assert ask(judge, list(twins)) == expected
+    assert [shown(Table.open(str(path))) for path in twins] == expected
+    assert all(Table.open(str(path)).verify(deep=True).ok for path in twins)
 
 
 def _compaction(path: Path, options: Mapping[str, str]) -> Statements:

@@ -41,7 +41,7 @@ SERVICES = {
     "hoodie.cleaner.commits.retained": "1",
     "hoodie.archive.beyond.savepoint": "true",
 }
-NAMES = {5: "FIVE", 6: "SIX", 8: "EIGHT"}
+NAMES = {5: "FIVE", 6: "SIX", 8: "EIGHT", 9: "NINE"}
 BROAD = pytest.mark.broad
 
 Rows = Counter[tuple[object, ...]]
@@ -187,3 +187,83 @@ def test_a_table_of_version_5_is_refused_until_hudi_has_upgraded_it(judge_015: H
 
     life.table.compact(before=130)
     life.check()
+
+
+UP_AND_DOWN = (8, 9, 8, 6)
+
+
+class Walk(Life):
+    """A life in which each deed is checked."""
+
+    def __init__(self, judge: HudiJudge, path: Path) -> None:
+        super().__init__(judge, path)
+        self.ms = 100
+
+    def check(self) -> None:
+        failed = [(check.name, check.findings[:2]) for check in self.table.verify().failed]
+        assert not failed, failed
+        super().check()
+        timeline = self.table.state().timeline
+        *_, before, last = timeline.writes
+        time = before.completion_time if self.version >= 8 else before.requested_time
+        assert time is not None
+        for mine, hudis in (
+            (self.table.as_of(last.requested_time), self.judge.read(self.path, as_of=last.requested_time)),
+            (self.table.incremental(time), self.judge.read(self.path, "incremental", begin=time)),
+        ):
+            assert shown(mine.to_arrow()) == shown(hudis)
+
+    def write_on(self, number: int) -> None:
+        self.write(self.ms, f"written {number}", step=1 + number % 3)
+        self.ms += 20
+
+    def compact(self) -> None:
+        """In part, where a log is later."""
+        self.table.resume()
+        before = self.ms - 10
+        watermark_ms = self.table.compact(before=before, link_mode="copy").freshness.watermark_ms
+        assert watermark_ms is not None
+        assert watermark_ms >= before
+
+    def plan(self, *, is_hudis: bool) -> None:
+        if self.table.state().timeline.pending_plans:
+            return
+        if is_hudis:
+            self.judge.schedule_compaction(self.path, self.options)
+        else:
+            self.table.schedule(self.table.plan_compaction(self.ms - 30, link_mode="copy"))
+
+    def save(self) -> None:
+        """One savepoint at a time."""
+        timeline = self.table.state().timeline
+        for found in timeline.completed:
+            if found.action == "savepoint":
+                self.table.delete_savepoint(found.requested_time)
+        self.table.savepoint(timeline.writes[-1].requested_time)
+
+    def move(self, version: int) -> None:
+        self.change_version(version)
+        ended = self.table.resume()
+        reached("versions up and down: plans run after a change of version", len(ended.resumed))
+
+
+@pytest.mark.parametrize("name", ["judge_111", pytest.param("judge_120", marks=BROAD)])
+def test_a_life_up_and_down(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    walk = Walk(request.getfixturevalue(name), tmp_path / "table")
+    for number in range(3):
+        walk.write_on(number)
+    for stage, version in enumerate(UP_AND_DOWN):
+        walk.write_on(2)
+        walk.write_on(3)
+        walk.ms -= 20
+        walk.compact()
+        walk.ms += 20
+        walk.save()
+        walk.write_on(4)
+        walk.write_on(5)
+        walk.table.archive()
+        walk.check()
+        walk.plan(is_hudis=bool(stage % 2))
+        walk.move(version)
+        walk.write_on(7)
+        walk.check()

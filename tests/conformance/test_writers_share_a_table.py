@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, LOG_BLOCK_F
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
 from eventide_core.table.write_shape import WriteOperation
+from support.campaign import tries
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import JudgeError
 from support.judge.options import (
@@ -28,6 +31,8 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.reach import reached
+from support.servers.zookeeper_server import ZookeeperServer
 
 COLUMNS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -48,6 +53,9 @@ OCC = {
 }
 
 Row = tuple[str, int, str]
+
+MIXED_ROUNDS = tries(60, 1000)
+AT_LEAST = tries(5, 100)  # of each kind
 
 
 def rows(*values: Row) -> pa.Table:
@@ -180,6 +188,74 @@ def test_two_writers_at_once_lose_nothing_of_what_they_were_told_is_written(
         best[row[0]] = max(best[row[0]], row, key=lambda one: one[1])
     assert len(written) > 4, refused
     assert seen(judge_111.read(path)) == seen(table.snapshot().to_arrow()) == sorted(best.values())
+
+
+@pytest.mark.broad
+@pytest.mark.campaign
+def test_two_writers_and_a_compactor_under_a_lock_in_zookeeper_lose_nothing_on_version_6(
+    tmp_path: Path, judge_015: HudiJudge, zookeeper: ZookeeperServer
+) -> None:
+    """Version 6 loses rows where a lock is missing: a write may log into a slice that a compaction has replaced."""
+    path = tmp_path / "table"
+    lock = {
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+        "hoodie.write.lock.zookeeper.url": zookeeper.url,
+        "hoodie.write.lock.zookeeper.base_path": "/hudi",
+        "hoodie.write.lock.zookeeper.lock_key": "mixed",
+    }
+    alone = {"hoodie.cleaner.policy.failed.writes": "lazy", "eventide.table.exclusive": "true"}
+    table = make(path, 6, "BUCKET", **alone, **lock)
+    table.insert(rows(*((f"k{i}", 0, "base") for i in range(8))))
+    options = STOCK | BUCKET_INDEX | OCC | lock
+    best: dict[str, Row] = {f"k{i}": (f"k{i}", 0, "base") for i in range(8)}
+    rounds: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def again_and_again(kind: str, turn: Callable[[int], None], error: type[Exception]) -> None:
+        number = 0
+        try:
+            while not done.is_set():
+                number += 1
+                try:
+                    turn(number)
+                    rounds[kind] += 1
+                except error:
+                    refused[kind] += 1
+        except BaseException as failure:
+            failures.append(failure)
+            done.set()
+
+    def written(row: Row) -> None:
+        best[row[0]] = max(best[row[0]], row, key=lambda one: one[1])
+
+    def ours(number: int) -> None:
+        row = (f"k{2 * (number % 4)}", 2 * number, f"ours {number}")
+        table.upsert(rows(row))
+        written(row)
+
+    def theirs(number: int) -> None:
+        # In the other partition: a writer that is slower would lose every conflict.
+        row = (f"k{2 * (number % 4) + 1}", 2 * number, f"theirs {number}")
+        judge_015.write(path, rows(row), options=options)
+        written(row)
+        if sum(rounds.values()) >= MIXED_ROUNDS and min(rounds["theirs"] + 1, rounds["compactions"]) >= AT_LEAST:
+            done.set()
+
+    def compact(_: int) -> None:
+        table.compact(before=START_MS + 2 * rounds["ours"], link_mode="copy")
+
+    turns = [("ours", ours, BusyError), ("theirs", theirs, JudgeError), ("compactions", compact, BusyError)]
+    threads = [threading.Thread(target=again_and_again, args=turn) for turn in turns]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    assert min(rounds[kind] for kind, _, _ in turns) >= AT_LEAST, (rounds, refused)
+    assert seen(judge_015.read(path)) == seen(table.snapshot().to_arrow()) == sorted(best.values())
+    reached("rounds of two writers and a compactor under ZooKeeper on version 6, no row lost", sum(rounds.values()))
 
 
 def test_both_move_keys_from_partition_to_partition_under_a_global_index(tmp_path: Path, judge_111: HudiJudge) -> None:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
-from eventide_core.errors import UnsupportedTableError
+from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
+from eventide_core.errors import InvalidRecordError
+from support.command_line import content_of
 
 NOON_MS = 1_700_000_000_000
 COLUMNS: list[pa.Field[Any]] = [
@@ -102,6 +103,49 @@ def test_it_is_read_compacted_and_sound(cut: str, before_ms: int, path: Path) ->
     assert shown <= early
 
 
-def test_a_write_is_refused_by_the_name_of_the_field(path: Path) -> None:
-    with pytest.raises(UnsupportedTableError, match=r"is ordered by a\.b, a field of a record.*with Hudi"):
-        Table.open(str(path)).upsert(rows(4, new=400))
+def test_writes_are_ordered_by_it(path: Path) -> None:
+    table = Table.open(str(path), {CLOCK_SKEW_MS: "1"})
+    table.upsert(pa.concat_tables([rows(5, new=500, both=420, log=180), rows(4, new=340, both=410, late=120)]))
+    table.delete(rows(6, only=240, newer=310))
+    table.delete(pa.table({"id": ["equal"]}))
+    expected = {"late": 4, "log": 1, "only": 2, "new": 5, "both": 5}
+    assert seen(table) == expected, (
+        "the greatest a.b of a key wins, in a write and between writes; a bare key is deleted"
+    )
+    result = table.compact(before=NOON_MS + 330)
+    assert result.freshness.watermark_ms == NOON_MS + 330
+    assert seen(table) == expected
+    assert table.verify(deep=True).ok
+
+
+def test_a_record_without_it_is_refused_before_anything_is_written(path: Path) -> None:
+    table, before = Table.open(str(path)), content_of(path)
+    records = rows(4, new=400, lost=500).to_pylist()
+    for lost in (None, {"b": None, "name": "lost"}):
+        records[1]["a"] = lost
+        with pytest.raises(InvalidRecordError, match=r"row 1: ordering field 'a\.b' is null"):
+            table.upsert(pa.Table.from_pylist(records, schema=SCHEMA))
+    assert content_of(path) == before
+
+
+def test_a_key_that_moves_is_ordered_by_it(tmp_path: Path) -> None:
+    """With a global index, the row at home is compared with the one that comes."""
+    options: dict[str, Any] = {
+        INDEX_TYPE: "GLOBAL_SIMPLE",
+        CLOCK_SKEW_MS: "1",
+        "hoodie.simple.index.update.partition.path": "true",
+    }
+    table = Table.create(
+        str(tmp_path / "t"),
+        schema=json.dumps(AVRO),
+        record_key="id",
+        partition="seq",
+        event_time="at",
+        options=options,
+    )
+    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("=at\n", "=a.b\n"))
+    table = Table.open(str(tmp_path / "t"), options)
+    table.upsert(rows(1, earlier=100, later=100))
+    table.upsert(rows(2, earlier=50, later=150))
+    assert seen(table) == {"earlier": 1, "later": 2}

@@ -1,7 +1,8 @@
 """Which file slices a table has: its listing, read by the timeline.
 
 1. Base files of uncommitted instants, and log files of delta commits that have not completed (8 and later), don't count.
-2. Version 6: a log file belongs to the slice whose base instant its name holds.
+2. Version 6: a log file belongs to the slice whose base instant its name holds. One that is named by its delta commit, as a
+   downgrade from version 8 leaves them while a plan is pending, belongs to the slice below.
    8 and later: to the slice with the greatest base instant at or before the completion time of the instant in its name.
 3. A slice is visible when its base instant has completed. Log files of a slice begun under a pending compaction belong,
    for a reader, to the slice below it (Hudi's merged slices).
@@ -19,6 +20,7 @@ from operator import attrgetter
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
 from eventide_core.table.file_name import BaseFileName, LogFileName, parse_data_file
 from eventide_core.table.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.instant import Action
 from eventide_core.table.timeline import Timeline
 
 FileGroup = tuple[str, str]
@@ -179,9 +181,11 @@ def _slices_by_name(
     slices: list[FileSlice] = []
     for instant in sorted(by_instant):
         found = tuple(by_instant[instant])
-        if instant in bases or timeline.is_completed(instant):
+        # A delta commit names its own instant only in a new file group, or before a downgrade from version 8.
+        is_from_above = bool(slices) and instant not in bases and _is_delta_commit(timeline, instant)
+        if not is_from_above and (instant in bases or timeline.is_completed(instant)):
             slices.append(FileSlice(*group, instant, bases.get(instant), found))
-        elif _is_pending_plan(timeline, instant):
+        elif is_from_above or _is_pending_plan(timeline, instant):
             if slices:
                 below = slices[-1]
                 slices[-1] = FileSlice(*group, below.base_instant, below.base_file, below.log_files + found)
@@ -195,6 +199,11 @@ def _slices_by_name(
 def _is_pending_plan(timeline: Timeline, instant: str) -> bool:
     found = timeline.find(instant)
     return found is not None and found.is_pending_plan
+
+
+def _is_delta_commit(timeline: Timeline, instant: str) -> bool:
+    found = timeline.find(instant)
+    return found is not None and found.is_completed and found.action is Action.DELTA_COMMIT
 
 
 def _slices_by_completion_time(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.properties import names
 
+_GENERATOR = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
 _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
 """The key generators, by type or by class, that make keys of the record key fields alone."""
 
@@ -18,18 +19,21 @@ def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, .
     if properties.get("hoodie.populate.meta.fields", "true").lower() == "true":
         return ()
     fields = names(properties, "hoodie.table.recordkey.fields")
-    generator = properties.get("hoodie.table.keygenerator.type") or properties.get(
-        "hoodie.table.keygenerator.class", ""
-    )
+    named = next((key for key in _GENERATOR if properties.get(key)), _GENERATOR[0])
+    generator = properties.get(named, "")
     kind = re.sub(r"(_AVRO|Avro)?(KeyGenerator)?$", "", generator.rpartition(".")[2]).replace("_", "").upper()
-    cure = "rewrite it with hoodie.populate.meta.fields=true"
+    place, cure = f"{root}: hoodie.populate.meta.fields=false", "rewrite it with hoodie.populate.meta.fields=true"
     if not fields:
-        raise UnsupportedTableError(f"{root}: a table with neither meta fields nor record key fields; {cure}")
+        raise UnsupportedTableError(
+            f"{place}: a table with neither meta fields nor record key fields (hoodie.table.recordkey.fields); {cure}"
+        )
     if kind not in _KEY_GENERATORS:
-        raise UnsupportedTableError(f"{root}: without meta fields, the keys of {generator} are unknown; {cure}")
+        raise UnsupportedTableError(
+            f"{place}: without meta fields, the keys of {named}={generator} are unknown; {cure}"
+        )
     if kind == "COMPLEX" and len(fields) == 1:
         # Its writers write `id:k1` or `k1`, by an option of each write; Hudi's readers assume the latter.
         raise UnsupportedTableError(
-            f"{root}: without meta fields, the form of the ComplexKeyGenerator's keys of one field is unknown; {cure}"
+            f"{place}: without meta fields, the form of the ComplexKeyGenerator's keys of one field is unknown; {cure}"
         )
     return fields

@@ -35,6 +35,7 @@ _PAYLOADS = {
     "DefaultHoodieRecordPayload": MergeRule.EVENT_TIME_ORDERING,
     "EventTimeAvroPayload": MergeRule.EVENT_TIME_ORDERING,
 }
+_PAYLOAD_KEYS = ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
 _REFUSED_PAYLOADS = {
     "PartialUpdateAvroPayload": "fills what is null in the newer version from the older one",
     "OverwriteNonDefaultsWithLatestAvroPayload": "keeps the older value where the newer one is its column's default",
@@ -107,10 +108,7 @@ class MergeConfig:
 
 
 def _payload(properties: Mapping[str, str]) -> str | None:
-    for key in ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"):
-        if properties.get(key):
-            return properties[key]
-    return None
+    return next((properties[key] for key in _PAYLOAD_KEYS if properties.get(key)), None)
 
 
 def _reader_rules(rule: MergeRule, *, is_0x: bool, is_custom: bool) -> tuple[MergeRule, ...]:
@@ -134,7 +132,8 @@ def _merge_rule(
     if payload is not None and name not in _PAYLOADS:
         why = _REFUSED_PAYLOADS.get(name, "is code that only its owner's engine has")
         cure = "upgrade it to version 9, or " if name in _DECLARED_FROM_VERSION_9 and version < 9 else ""
-        raise UnsupportedTableError(f"{root}: payload {payload} {why}; {cure}{_USE_HUDI}")
+        key = next(key for key in _PAYLOAD_KEYS if properties.get(key))
+        raise UnsupportedTableError(f"{root}: {key}={payload} {why}; {cure}{_USE_HUDI}")
     _refuse_strategy(properties, root)
     if mode is not None and not _is_custom_by_event_time(properties, name):
         raise UnsupportedTableError(

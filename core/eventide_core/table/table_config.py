@@ -151,8 +151,8 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     base_format = properties.get("hoodie.table.base.file.format", "PARQUET")
     if base_format != "PARQUET":
         raise UnsupportedTableError(
-            f"{root}: its base files are {base_format}, and eventide reads and writes PARQUET; compact this table with Hudi "
-            "itself, or write it again in PARQUET"
+            f"{root}: hoodie.table.base.file.format={base_format}: its base files are {base_format}, and eventide reads and "
+            "writes PARQUET; compact this table with Hudi itself, or write it again in PARQUET"
         )
     refused = {
         "hoodie.table.multiple.base.file.formats.enable": "base files may be of other formats than PARQUET, which eventide "
@@ -163,8 +163,9 @@ def _refuse_unknown(properties: Mapping[str, str], root: str) -> None:
     for key, why in refused.items():
         if properties.get(key, "false").lower() == "true":
             raise UnsupportedTableError(f"{root}: {key}=true: {why}")
-    if properties.get("hoodie.bootstrap.base.path"):
+    bootstrapped_from = properties.get("hoodie.bootstrap.base.path")
+    if bootstrapped_from:
         raise UnsupportedTableError(
-            f"{root}: a bootstrapped table keeps columns outside of it, in {properties['hoodie.bootstrap.base.path']}, "
-            "where eventide does not read; write it again with Hudi first"
+            f"{root}: hoodie.bootstrap.base.path={bootstrapped_from}: a bootstrapped table keeps columns outside of it, in "
+            f"{bootstrapped_from}, where eventide does not read; write it again with Hudi first"
         )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from eventide.formatting import format_duration, format_size
+from eventide.report.advice import what_to_do
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import coverage_axis, draw_coverage
 from eventide.report.gather import Report
@@ -23,6 +24,16 @@ _KEY = {
     Role.REMAINING: "in a log file: snapshot queries merge it",
     Role.LATE: "in a log file, with records before the cut: holds the watermark back",
 }
+_GLOSSARY = {
+    "watermark": "everything before it that was committed is in the read-optimized table",
+    "cut": "T of the last compaction by event time",
+    "lag behind the clock": "the time of this page minus the watermark",
+    "late records": "they lie before the cut, were committed after its compaction was planned, and are in log files",
+    "records without event time": "in log files; they can't lower the watermark",
+    "slices with log files": "a slice is a base file with the log files on top of it",
+    "log files": "snapshot queries merge them; read-optimized queries don't see them",
+    "bytes pinned by left-over files": "left-over files of partial compactions, linked or copied, in slices in use",
+}
 _LATE_WHY = "committed after the compaction that published the cut was planned; the next compaction merges it"
 
 
@@ -35,6 +46,7 @@ def render(report: Report) -> str:
         "<main>",
         _lead(report),
         _tiles(report),
+        what_to_do(report),
         _holds_back(report),
         from_the_future(report),
         _pending(report),
@@ -94,8 +106,14 @@ def _tiles(report: Report) -> str:
         ("earliest event time in log files", format_timestamp(logs.min_event_time_ms), False),
         ("bytes pinned by left-over files", format_size(report.pinned_bytes), False),
     ]
-    cells = (f"<div><dt>{name}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in facts)
+    cells = (f"<div><dt>{_term(name)}</dt><dd{_bad(bad)}>{shown(value)}</dd></div>" for name, value, bad in facts)
     return f'<dl class="tiles">{"".join(cells)}</dl>'
+
+
+def _term(name: str) -> str:
+    """A term, with its meaning for who points at it."""
+    meaning = _GLOSSARY.get(name)
+    return name if meaning is None else f'<abbr title="{shown(meaning)}">{name}</abbr>'
 
 
 def _bad(is_bad: bool) -> str:

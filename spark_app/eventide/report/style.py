@@ -51,6 +51,7 @@ svg .mark-label { font-weight: 600; }
 .key i { display: inline-block; width: 1em; height: 0.7em; margin-right: 0.45em; }
 ol li, ul li { margin: 0.25rem 0; max-width: 46rem; }
 a { color: inherit; }
+abbr { text-decoration: underline dotted; cursor: help; }
 :focus-visible { outline: 2px solid var(--merged); outline-offset: 2px; }
 """ + "".join(f"rect.{r}, path.{r} {{ fill: var(--{r}); }} i.{r} {{ background: var(--{r}); }}\n" for r in Role)
 

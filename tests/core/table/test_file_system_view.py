@@ -98,6 +98,19 @@ def test_version_6_a_file_group_may_begin_with_logs() -> None:
     assert _read_optimized(view) == []
 
 
+def test_version_6_logs_that_a_downgrade_left_under_a_pending_plan_are_read_on_top_of_the_slice_below() -> None:
+    """Version 8 names a log file by its delta commit, and Hudi's downgrade runs no plan that is pending."""
+    writes = [f"{_t(1)}.commit", *(f"{_t(number)}.deltacommit" for number in (2, 3, 6))]
+    base, logs, later = _base(1), [_log(1), _log(2), _log(3)], _log(5)
+    view = _view_6([*writes, f"{_t(5)}.compaction.requested"], [*reversed(logs), later, base])
+    assert _snapshot(view) == [(_t(1), base.path, [log.path for log in (*logs, later)])]
+    assert _read_optimized(view) == [base.path]
+    compacted = _view_6([*writes, f"{_t(5)}.commit"], [*logs, later, base, _base(5)])
+    assert _snapshot(compacted) == [(_t(5), _base(5).path, [later.path])]
+    uncommitted = _view_6([*writes[:2], writes[3], f"{_t(3)}.deltacommit.inflight"], [*logs, base])
+    assert _snapshot(uncommitted) == [(_t(1), base.path, [log.path for log in logs[:2]])]
+
+
 @pytest.mark.parametrize("pending", [[], [f"{_t(5)}.deltacommit.inflight"]])
 def test_what_was_never_committed_is_in_no_slice(pending: list[str]) -> None:
     files = [_base(5), _log(5, file_id="f-1")]

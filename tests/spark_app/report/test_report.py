@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -121,6 +122,35 @@ def test_the_numbers_are_those_of_freshness(table: Table, tmp_path: Path) -> Non
         "3 h",
     ):
         assert said in page.text
+
+
+def test_the_page_says_what_to_do_first_and_what_its_terms_mean(table: Table, tmp_path: Path) -> None:
+    report = table.report(tmp_path / "page.html")
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    cut = format_timestamp(T_MS)
+    assert (
+        f"Compact again up to the cut, to merge 1 late record: eventide compact {quote(report.table.uri)} --before {cut}"
+        in re.sub(r"\s+", " ", page.text)
+    )
+    meanings = [value for name, value in page.attributes if name == "title"]
+    assert "T of the last compaction by event time" in meanings
+
+
+@pytest.mark.parametrize(
+    ("compacts", "said"),
+    [(False, "Plan the first compaction by event time"), (True, "Nothing: no record before the cut")],
+)
+def test_a_page_without_late_records_says_the_next_step_or_that_there_is_none(
+    compacts: bool, said: str, tmp_path: Path
+) -> None:
+    made = Table.create(
+        str(tmp_path / "t"), schema=SCHEMA, record_key="id", event_time="ms", options={BUCKETS: 1, CLOCK_SKEW_MS: "1"}
+    )
+    made.upsert(rows(("1", "a", -9)))
+    if compacts:
+        made.compact(before=T_MS)
+    made.report(tmp_path / "page.html")
+    assert said in Page((tmp_path / "page.html").read_text(encoding="utf-8")).text
 
 
 def test_bars_are_as_long_as_the_event_times_of_their_files(table: Table, tmp_path: Path) -> None:

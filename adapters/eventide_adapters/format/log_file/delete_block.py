@@ -159,7 +159,8 @@ def _wrappers(ordering: ArrowType) -> tuple[str, ...]:
     if types.is_string(ordering):
         return ("StringWrapper",)
     if types.is_date32(ordering):
-        return ("DateWrapper", "LocalDateWrapper", "IntWrapper")
+        # Hudi 1.x writes no such delete itself. It compares an int with its own dates, and fails on a DateWrapper.
+        return ("IntWrapper", "DateWrapper", "LocalDateWrapper")
     if types.is_boolean(ordering):
         return ("BooleanWrapper",)
     if types.is_decimal(ordering):

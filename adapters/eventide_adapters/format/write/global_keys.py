@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
@@ -59,7 +60,7 @@ class HomeLookup:
         orderings: list[pa.Array[Any]] = []
         held = KeyLookup(self.storage)(task)
         wanted: Any = task.keys.take(_indices(held))
-        columns = [RECORD_KEY, *fields]
+        columns = [RECORD_KEY, *top_level(fields)]
         reader = ArrowSliceReader(self.storage)
         for batch in reader.read(task.file_slice, task.shape, columns) if len(held) else ():
             found: Any = pc.index_in(batch.column(RECORD_KEY), value_set=wanted)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.avro.field_path import column_at, top_level
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, arrow_schema
 from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
 from eventide_adapters.format.write.incoming_schema import conform
@@ -52,7 +53,7 @@ def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -
     rows = conform(records, schema, first_row=first_row)
     is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
     for ordering in () if is_by_commit else shape.records.ordering_fields:
-        row = rows.column(ordering).is_null().index(True).as_py()
+        row = column_at(rows, ordering).is_null().index(True).as_py()
         if row >= 0:
             raise InvalidRecordError(
                 f"row {first_row + row}: ordering field {ordering!r} is null, and no reader could order such a record"
@@ -64,7 +65,7 @@ def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> p
     """Keys to delete: the columns of key and partition, and optionally the ordering column."""
     schema = arrow_schema(shape.records.schema)
     _check_placed(keys, shape, "deletes")
-    names = {*shape.keys.fields, *shape.records.ordering_fields}
+    names = {*shape.keys.fields, *top_level(shape.records.ordering_fields)}
     given = keys.select([name for name in keys.column_names if name in names])
     rows = conform(given, pa.schema([field.with_nullable(True) for field in schema]), first_row=first_row)
     return _keyed(rows, pa.repeat(True, len(rows)), shape, first_row)

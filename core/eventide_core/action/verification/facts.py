@@ -69,7 +69,8 @@ class TableFacts:
     `later` is the timeline as it was after the files were listed. `unreadable` says of timeline files why they cannot be
     decoded. `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark
     of a partition. `view` is absent if `view_problem` says why. `plans` are those of pending and completed compactions,
-    where they are still there. `left_overs` says of which log file each is the copy or link. `going` are files that
+    where they are still there, `unplanned` the instants of those whose file is empty.
+    `left_overs` says of which log file each is the copy or link. `going` are files that
     something pending is taking away, `saved` those that savepoints keep, `archived` those that archived writes say they
     wrote; `untold` are writes that are older than the archived timeline.
     `row_counts` are by base file, as its footer has them. `event_times` are those of the log files of the latest
@@ -90,6 +91,7 @@ class TableFacts:
     view_problem: str | None
     blocks: BlockFilter
     plans: Mapping[str, CompactionPlan | ForeignPlan]
+    unplanned: frozenset[str]
     left_overs: Mapping[str, str]
     going: frozenset[str]
     saved: Mapping[str, frozenset[str]]

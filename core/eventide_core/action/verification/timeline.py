@@ -31,6 +31,12 @@ def look_at_timeline(facts: TableFacts) -> Iterator[Said]:
             )
     for (time, _), states in sorted(by_time.items()):
         yield from _one_instant(facts, time, states)
+    for time in sorted(facts.unplanned):
+        yield Finding(
+            f"{facts.timeline_path}/{time}.compaction.requested",
+            "is empty: an engine requested a compaction, and hasn't written its plan",
+            f"if the engine has died, run `eventide rollback TABLE {time} --force`; nothing was made by the compaction",
+        )
     for path, why in sorted(facts.unreadable.items()):
         yield Finding(path, why, "restore the file from a copy; it states what an instant did")
 

@@ -4,7 +4,7 @@
 2. A compaction that eventide planned is run, whoever began it: same instant, same names. One whose process is alive is left
    to it (BusyError); one that nobody has started (`--schedule-only`) is run like one that was interrupted.
 3. A compaction whose plan no longer fits the table, so that no run can complete it, is rolled back. The request is
-   planned again.
+   planned again. One that was requested, and whose plan was never written, is rolled back, too.
 4. A compaction that another engine planned is run, too, unless the options leave it alone (`eventide.foreign.plans`). One
    that this engine has begun is its own: nothing shows whether it is alive.
 5. A run of eventide that died on such a plan, which the other engine has run since, may have left base files beside those
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from eventide_core import config as keys
 from eventide_core.config import Options
-from eventide_core.errors import InstantNotFoundError, PlanMismatchError
+from eventide_core.errors import EmptyPlanError, InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Clock, Progress
 from eventide_core.service.compaction.foreign_plan import other_bases
 from eventide_core.service.compaction.run import CompactionRunner, Ended
@@ -76,11 +76,14 @@ class PendingCompactions:
         rolled_back: list[str] = []
         for pending in self.files.timeline(config).pending_plans:
             instant = pending.requested_time
-            if not self._is_to_run(config, pending):
-                continue
             try:
+                if not self._is_to_run(config, pending):
+                    continue
                 self.runner.execute(instant, progress)
                 resumed.append(instant)
+            except EmptyPlanError:
+                self.rollback.undo(instant)
+                rolled_back.append(instant)
             except PlanMismatchError:
                 if isinstance(self._plan(config, pending), ForeignPlan):
                     raise  # the engine that planned it has to roll it back

@@ -52,6 +52,25 @@ class CompactionRollback:
         deleted += self._delete([f"{state.config.timeline_path}/{i.file_name}" for i in pending], lease)
         return tuple(deleted)
 
+    def undo_request(self, state: TableState, found: Instant, lease: Lease) -> tuple[str, ...]:
+        """Removes the request of a compaction whose plan is empty; nobody can have run it, nor written on top of it.
+
+        Raises RefusedError if someone has all the same: then the plan was written once, and has been lost since.
+        """
+        instant = found.requested_time
+        path = f"{state.config.timeline_path}/{instant}.compaction.requested"
+        made = (file.path for file in state.listing if file.parsed is not None and file.parsed.instant == instant)
+        is_inflight = found.state is State.INFLIGHT
+        begun = f"{state.config.timeline_path}/{found.file_name}" if is_inflight else next(made, None)
+        if begun is not None and not state.timeline.shares_its_time(instant):
+            raise RefusedError(
+                f"{path} is empty, but the compaction was begun: {begun} exists; restore the plan from a copy, then "
+                f"complete it with `compact --execute {instant}`"
+            )
+        lease.check()
+        claim_outcome(self.files.storage, Outcome(instant, None))  # so that the instant is not used again
+        return tuple(self._delete([path], lease))
+
     def _delete(self, paths: Iterable[str], lease: Lease) -> list[str]:
         deleted: list[str] = []
         for path in paths:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.action.rollback_planner import UndoneWrite, check_nothing_is_lost
 from eventide_core.config import Options
-from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
+from eventide_core.errors import BusyError, EmptyPlanError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Clock, Heartbeats, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
@@ -65,6 +65,10 @@ class Rollback:
                 check_undoing(state.timeline)
                 found = state.timeline.find(instant)
             is_decided = is_rolled_back(self.files.storage, instant)
+            if found is not None and not is_decided and self._has_empty_plan(state, found):
+                if not force:
+                    self._liveness.check_abandoned(found, state.config.timeline_path)
+                return CompactionRollback(self.files, self.metadata).undo_request(state, found, lease)
             if is_decided or self._is_own_plan(state, found):
                 if found is not None and not is_decided:
                     self._liveness.check_not_alive(found, "try again when it has completed or died")
@@ -232,6 +236,15 @@ class Rollback:
             return merged_paths(self.files, state, found)
         except InstantNotFoundError:
             return None
+
+    def _has_empty_plan(self, state: TableState, found: Instant) -> bool:
+        if found.is_completed or found.action is not Action.COMPACTION:
+            return False
+        try:
+            self.files.plan(state.config, found.requested_time)
+        except EmptyPlanError:
+            return True
+        return False
 
     def _is_own_plan(self, state: TableState, found: Instant | None) -> bool:
         if found is None or found.is_completed or found.action is not Action.COMPACTION:

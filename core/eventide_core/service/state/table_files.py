@@ -8,6 +8,7 @@ from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
     CorruptTimelineError,
+    EmptyPlanError,
     InstantNotFoundError,
     MissingFileError,
     RecordDecodeError,
@@ -147,10 +148,17 @@ class TableFiles:
                 data = again
 
     def plan(self, config: TableConfig, instant: str) -> CompactionPlan | ForeignPlan:
-        """The plan of a scheduled compaction. Raises InstantNotFoundError."""
+        """The plan of a scheduled compaction. Raises InstantNotFoundError; EmptyPlanError if the file stays empty.
+
+        On local disks and HDFS stock Hudi makes the file first and fills it then.
+        """
         path = f"{config.timeline_path}/{instant}.compaction.requested"
+        begin_ms = self.clock.now_ms()
         try:
-            data = self.storage.read(path)
+            while not (data := self.storage.read(path)):
+                if self.clock.now_ms() - begin_ms > _PUTTING_MS:
+                    raise EmptyPlanError(path, instant)
+                self.clock.sleep(_PUTTING_POLL_MS)
         except MissingFileError:
             raise InstantNotFoundError(f"{self.storage.root}: no compaction was scheduled at {instant}") from None
         return self.codec.decode_plan(data, path, instant)

@@ -98,6 +98,7 @@ class FactsReader:
             view_problem=view_problem,
             blocks=blocks,
             plans=plans,
+            unplanned=frozenset(reader.unplanned),
             left_overs=left_overs,
             going=going,
             saved=saved,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eventide_core.action.verification.facts import LogScan
-from eventide_core.errors import CorruptTimelineError
+from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import Storage
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.attempt import Noting
@@ -21,12 +21,15 @@ _LATER_TIMELINE = ".hoodie/timeline"
 
 @dataclass(frozen=True, slots=True)
 class TimelineReader:
-    """Reads what the instants of `timeline` say. `unreadable` gets what cannot be read, and why, by path."""
+    """Reads what the instants of `timeline` say. `unreadable` gets what cannot be read, and why, by path;
+    `unplanned` the instants of compactions whose plan is empty.
+    """
 
     files: TableFiles
     config: TableConfig
     timeline: Timeline
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
+    unplanned: set[str] = field(default_factory=set[str])
 
     def commits(self) -> Mapping[str, CommitMetadata]:
         """Those of the completed writes, by requested time."""
@@ -44,7 +47,10 @@ class TimelineReader:
         for time in sorted(there):
             if self.timeline.find(time) is not None:
                 with Noting(self.unreadable, f"{self.config.timeline_path}/{time}.compaction.requested"):
-                    found[time] = self.files.plan(self.config, time)
+                    try:
+                        found[time] = self.files.plan(self.config, time)
+                    except EmptyPlanError:
+                        self.unplanned.add(time)
         return found
 
     def going(self) -> frozenset[str]:

@@ -19,12 +19,6 @@ def write_shape(state: TableState, schema: str, options: Options, root: str) -> 
     config = state.config
     if config.properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
         raise UnsupportedTableError(f"{root} has no meta fields, which eventide needs to write; write to it with Hudi")
-    for name in config.ordering_fields:
-        if "." in name:
-            raise UnsupportedTableError(
-                f"{root} is ordered by {name}, a field of a record: eventide writes to tables that columns order; write to "
-                "this one with Hudi"
-            )
     has_bare_keys = options.get(keys.COMPLEX_KEY_NEW_ENCODING)
     event_time_field = write_event_time_field(state, schema, options)
     return WriteShape(

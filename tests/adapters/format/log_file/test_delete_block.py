@@ -110,7 +110,7 @@ def test_bytes_that_are_no_delete_block_are_reported(content: bytes) -> None:
         (pa.string(), ["é"], [("StringWrapper", "é")]),
         (pa.bool_(), [False], [("BooleanWrapper", False)]),
         (pa.binary(), [b"\x00"], [("BytesWrapper", b"\x00")]),
-        (pa.date32(), [dt.date(1970, 1, 3)], [("DateWrapper", 2)]),
+        (pa.date32(), [dt.date(1970, 1, 3)], [("IntWrapper", 2)]),
         (pa.decimal128(10, 2), [Decimal("-1.25")], [("DecimalWrapper", Decimal("-1.25"))]),
         (pa.timestamp("us", "UTC"), [_MOMENT], [("LongWrapper", _MICROS)]),
         (pa.null(), [None], [("IntWrapper", 0)]),

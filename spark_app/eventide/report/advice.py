@@ -1,0 +1,44 @@
+"""What to do first about a table, in the order of urgency, with the commands."""
+
+from collections.abc import Iterator
+from shlex import quote
+
+from eventide.report.gather import Report
+from eventide.report.words import shown
+from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.errors import counted, format_timestamp
+from eventide_core.table.plans import CompactionPlan
+
+
+def what_to_do(report: Report) -> str:
+    """A section of the page."""
+    steps = [
+        f"<li>{shown(why)}{f': <code>{shown(command)}</code>' if command else '.'}</li>"
+        for why, command in _steps(report)
+    ]
+    found = f"<ol>{''.join(steps)}</ol>" if steps else "<p>Nothing: no record before the cut waits in a log file.</p>"
+    return f"<h2>What to do first</h2>{found}"
+
+
+def _steps(report: Report) -> Iterator[tuple[str, str | None]]:
+    table, fresh = quote(report.table.uri), report.freshness
+    if report.table.problems:
+        if report.table.event_time_field is None:
+            yield f"Name the event-time field, by the option {EVENT_TIME_FIELD}", None
+        else:
+            unknown = counted(len(report.table.problems), "log file")
+            yield f"Find out why the event times of {unknown} are unknown", f"eventide verify {table}"
+    for instant, plan in report.table.plans.items():
+        who = "that is planned" if isinstance(plan, CompactionPlan) else "that another engine planned"
+        yield f"Complete the compaction {who}", f"eventide compact {table} --execute {instant}"
+    if report.offending:
+        logs = counted(len(report.offending), "log file")
+        yield f"Correct the records from the future in {logs}, which are listed below", None
+    if fresh is None or fresh.is_complete:
+        return
+    if fresh.cut_ms is None:
+        yield "Plan the first compaction by event time, with a T of your own", f"eventide plan {table} --before T"
+    elif report.late:
+        cut = format_timestamp(fresh.cut_ms)
+        late = counted(fresh.late_records, "late record")
+        yield f"Compact again up to the cut, to merge {late}", f"eventide compact {table} --before {cut}"
