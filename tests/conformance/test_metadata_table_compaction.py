@@ -108,6 +108,37 @@ def rows(found: pa.Table) -> Rows:
     [
         pytest.param("v6_mdt", "judge_015", marks=BROAD),
         ("v9_mdt", "judge_111"),
+        pytest.param("v9_mdt", "judge_120", marks=BROAD),
+    ],
+)
+def test_hudi_goes_on_where_the_timeline_of_the_metadata_table_is_archived(
+    name: str, fixture: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    judge: HudiJudge = request.getfixturevalue(fixture)
+    path = golden.unpack(name, tmp_path)
+    subject = Subject(path, {**golden.expected(name).options, **BY_METADATA}, judge)
+    for number in range(6):
+        subject.upsert(subject.changed("archived", number))
+    known = MetadataTableReader.load(LocalStorage(path)).timeline.instants
+    early = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
+    options = {**subject.own, **early, "hoodie.compact.inline.max.delta.commits": "1"}
+    assert Table.open(str(path), options).archive()
+    assert len(MetadataTableReader.load(LocalStorage(path)).timeline.instants) < len(known) / 2
+    shown = subject.rows()
+    subject.check_files()
+    judge.write(path, subject.changed("Hudi's", 7), options={**subject.options, **AT_ONCE, **early})
+    assert subject.rows() != shown
+    subject.check_files()
+    subject.upsert(subject.changed("once more", 8))
+    subject.rows()
+    subject.check_files()
+
+
+@pytest.mark.parametrize(
+    ("name", "fixture"),
+    [
+        pytest.param("v6_mdt", "judge_015", marks=BROAD),
+        ("v9_mdt", "judge_111"),
         pytest.param("v6_mdt", "judge_111", marks=BROAD),
         pytest.param("v9_mdt", "judge_120", marks=BROAD),
     ],

@@ -7,9 +7,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from eventide_core.ports.locking import Lease
+from eventide_core.ports.timeline import ArchivedTimeline
 from eventide_core.table.file_name import path_in
 from eventide_core.table.record_shape import RecordShape
 from eventide_core.table.slice_read import SliceRead
+from eventide_core.table.timeline import Timeline
 
 
 class RowChange(Enum):
@@ -80,6 +82,15 @@ class MetadataFiles:
 
 FileAnswers = Mapping[Any, Any]
 """What tasks have read of data files for the metadata table, by what they were asked; the core only passes it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTimeline:
+    """The metadata table's own timeline. `path` leads to the directory of the active one from the table's root."""
+
+    active: Timeline
+    path: str
+    archive: ArchivedTimeline
 
 
 class MetadataUpdate(Protocol):
@@ -176,6 +187,17 @@ class MetadataTable(Protocol):
 
     def remove_old_slices(self, lease: Lease) -> None:
         """Removes old slices: in each file group, the latest slice and the one before it stay."""
+        ...
+
+    def own_timeline(self) -> MetadataTimeline:
+        """Its own timeline, empty where there is no metadata table."""
+        ...
+
+    def earliest_needed(self) -> str:
+        """The first requested time on its timeline that its retained slices are found by; empty if all are needed.
+
+        It stays, with all after it.
+        """
         ...
 
     def files_of(self, instant: str) -> MetadataFiles | None:

@@ -22,6 +22,8 @@ from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_table.hfile import HFile
 from eventide_adapters.format.metadata_table.merged import Source
 from eventide_adapters.format.metadata_table.records import Value, decode_value
+from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
+from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -30,7 +32,7 @@ from eventide_core.errors import (
     RecordDecodeError,
     UnsupportedTableError,
 )
-from eventide_core.ports import Storage
+from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
 from eventide_core.table.file_system_view import DataFile, FileSystemView
@@ -50,7 +52,8 @@ _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the 
 class MetadataTableReader:
     """The metadata table at one moment. `partitions` are in use, `building` are being made by Hudi.
 
-    `timeline` is its own; `timeline_path` leads to it from the table's root. Where no partition is in use it may not exist.
+    `timeline` is its own; `timeline_path` and `archive_path` lead to it from the table's root. Where no partition is in
+    use it may not exist.
     `data_timeline` is that of the table whose metadata it is.
     """
 
@@ -63,6 +66,7 @@ class MetadataTableReader:
     data_timeline: Timeline
     blocks: BlockFilter
     has_utc_instants: bool = False
+    archive_path: str = ""
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
 
     @classmethod
@@ -88,11 +92,19 @@ class MetadataTableReader:
             data_timeline,
             BlockFilter(frozenset(completed - pending), timeline.start),
             properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+            _archive_path(own, version, timeline_path),
         )
 
     @property
     def slices_by_completion_time(self) -> bool:
         return self.version >= COMPLETION_TIME_VERSION
+
+    @property
+    def archive(self) -> ArchivedTimeline:
+        """The archived timeline of the metadata table. Reads nothing yet."""
+        if self.slices_by_completion_time:
+            return LsmArchivedTimeline(self.storage, self.archive_path)
+        return LogArchivedTimeline(self.storage, self.archive_path)
 
     def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
         """The latest slice of each file group of a partition of the metadata table, in the order of their numbers.
@@ -266,6 +278,12 @@ def _timeline_path(properties: Mapping[str, str], version: int) -> str:
     if version < COMPLETION_TIME_VERSION:
         return ".hoodie"
     return f".hoodie/{properties.get('hoodie.timeline.path', 'timeline').strip('/')}"
+
+
+def _archive_path(own: Mapping[str, str], version: int, timeline_path: str) -> str:
+    if version < COMPLETION_TIME_VERSION:
+        return f"{METADATA_DIRECTORY}/.hoodie/{own.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
+    return f"{timeline_path}/{own.get('hoodie.timeline.history.path', 'history').strip('/')}"
 
 
 def _own_properties(storage: Storage) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ from typing import Final
 
 from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction, delta_commits_since_compaction
 from eventide_adapters.format.metadata_table.file_contents import FileContents
-from eventide_adapters.format.metadata_table.old_slices import remove_old_slices
+from eventide_adapters.format.metadata_table.old_slices import earliest_needed, remove_old_slices
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
 from eventide_adapters.format.metadata_table.records import (
@@ -49,6 +49,7 @@ from eventide_core.ports import (
     Lease,
     MetadataCompaction,
     MetadataFiles,
+    MetadataTimeline,
     MetadataUpdate,
     RowChange,
     Storage,
@@ -139,6 +140,13 @@ class HudiMetadataTable:
 
     def remove_old_slices(self, lease: Lease) -> None:
         remove_old_slices(MetadataTableReader.load(self.storage), lease)
+
+    def own_timeline(self) -> MetadataTimeline:
+        reader = MetadataTableReader.load(self.storage)
+        return MetadataTimeline(reader.timeline, reader.timeline_path, reader.archive)
+
+    def earliest_needed(self) -> str:
+        return earliest_needed(MetadataTableReader.load(self.storage))
 
     def _checked(self, rows: RowChange) -> MetadataTableReader:
         reader = MetadataTableReader.load(self.storage)

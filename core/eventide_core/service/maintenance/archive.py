@@ -7,21 +7,22 @@ Order of writes, all inside the table lock, and what a crash after each leaves:
    of which the active one counts; the next archival finds that they are archived, and removes them.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
 from eventide_core.action.archive_planner import ArchiveFacts, ArchiveTerms, instants_to_archive
 from eventide_core.action.compaction_trigger import check_undoing
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import ArchivedAction, ArchivedFile, FileInfo, TableLock
+from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, FileInfo, Lease, TableLock
 from eventide_core.service.facts.needed_files import stray_left_overs
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.file_name import LogFileName
 from eventide_core.table.instant import Action, Instant, State
+from eventide_core.table.table_config import TableConfig
 from eventide_core.table.timeline import Timeline
 
 _METADATA_TIMELINE = ".hoodie/metadata/.hoodie"
@@ -45,17 +46,41 @@ class Archiver:
             state = TableState.load(self.files)
             check_undoing(state.timeline)
             chosen = instants_to_archive(self._facts(state), terms)
-            if not chosen:
-                return ()
-            found = self._found(state)
-            lease.check()
-            state.archive.append([self._action(i, found) for i in chosen])
-            for instant in chosen:
-                for step in _STEPS:
-                    for _, path in found.get((instant.requested_time, step, _family(instant)), ()):
-                        lease.check()
-                        self.files.storage.delete(path.path)
+            self._move(state.config.timeline_path, state.archive, chosen, lease)
+            self._archive_metadata_table(state.config, terms, lease)
         return tuple(instant.requested_time for instant in chosen)
+
+    def _archive_metadata_table(self, config: TableConfig, terms: ArchiveTerms, lease: Lease) -> None:
+        """The same for the metadata table's own timeline: by Hudi's rule, it keeps one more write than the table's."""
+        if not config.metadata_partitions or self.options.get(keys.METADATA_TABLE) is not keys.MetadataTable.UPDATE:
+            return
+        table = self.files.metadata_table
+        own = table.own_timeline()
+        if len(own.active.writes) <= terms.max_commits + 1:
+            return
+        followed = [i.requested_time for i in self.files.timeline(config).instants if i.action is not Action.SAVEPOINT]
+        compactions = [i.requested_time for i in own.active.completed if i.action is Action.COMMIT]
+        facts = ArchiveFacts(own.active, (table.earliest_needed(), *followed), compactions)
+        own_terms = replace(
+            terms,
+            min_commits=terms.min_commits + 1,
+            max_commits=terms.max_commits + 1,
+            max_delta_commits=self.options.get(keys.METADATA_COMPACT_AFTER),
+        )
+        self._move(own.path, own.archive, instants_to_archive(facts, own_terms), lease)
+
+    def _move(self, path: str, archive: ArchivedTimeline, chosen: Sequence[Instant], lease: Lease) -> None:
+        """Moves the instants from the active timeline at `path` to the archived one."""
+        if not chosen:
+            return
+        found = self._found(path)
+        lease.check()
+        archive.append([self._action(i, found) for i in chosen])
+        for instant in chosen:
+            for step in _STEPS:
+                for _, entry in found.get((instant.requested_time, step, _family(instant)), ()):
+                    lease.check()
+                    self.files.storage.delete(entry.path)
 
     def _terms(self) -> ArchiveTerms:
         least = self.options.get(keys.ARCHIVE_MIN_COMMITS)
@@ -99,10 +124,10 @@ class Archiver:
         compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
         return [compactions[-1].requested_time if compactions else ""]
 
-    def _found(self, state: TableState) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
+    def _found(self, timeline_path: str) -> Mapping[tuple[str, State, bool], list[tuple[Instant, FileInfo]]]:
         """The timeline's files by requested time and state; a savepoint's files are separate from its commit's."""
         found: dict[tuple[str, State, bool], list[tuple[Instant, FileInfo]]] = {}
-        for entry in self.files.storage.list(state.config.timeline_path):
+        for entry in self.files.storage.list(timeline_path):
             instant = Instant.parse(entry.path.rpartition("/")[2])
             if instant is not None:
                 key = (instant.requested_time, instant.state, _family(instant))
