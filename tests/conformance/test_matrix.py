@@ -32,6 +32,7 @@ from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import Question
 from support.matrix import KEYS, Blocks, Cell, Index, KeyGenerator, Merge, Metadata, Types, Writer, covering_cells
 from support.reach import reached
+from support.tested_grid import compared
 
 pytestmark = pytest.mark.proof
 
@@ -168,14 +169,17 @@ def agreed(seen: Mapping[str, pa.Table], cell: Cell, path: Path) -> tuple[Rows, 
     """Snapshot and read-optimized, after all readers have been seen to agree."""
     columns = columns_of(cell)
     snapshot, read_optimized = rows(seen["snapshot"], columns), rows(seen["read-optimized"], columns)
+    compared(cell, f"Hudi {cell.writer.bundle} on Spark")
     table = opened(cell, path)
     ours, ours_optimized = table.snapshot().to_arrow(), table.read_optimized().to_arrow()
     assert rows(ours, columns) == snapshot
     assert rows(ours_optimized, columns) == read_optimized
+    compared(cell, "eventide")
     every = [*META_COLUMNS, *cell.schema.names]
     if not is_merged_otherwise_by_hudi_1(cell):
         assert rows(hudi_rs.read(path), every) == rows(ours, every)
     assert rows(hudi_rs.read(path, "read_optimized"), every) == rows(ours_optimized, every)
+    compared(cell, "hudi-rs")
     return snapshot, read_optimized
 
 

@@ -8,7 +8,10 @@ from eventide_core.table.commit_metadata import CommitMetadata
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """A completed write. `rows` counts upserts and deletes; a delete of a key that the table never had may not count."""
+    """A completed write. `rows` counts upserts and deletes; a delete of a key that the table never had may not count.
+
+    `dropped_indexes` are those of the metadata table that could not follow the write.
+    """
 
     instant: str
     rows: int
@@ -16,6 +19,7 @@ class WriteResult:
     deletes: int
     files: int
     bytes_written: int
+    dropped_indexes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,11 @@ class MetadataTimeline:
 class MetadataUpdate(Protocol):
     """A prepared change of the metadata table, of which nothing is written yet."""
 
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Its indexes that cannot follow the action, and so are dropped with it; they can be created again with Hudi."""
+        ...
+
     def write(self, completion_time: str) -> None:
         """Writes the change and its own commit at the table's instant. Does nothing if that commit exists.
 

@@ -10,6 +10,9 @@ from eventide_core.table.event_time import EventTimeRange
 LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""
 
+DROPPED_INDEXES_KEY = "eventide.dropped.indexes"
+"""Extra metadata of a commit by eventide: the indexes of the metadata table that it dropped, separated by commas."""
+
 WRITER_KEY = "eventide.writer"
 """Extra metadata of a write by eventide: its log files hold blocks of whole records and of deletes, and no others."""
 WRITER = "1"

@@ -84,6 +84,7 @@ def compact(
                 return
             console.say(made.explain(detail) if detail.shows_files else made.summary())
             result = replace(_run(console, opened, made.instant, force=False), ended=ended)
+    console.say_dropped(result.dropped_indexes)
     console.result(_completed(result), *_summary(result))
     if result.sync_error is not None:
         # No second document: the first one says it, too.
@@ -182,6 +183,7 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
         "late_records": result.freshness.late_records,
         "sync_error": None if result.sync_error is None else str(result.sync_error),
         "metrics": dict(result.metrics),
+        "dropped_indexes": list(result.dropped_indexes),
     }
 
 

@@ -55,6 +55,14 @@ class Console:
         if not self._is_quiet:
             click.echo(printable(sentence, keeps_lines=True), err=True)
 
+    def say_dropped(self, indexes: Sequence[str]) -> None:
+        """Which indexes of the metadata table could not follow a write or a compaction."""
+        if indexes:
+            self.say(
+                f"dropped from the metadata table, because eventide cannot keep it up to date: {', '.join(indexes)}; "
+                "to have it again, create it with Hudi (CREATE INDEX)"
+            )
+
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         """A progress bar, on a terminal and unless `--quiet` is set."""

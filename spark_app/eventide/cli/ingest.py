@@ -70,6 +70,7 @@ def ingest(
     renamed = _renamed(rows) if Options(settings.options).get(SANITIZE_NAMES) else {}
     for name, new in renamed.items():
         settings.console.say(f"column {name!r} is named {new!r} in the table")
+    settings.console.say_dropped(result.dropped_indexes)
     settings.console.result({**_document(result), "renamed": renamed}, _told(result, operation))
 
 
@@ -99,6 +100,7 @@ def _document(result: WriteResult) -> dict[str, Any]:
         "deletes": result.deletes,
         "files": result.files,
         "bytes": result.bytes_written,
+        "dropped_indexes": list(result.dropped_indexes),
     }
 
 

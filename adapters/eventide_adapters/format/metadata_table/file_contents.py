@@ -6,7 +6,7 @@ was taken holds under the lock as well, where exactly that question is asked aga
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,18 +78,8 @@ class KeysOfSlice:
     shape: RecordShape
 
     def answer(self, storage: Storage) -> tuple[Any, Any]:
-        changed = self._changed(storage)
+        changed = changed_keys(storage, self.found, self.added, self.shape)
         return changed, changed if not self.found.log_paths else self._living(storage, changed)
-
-    def _changed(self, storage: Storage) -> Any:
-        found, parts = self.found, list[Any]([pa.array([], pa.string())])
-        if found.base_path in self.added:
-            assert found.base_path is not None
-            parts += [b.column(0) for b in read_base(storage, found.base_path, self._key_field)]
-        logs = [(path, size) for path, size in found.log_paths if path in self.added]
-        for block in iter_log_records(storage, logs, self.shape, found.blocks, [RECORD_KEY], is_strict=True):
-            parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)
-        return pc.unique(pa.concat_arrays(parts))
 
     def _living(self, storage: Storage, keys: Any) -> Any:
         shown: list[Any] = [pa.array([], pa.string())]
@@ -97,10 +87,6 @@ class KeysOfSlice:
             column: Any = batch.column(RECORD_KEY)
             shown.append(column.filter(pc.is_in(column, value_set=keys)))
         return pc.unique(pa.concat_arrays(shown))
-
-    @property
-    def _key_field(self) -> Any:
-        return table_fields(self.shape.schema, [RECORD_KEY])
 
 
 Question = ColumnsOfBase | RangesOfBase | RangesOfLog | FilterOfBase | KeysOfSlice
@@ -139,3 +125,15 @@ class FileContents:
         if question not in self.known:
             self.ask([question])
         return self.known[question]
+
+
+def changed_keys(storage: Storage, found: SliceRead, added: Collection[str], shape: RecordShape) -> Any:
+    """The keys in the files of the slice that the write added, each once."""
+    parts: list[Any] = [pa.array([], pa.string())]
+    if found.base_path in added:
+        assert found.base_path is not None
+        parts += [b.column(0) for b in read_base(storage, found.base_path, table_fields(shape.schema, [RECORD_KEY]))]
+    logs = [(path, size) for path, size in found.log_paths if path in added]
+    for block in iter_log_records(storage, logs, shape, found.blocks, [RECORD_KEY], is_strict=True):
+        parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)
+    return pc.unique(pa.concat_arrays(parts))

@@ -5,6 +5,8 @@
     partition_stats  the same; a range that is tight replaces those before it
     bloom_filters    the latest
     record_index     the latest
+    secondary_index  the latest; nothing of a pair that is deleted
+    expr_index       as column_stats and partition_stats, or as bloom_filters
 
 A DELETE block takes every version before it away. What is removed leaves nothing behind: a merge has all versions, the base
 file's too.
@@ -22,12 +24,15 @@ from typing import Any, Final, NamedTuple
 from eventide_adapters.format.metadata_table.records import (
     BLOOM_FILTERS,
     COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
     Value,
     decode_value,
     encode_value,
+    kind_of,
     merged_files,
 )
 
@@ -65,7 +70,7 @@ def merged_entries(
     `sources` are in the order of their age, oldest first. `deleted` keys lose what the sources before that number say.
     Holds one version of each source at a time. Raises RecordDecodeError.
     """
-    merge = _MERGES[partition]
+    merge = _MERGES[kind_of(partition)]
     versions = heapq.merge(*(_versions(number, source) for number, source in enumerate(sources)))
     for key, of_key in groupby(versions, itemgetter(0)):
         since = deleted.get(key, 0)
@@ -88,7 +93,7 @@ def merged_entries(
 
 def can_merge(partition: str) -> bool:
     """Whether the records of that partition of the metadata table are known well enough."""
-    return partition in _MERGES
+    return kind_of(partition) in _MERGES
 
 
 def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
@@ -130,12 +135,22 @@ def _bloom_filter(versions: Sequence[Value]) -> Value | None:
     return None if versions[-1]["BloomFilterMetadata"]["isDeleted"] else versions[-1]
 
 
+def _secondary_key(versions: Sequence[Value]) -> Value | None:
+    return None if versions[-1]["SecondaryIndexMetadata"]["isDeleted"] else versions[-1]
+
+
+def _expression(versions: Sequence[Value]) -> Value | None:
+    return _statistics(versions) if versions[-1].get("BloomFilterMetadata") is None else _bloom_filter(versions)
+
+
 _MERGES: Final[Mapping[str, Callable[[Sequence[Value]], Value | None] | None]] = {
     FILES: _files,
     COLUMN_STATS: _statistics,
     PARTITION_STATS: _statistics,
     BLOOM_FILTERS: _bloom_filter,
     RECORD_INDEX: None,
+    SECONDARY_INDEX_PREFIX: _secondary_key,
+    EXPRESSION_INDEX_PREFIX: _expression,
 }
 """None: the latest version, as it is."""
 

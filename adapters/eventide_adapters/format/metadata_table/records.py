@@ -7,6 +7,9 @@
     bloom_filters            hash64(partition) + md5(file name)                                     4     a bloom filter
     record_index             a record key                                                           5     its file group
     partition_stats          hash64(column) + hash64(partition)                                     6     a column's range
+    secondary_index_<name>   a value + "$" + a record key                                           7     if it is deleted
+    expr_index_<name>        as in column_stats, or as in bloom_filters                             3, 4  those of a function
+                             hash64(column) + hash64("__partition_stat__") + hash64(partition)      6     a function's range
 
 Each part of a hashed key is base64. A record lies in the file group that Java's hash of its key chooses. In an HFile the
 value's own `key` is empty, as the key exists already.
@@ -40,6 +43,7 @@ BLOOM_FILTERS: Final = "bloom_filters"
 PARTITION_STATS: Final = "partition_stats"
 RECORD_INDEX: Final = "record_index"
 SECONDARY_INDEX_PREFIX: Final = "secondary_index_"
+EXPRESSION_INDEX_PREFIX: Final = "expr_index_"
 
 ALL_PARTITIONS_KEY: Final = "__all_partitions__"
 _UNPARTITIONED: Final = "."
@@ -49,6 +53,7 @@ _COLUMN_STATS_TYPE: Final = 3
 _BLOOM_FILTER_TYPE: Final = 4
 _RECORD_INDEX_TYPE: Final = 5
 _PARTITION_STATS_TYPE: Final = 6
+_SECONDARY_INDEX_TYPE: Final = 7
 _NO_NUMBER: Final = -1  # of a file id without a number
 _UUID_AND_NUMBER: Final = re.compile(r"(?P<uuid>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-(?P<number>\d+))?")
 _HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's int 0xdabadaba, widened with its sign
@@ -66,6 +71,12 @@ _MISFITS = (
 )
 
 Value = dict[str, Any]
+
+
+def kind_of(partition: str) -> str:
+    """What a partition of the metadata table holds: its name, or the prefix that partitions of its kind share."""
+    prefixes = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
+    return next((prefix for prefix in prefixes if partition.startswith(prefix)), partition)
 
 
 def files_key(partition: str) -> str:
@@ -151,6 +162,10 @@ def column_stats_value(stats: Value) -> Value:
 
 def partition_stats_value(stats: Value) -> Value:
     return {"type": _PARTITION_STATS_TYPE, "ColumnStatsMetadata": stats}
+
+
+def secondary_index_value(*, is_deleted: bool) -> Value:
+    return {"type": _SECONDARY_INDEX_TYPE, "SecondaryIndexMetadata": {"isDeleted": is_deleted}}
 
 
 def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:

@@ -70,10 +70,10 @@ class ColumnStatistics:
 
 
 def known_statistics(
-    reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str]
+    reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str], partition: str = COLUMN_STATS
 ) -> dict[str, dict[str, Value]]:
-    """What is known about each file: statistics by column."""
-    slices = reader.slices(COLUMN_STATS)
+    """What is known about each file: statistics by column, in that partition of the metadata table."""
+    slices = reader.slices(partition)
     wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
     found: dict[str, dict[str, Value]] = {}
     for file in files:

@@ -7,13 +7,13 @@ What each of its partitions needs of an action of the table at the instant C:
     column_stats                 `metadata_table_stats`; nothing of a file that goes
     partition_stats              nothing if rows stay or go: its ranges hold every row that is left
     record_index                 nothing if all rows stay: no key moves to another file group
-    secondary_*                  the same
+    secondary_index_*            the same: no key has another value
+    expr_index_*                 `expression_index`
 
-Where rows are written, `metadata_written_stats` says what their statistics are, and `metadata_record_index` where keys live
-now. A secondary index would have to follow the values of every row, and records with new columns need statistics whose form
-nothing shows yet: such writes are refused, and so is rolling rows back where there is an index of keys. An expression
-index prunes by what it computes from each file, which eventide can't: such a table is refused, and so is any partition
-that isn't in this list.
+If rows are written, `written_stats` says what their statistics are, `record_index` where keys live now, and
+`secondary_index` which values they have. Records with new columns need statistics whose form nothing shows yet: such
+writes are refused, and so is rolling rows back if there is a record index, and any partition that isn't in this list.
+An index that cannot follow an action is dropped with it: see `update`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
     COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
     files_key,
+    kind_of,
     merged_files,
     partition_of,
 )
@@ -60,11 +62,12 @@ from eventide_core.table.table_path import METADATA_DIRECTORY
 
 _BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
 _BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
-_KEPT: Final = {
-    RowChange.NONE: _BY_FILE | _BY_RANGE | {RECORD_INDEX, SECONDARY_INDEX_PREFIX},
-    RowChange.WRITTEN: _BY_FILE | _BY_RANGE | {RECORD_INDEX},
-    RowChange.WIDENED: _BY_FILE | {RECORD_INDEX},
-    RowChange.ROLLED_BACK: _BY_FILE | _BY_RANGE,
+_BY_VALUE: Final = frozenset((SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX))
+_KEPT_OR_DROPPED: Final = {
+    RowChange.NONE: _BY_FILE | _BY_RANGE | _BY_VALUE | {RECORD_INDEX},
+    RowChange.WRITTEN: _BY_FILE | _BY_RANGE | _BY_VALUE | {RECORD_INDEX},
+    RowChange.WIDENED: _BY_FILE | _BY_VALUE | {RECORD_INDEX},
+    RowChange.ROLLED_BACK: _BY_FILE | _BY_RANGE | _BY_VALUE,
 }
 _WHEN: Final = {
     RowChange.NONE: "",
@@ -206,5 +209,4 @@ def _read_files(reader: MetadataTableReader, keys: Collection[str] | None = None
 
 
 def _is_kept(partition: str, rows: RowChange) -> bool:
-    kind = SECONDARY_INDEX_PREFIX if partition.startswith(SECONDARY_INDEX_PREFIX) else partition
-    return kind in _KEPT[rows]
+    return kind_of(partition) in _KEPT_OR_DROPPED[rows]

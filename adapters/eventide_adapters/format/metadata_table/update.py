@@ -9,19 +9,29 @@ second run makes the same ones; a log file that isn't committed is replaced.
     8 and later    log file `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
 
 The token is that of C alone, so that a writer who shares no lock and counts to the same number has another name.
+
+An index that cannot follow the action is dropped before all that, as Hudi drops one:
+
+    expr_index_* of column_stats    where rows are written, since Spark alone computes its function; where a source of a new
+                                    base file has no range; where rows are rolled back
+    secondary_index_*               over a column whose texts eventide doesn't know, where rows are written
+    partition_stats                 where rows are rolled back: its ranges may lack those that come back
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.metadata_table import records as names
+from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
 from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_changes
 from eventide_adapters.format.metadata_table.records import (
@@ -31,6 +41,7 @@ from eventide_adapters.format.metadata_table.records import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
     Value,
     all_partitions_value,
     bloom_filter_key,
@@ -39,12 +50,14 @@ from eventide_adapters.format.metadata_table.records import (
     file_group_number,
     files_key,
     files_value,
+    kind_of,
 )
+from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import ColumnStatistics
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_core.errors import UnsupportedTableError
-from eventide_core.ports import AddedFile, FileChanges
+from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
+from eventide_core.ports import AddedFile, FileChanges, RowChange
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
@@ -76,19 +89,22 @@ class _Log:
 class HudiMetadataUpdate:
     """Implements `ports.MetadataUpdate`. `logs` are None if its delta commit is there already.
 
-    `extra_metadata` of the delta commit: the schema of the last write, which each write repeats.
+    `extra_metadata` of the delta commit: the schema of the last write, which each write repeats. `dropped` are the
+    indexes that cannot follow the action.
     """
 
     reader: MetadataTableReader
     instant: str
     logs: tuple[_Log, ...] | None
     extra_metadata: Mapping[str, str]
+    dropped: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls, reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
     ) -> HudiMetadataUpdate:
-        """Raises UnsupportedTableError for column statistics of an unknown form."""
+        """Raises UnsupportedTableError for column statistics of an unknown form, MetadataTableBusyError for an index that is
+        to be dropped while a compaction is pending that may have a part of it."""
         known = reader.timeline.find(instant)
         if known is not None and known.is_completed:
             return cls(reader, instant, None, {})
@@ -106,15 +122,26 @@ class HudiMetadataUpdate:
             records[RECORD_INDEX] = list(record_index_changes(reader, instant, changes, contents))
         if BLOOM_FILTERS in reader.partitions:
             records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
+        by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
+        dropped = [partition for partition, found in by_value.items() if found is None]
+        if PARTITION_STATS in reader.partitions and changes.rows is RowChange.ROLLED_BACK:
+            dropped.append(PARTITION_STATS)
+        if dropped and reader.timeline.pending_plans:
+            raise MetadataTableBusyError(
+                f"{reader.storage.root}: {', '.join(dropped)} cannot be dropped while the metadata table has a pending "
+                f"{reader.timeline.pending_plans[0].action}; the next write of Hudi completes it"
+            )
+        records |= {partition: found for partition, found in by_value.items() if found}
         logs: list[_Log] = []
         for partition, found in records.items():
             logs += _logs(reader, instant, partition, found)
-        return cls(reader, instant, tuple(logs), _extra_metadata(reader))
+        return cls(reader, instant, tuple(logs), _extra_metadata(reader), tuple(dropped))
 
     def write(self, completion_time: str) -> None:
         if self.logs is None:
             return
         storage, timeline_path = self.reader.storage, self.reader.timeline_path
+        drop_indexes(storage, self.dropped)
         end = self._end(completion_time) if self.reader.slices_by_completion_time else None
         requested, inflight, completed = (
             f"{timeline_path}/{Instant(self.instant, Action.DELTA_COMMIT, state, time).file_name}"
@@ -183,6 +210,33 @@ def _bases(changes: FileChanges) -> list[AddedFile]:
     return [file for file in changes.added if BaseFileName.parse(file.name) is not None]
 
 
+def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> Records | None:
+    """What an index over values gets, none for any other partition; None for an index that cannot follow."""
+    kind = kind_of(partition)
+    if kind not in (names.SECONDARY_INDEX_PREFIX, names.EXPRESSION_INDEX_PREFIX):
+        return []
+    definition = index_definition(reader.storage, partition)
+    match kind:
+        case names.SECONDARY_INDEX_PREFIX if changes.written is not None:
+            index = SecondaryIndex(reader.storage, definition)
+            return list(index.changes(changes)) if index.is_followed(changes.written) else None
+        case names.SECONDARY_INDEX_PREFIX if changes.rows is not RowChange.NONE:
+            return None
+        case names.EXPRESSION_INDEX_PREFIX if changes.rows is RowChange.NONE:
+            return ExpressionIndex(reader, partition, definition).records(changes.added)
+        case names.EXPRESSION_INDEX_PREFIX if not definition.is_of_bloom_filters:
+            return None
+        case _:
+            return []
+
+
+def _placing(reader: MetadataTableReader, partition: str) -> Callable[[str], str]:
+    """Which part of a record's key chooses its file group."""
+    if kind_of(partition) != SECONDARY_INDEX_PREFIX:
+        return lambda key: key
+    return SecondaryIndex(reader.storage, index_definition(reader.storage, partition)).placing
+
+
 def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[_Log]:
     slices = reader.slices(partition)
     if not slices:
@@ -190,9 +244,10 @@ def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Re
             f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; drop the metadata "
             "table, and Hudi builds it again"
         )
+    placing = _placing(reader, partition)
     of_group: dict[int, Records] = {}
     for key, value in records:
-        of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
+        of_group.setdefault(file_group_number(placing(key), len(slices)), []).append((key, value))
     logs: list[_Log] = []
     for number in sorted(of_group):
         data = _encoded(reader, slices[number], instant, of_group[number])

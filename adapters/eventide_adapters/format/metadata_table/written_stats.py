@@ -24,8 +24,10 @@ from eventide_adapters.format.metadata_table.column_ranges import (
     widened,
 )
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesOfBase, RangesOfLog
+from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
+    COLUMN_STATS,
     Value,
     column_stats_key,
     column_stats_value,
@@ -33,12 +35,10 @@ from eventide_adapters.format.metadata_table.records import (
     partition_stats_value,
 )
 from eventide_adapters.format.metadata_table.stats import SourceFile, column_models, known_statistics, range_record
-from eventide_adapters.format.timeline.codec import read_json
-from eventide_core.errors import MissingFileError, UnsupportedTableError
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.file_name import BaseFileName
 
-_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _EXAMPLES_MAX: Final = 64  # files whose statistics are looked up; each write covers all columns
 _NO_VALUE: Final = 1  # among the numbers of value types
 
@@ -106,7 +106,8 @@ class WrittenStatistics:
         return RangesOfLog((file.path, file.size), columns, self.written.shape, self.written.slices[0].blocks)
 
     def _found_models(self) -> Mapping[str, Value]:
-        wanted, has_value_types = self._definition()
+        definition = index_definition(self.reader.storage, COLUMN_STATS)
+        wanted, has_value_types = definition.fields, definition.is_of_second_version
         names = [*wanted] or list(_all_columns(self.written))
         examples = [SourceFile(partition, name) for partition, name in self.written.known_files[:_EXAMPLES_MAX]]
         models = dict(column_models(known_statistics(self.reader, examples, names)))
@@ -117,15 +118,6 @@ class WrittenStatistics:
                 "the metadata table (eventide.metadata.table=drop)"
             )
         return {name: _empty_model(name, has_value_types=has_value_types) for name in wanted} | models
-
-    def _definition(self) -> tuple[list[str], bool]:
-        """The columns that the index is defined for, none where nothing says it, and whether it is of version 2."""
-        try:
-            definitions = read_json(self.reader.storage.read(_DEFINITIONS), _DEFINITIONS)
-        except MissingFileError:
-            return [], False
-        found = definitions.document("indexDefinitions").document("column_stats")
-        return list(found.texts("sourceFields")), found.text("version") == "V2"
 
 
 def _all_columns(written: WrittenRows) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Completion:
         self, files: TableFiles, state: TableState, metadata: CommitMetadata, update: PendingUpdate, lease: Lease
     ) -> bool:
         """Whether this call put the completed file; otherwise it was there."""
-        data = files.codec.encode_commit(metadata, state.config.version)
+        data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
         update.write(lease, self.time)
         lease.check()
         return files.storage.put_if_absent(f"{state.config.timeline_path}/{self.instant.file_name}", data)

@@ -66,7 +66,7 @@ from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.commit_metadata import WriteStat
+from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, WriteStat
 from eventide_core.table.instant import Action, Instant, State
 from eventide_core.table.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline import Timeline
@@ -88,7 +88,8 @@ class CompactionResult:
 
     `is_already_reached`: everything before T was compacted before, by the compaction at `instant`, and nothing was written.
     `sync_error` is why the catalog could not be updated, where it was to be: the commit stands, the next sync updates it.
-    `ended` is what runs that died had left, and this one ended first.
+    `ended` is what runs that died had left, and this one ended first. `dropped_indexes` are those of the metadata table
+    that could not follow the compaction.
     """
 
     instant: str
@@ -97,6 +98,7 @@ class CompactionResult:
     sync_error: EventideError | None = None
     ended: Ended = field(default_factory=Ended)
     is_already_reached: bool = False
+    dropped_indexes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +338,10 @@ class CompactionRunner:
         found = state.find_write(instant)
         if found is None or not found.is_completed:
             raise InstantNotFoundError(f"the compaction at {instant} completed, and has been rolled back since")
-        stats = state.commit(found).stats
+        commit = state.commit(found)
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
-        return CompactionResult(instant, fresh, _metrics(stats))
+        dropped = commit.extra_metadata.get(DROPPED_INDEXES_KEY, "").split(",")
+        return CompactionResult(instant, fresh, _metrics(commit.stats), dropped_indexes=tuple(filter(None, dropped)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class Restorer:
         storage.put_if_absent(f"{config.timeline_path}/{inflight.file_name}", b"")
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
-        changes = self.metadata.differences(config, self.files.data_files())
+        changes = replace(self.metadata.differences(config, self.files.data_files()), rows=RowChange.ROLLED_BACK)
         update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         recorded = completion if config.slices_by_completion_time else None

@@ -19,7 +19,7 @@ outcome is claimed in 3, and in 6 the requested file stays.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core.action.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
@@ -98,6 +98,9 @@ class RollbackRunner:
         completion = next_instant_time(plan.instant)
         self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
+        found = self.files.timeline(config).find(target)
+        if found is not None and found.is_completed and found.action is not Action.COMMIT:
+            changes = replace(changes, rows=RowChange.ROLLED_BACK)
         update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         removed += self.forget(config, target, lease)

@@ -22,7 +22,7 @@ table out of `hoodie.properties` first: from then on nobody reads it, and a cras
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
@@ -48,6 +48,7 @@ from eventide_core.ports import (
     Storage,
     remove_tree,
 )
+from eventide_core.table.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.file_name import is_data_file
 from eventide_core.table.file_system_view import DataFile
 from eventide_core.table.properties import PROPERTIES_PATH, settings_text
@@ -66,6 +67,17 @@ class PendingUpdate:
     changes: FileChanges
     update: MetadataUpdate | None
     is_dropped: bool
+
+    @property
+    def dropped_indexes(self) -> tuple[str, ...]:
+        return () if self.update is None else self.update.dropped
+
+    def recorded_in(self, metadata: CommitMetadata) -> CommitMetadata:
+        """The table's commit, which says what indexes were dropped."""
+        if not self.dropped_indexes:
+            return metadata
+        extra = {**metadata.extra_metadata, DROPPED_INDEXES_KEY: ",".join(self.dropped_indexes)}
+        return replace(metadata, extra_metadata=extra)
 
     def write(self, lease: Lease, completion_time: str) -> None:
         """Before the commit. `completion_time`: the same for each run of one action (`ports.MetadataUpdate.write`)."""

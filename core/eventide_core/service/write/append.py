@@ -150,8 +150,9 @@ class Append:
 
     def complete(self, pending: PendingWrite) -> WriteResult:
         """Steps 5 and 6. Raises WriteConflictError, and RefusedError if the write was rolled back meanwhile."""
+        dropped: tuple[str, ...] = ()
         try:
-            self._instants.complete(pending)
+            dropped = self._instants.complete(pending)
         except StorageError as failure:
             self.heartbeats.stop(pending.instant)
             try:
@@ -178,6 +179,7 @@ class Append:
             deletes=deletes,
             files=len(stats),
             bytes_written=sum(stat.file_size_bytes for stat in stats),
+            dropped_indexes=dropped,
         )
 
     def _prepare(

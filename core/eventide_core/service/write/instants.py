@@ -81,8 +81,8 @@ class WriteInstants:
                     f"{keys.CONCURRENCY_MODE}"
                 )
 
-    def complete(self, pending: PendingWrite) -> None:
-        """Completes a write that has made its files. Does nothing if it has completed.
+    def complete(self, pending: PendingWrite) -> tuple[str, ...]:
+        """Completes a write that has made its files; returns the dropped indexes. Does nothing if it has completed.
 
         Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back meanwhile.
         """
@@ -100,18 +100,19 @@ class WriteInstants:
                     "write again"
                 )
             if found.is_completed:
-                return
+                return ()
             self._check_conflicts(pending, config, timeline)
             update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config), known)
             completion = self._unused(config, timeline)
             recorded = completion if config.slices_by_completion_time else None
             completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, recorded)
-            data = self.files.codec.encode_commit(pending.metadata, config.version)
+            data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
             update.write(lease, completion)
             lease.check()
             self.files.storage.put_if_absent(f"{config.timeline_path}/{completed.file_name}", data)
             update.check_after_commit(lease)
             update.compact(lease, completion, self.options)
+            return update.dropped_indexes
 
     def abort(self, instant: str, failure: BaseException) -> None:
         """What happens to a write that won't complete: it is rolled back at once where that can be done.

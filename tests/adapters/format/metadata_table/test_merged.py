@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.metadata_table.merged import Source, can_merge, merged_entries, merged_statistics
-from eventide_adapters.format.metadata_table.records import decode_value, encode_value, files_value, merged_files
+from eventide_adapters.format.metadata_table.records import (
+    decode_value,
+    encode_value,
+    files_value,
+    merged_files,
+    secondary_index_value,
+)
 
 SCHEMA = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [
     {"name": "key", "type": ["null", "string"], "default": null},
@@ -130,6 +136,19 @@ def test_a_version_without_values_says_nothing_of_their_kind() -> None:
     assert merged["maxValue"][1]["value"] == b"\x03"
 
 
-@pytest.mark.parametrize("partition", ["secondary_index_by_city", "expr_index_by_day", "unheard_of"])
-def test_a_partition_of_an_unknown_kind_is_not_merged(partition: str) -> None:
-    assert not can_merge(partition)
+def test_a_partition_of_an_unknown_kind_is_not_merged() -> None:
+    assert not can_merge("unheard_of")
+
+
+OF_PAIRS = """{"type": "record", "name": "HoodieMetadataRecord", "fields": [
+    {"name": "key", "type": ["null", "string"], "default": null}, {"name": "type", "type": "int"},
+    {"name": "SecondaryIndexMetadata", "type": ["null", {"type": "record", "name": "HoodieSecondaryIndexInfo",
+        "fields": [{"name": "isDeleted", "type": "boolean"}]}], "default": null}]}"""
+
+
+@pytest.mark.parametrize("is_last_deleted", [False, True])
+def test_a_pair_of_a_secondary_index_stays_unless_its_last_version_is_deleted(is_last_deleted: bool) -> None:
+    versions = [secondary_index_value(is_deleted=deleted) for deleted in (not is_last_deleted, is_last_deleted)]
+    sources = [Source([(b"oslo$k1", encode_value(version, OF_PAIRS))], OF_PAIRS, "file") for version in versions]
+    entries = [key for key, _ in merged_entries("secondary_index_by_city", sources, {}, OF_PAIRS)]
+    assert entries == ([] if is_last_deleted else [b"oslo$k1"])

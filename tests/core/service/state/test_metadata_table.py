@@ -135,18 +135,18 @@ def test_an_index_of_an_unknown_kind_is_refused_before_anything_is_written(name:
     scheduled = table.schedule(plan)
     properties = path / ".hoodie" / "hoodie.properties"
     known = properties.read_text()
-    unknown = known.replace("metadata.partitions=files", "metadata.partitions=expr_index_by_day,files")
+    unknown = known.replace("metadata.partitions=files", "metadata.partitions=files,unheard_of")
     assert unknown != known
     properties.write_text(unknown)
     before = files(path)
-    with pytest.raises(UnsupportedTableError, match=r"expr_index_by_day.*eventide\.metadata\.table=drop"):
+    with pytest.raises(UnsupportedTableError, match=r"unheard_of.*eventide\.metadata\.table=drop"):
         table.execute(scheduled.instant)
     assert files(path) == before
     properties.write_text(known)
     table.rollback(scheduled.instant)
     properties.write_text(unknown)
     before = files(path)
-    with pytest.raises(UnsupportedTableError, match="expr_index_by_day"):
+    with pytest.raises(UnsupportedTableError, match="unheard_of"):
         table.schedule(plan)
     assert files(path) == before
 

@@ -1,0 +1,57 @@
+"""What a compaction changes in an expression index of the metadata table: ranges of a function of a column, by file.
+
+Spark computes the function, which can depend on the time zone of a session. eventide computes none:
+
+    of column_stats     a new base file has rows of its sources alone, so the span of the sources' ranges holds its own.
+                        A left-over has the range of its source, a file of carried deletes none. A partition's range
+                        stays: it holds every row that is left
+    of bloom_filters    nothing: Hudi reads each file that the index doesn't know
+
+Hudi works the range of a partition out anew from those of its files. So an index can't be kept where a source has no range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
+from eventide_adapters.format.metadata_table.merged import merged_statistics
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records import Value, column_stats_key, column_stats_value
+from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
+from eventide_core.ports import AddedFile
+from eventide_core.table.file_name import BaseFileName
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionIndex:
+    """The index in `partition` of the metadata table."""
+
+    reader: MetadataTableReader
+    partition: str
+    definition: IndexDefinition
+
+    def records(self, added: Sequence[AddedFile]) -> list[tuple[str, Value | None]] | None:
+        """Keys and values for the files that a compaction adds; None if the index can't be kept."""
+        return [] if self.definition.is_of_bloom_filters else self._ranges(added)
+
+    def _ranges(self, added: Sequence[AddedFile]) -> list[tuple[str, Value | None]] | None:
+        if len(self.definition.fields) != 1:
+            return None
+        column = self.definition.fields[0]
+        sources = [SourceFile(file.partition, source) for file in added for source in file.sources]
+        known = known_statistics(self.reader, sources, [column], self.partition)
+        ranges = {source.name: known[source.name].get(column) for source in sources}
+        found: list[tuple[str, Value | None]] = []
+        for file in added:
+            is_base = BaseFileName.parse(file.name) is not None
+            parts = [ranges[source] for source in file.sources]
+            if (is_base and not parts) or None in parts:
+                return None
+            # A tight range would replace those before it.
+            span = merged_statistics(part | {"isTightBound": False} for part in parts if part is not None)
+            if span is not None:
+                key = column_stats_key(column, file.partition, file.name)
+                found.append((key, column_stats_value(span | {"fileName": file.name})))
+        return found

@@ -1,0 +1,79 @@
+"""What Hudi says of the indexes of a table: `.hoodie/.index_defs/index.json`, and how an index is dropped.
+
+    partition of the metadata table     type             fields               function
+    column_stats                        column_stats     all its columns
+    secondary_index_<name>              secondary_index  one column           identity
+    expr_index_<name>                   column_stats     one column           a function of Spark
+    expr_index_<name>                   bloom_filters    one column           a function of Spark
+
+Hudi 1.0 writes no version, which means the first one. An index is dropped as Hudi drops one: out of the table's settings
+first, so that nobody reads it anymore, then out of the definitions, then its files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from eventide_adapters.format.metadata_table.records import BLOOM_FILTERS
+from eventide_adapters.format.timeline.codec import read_json
+from eventide_core.errors import MissingFileError
+from eventide_core.ports import Storage, remove_tree
+from eventide_core.table.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.table_config import METADATA_PARTITIONS_KEY
+from eventide_core.table.table_path import METADATA_DIRECTORY
+
+DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+_ALL: Final = "indexDefinitions"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """`fields` are the columns that it is over, none if nothing says it."""
+
+    type: str
+    fields: tuple[str, ...]
+    is_of_second_version: bool
+
+    @property
+    def is_of_bloom_filters(self) -> bool:
+        return self.type == BLOOM_FILTERS
+
+
+def index_definition(storage: Storage, partition: str) -> IndexDefinition:
+    """The definition of an index by its partition of the metadata table; an empty one if there is none."""
+    try:
+        found = read_json(storage.read(DEFINITIONS), DEFINITIONS).document(_ALL).document(partition)
+    except MissingFileError:
+        return IndexDefinition("", (), is_of_second_version=False)
+    return IndexDefinition(
+        found.text("indexType") or "", tuple(found.texts("sourceFields")), found.text("version") == "V2"
+    )
+
+
+def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
+    """Removes these partitions of the metadata table, and their definitions. Harmless if an earlier run began it."""
+    if not partitions:
+        return
+    prefix = f"{METADATA_PARTITIONS_KEY}="
+    lines = settings_text(storage.read, storage.root).splitlines(keepends=True)
+    kept = [_without(line, partitions) if line.startswith(prefix) else line for line in lines]
+    if kept != lines:
+        storage.put(PROPERTIES_PATH, "".join(kept).encode())
+    try:
+        document = json.loads(storage.read(DEFINITIONS))
+    except MissingFileError:
+        document = {}
+    defined = document.get(_ALL, {})
+    if not defined.keys().isdisjoint(partitions):
+        document[_ALL] = {name: found for name, found in defined.items() if name not in partitions}
+        storage.put(DEFINITIONS, json.dumps(document, indent=2).encode())
+    for partition in partitions:
+        remove_tree(storage, f"{METADATA_DIRECTORY}/{partition}")
+
+
+def _without(line: str, partitions: Collection[str]) -> str:
+    key, _, names = line.rstrip("\r\n").partition("=")
+    return f"{key}={','.join(name for name in names.split(',') if name.strip() not in partitions)}\n"

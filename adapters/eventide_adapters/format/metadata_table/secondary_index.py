@@ -1,0 +1,106 @@
+"""What a write changes in a secondary index of the metadata table: which keys have which value of its column.
+
+Hudi reads the index by a value, and then looks up the keys in the record index. The key of a record is
+`<value>$<record key>`. In both, a backslash stands before a backslash, `$` and the zero character. The value of a record
+says only whether it is deleted.
+
+1. Of each slice that the write changed, the values of the changed keys are read as they were, and as they will be.
+2. A pair that is new is added. A pair that no slice of the write shows anymore is deleted.
+
+    version of the index    a null            a date                    file group by the hash of
+    first (Hudi 1.0)        isn't in it       as text, 2026-11-21       the record's whole key
+    second (from 1.1 on)    is the zero       its number of days        the value with its `$`
+                            character
+
+A compaction changes nothing: each key keeps its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.metadata_table.file_contents import changed_keys
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
+from eventide_adapters.format.metadata_table.records import Value, secondary_index_value
+from eventide_core.ports import FileChanges, Storage, WrittenRows
+from eventide_core.table.slice_read import SliceRead
+
+SEPARATOR: Final = "$"
+_NULL: Final = "\0"
+_EPOCH: Final = date(1970, 1, 1)
+_ESCAPED: Final = str.maketrans({character: f"\\{character}" for character in ("\\", SEPARATOR, _NULL)})
+_TYPES: Final = (pa.string(), pa.int32(), pa.int64(), pa.date32())
+
+Pairs = set[tuple[str, str]]
+"""Values, escaped, and record keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryIndex:
+    storage: Storage
+    definition: IndexDefinition
+
+    def is_followed(self, written: WrittenRows) -> bool:
+        """Whether it is over a column whose values eventide writes as Hudi does."""
+        fields = {field.arrow.name: field.arrow.type for field in table_fields(written.shape.schema)}
+        return len(self.definition.fields) == 1 and fields.get(self.definition.fields[0]) in _TYPES
+
+    def changes(self, changes: FileChanges) -> Iterator[tuple[str, Value]]:
+        """Keys and values of the records."""
+        written = changes.written
+        if written is None:
+            return
+        added = {file.path for file in changes.added}
+        before: Pairs = set()
+        after: Pairs = set()
+        for found in written.slices:
+            keys = changed_keys(self.storage, found, added, written.shape)
+            after |= self._pairs(found, keys, written)
+            if found.base_path not in added:  # a new base file has the rows of the old one as they were
+                old = replace(found, log_paths=tuple(log for log in found.log_paths if log[0] not in added))
+                before |= self._pairs(old, keys, written)
+        for pairs, is_deleted in ((after - before, False), (before - after, True)):
+            for value, key in sorted(pairs):
+                yield f"{value}{SEPARATOR}{key.translate(_ESCAPED)}", secondary_index_value(is_deleted=is_deleted)
+
+    def placing(self, key: str) -> str:
+        """The part of a record's key by which its file group is chosen."""
+        return key[: _separator(key) + 1] if self.definition.is_of_second_version else key
+
+    def _pairs(self, found: SliceRead, keys: Any, written: WrittenRows) -> Pairs:
+        pairs: Pairs = set()
+        if found.base_path is None and not found.log_paths:
+            return pairs
+        column = self.definition.fields[0]
+        for batch in ArrowSliceReader(self.storage).read(
+            found, written.shape, list(dict.fromkeys((RECORD_KEY, column)))
+        ):
+            chosen = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
+            values: list[Any] = chosen.column(column).to_pylist()
+            for key, value in zip(chosen.column(RECORD_KEY).to_pylist(), map(self._text, values), strict=True):
+                if value is not None:
+                    pairs.add((value, str(key)))
+        return pairs
+
+    def _text(self, value: Any) -> str | None:
+        if value is None:
+            return _NULL if self.definition.is_of_second_version else None
+        if isinstance(value, date) and self.definition.is_of_second_version:
+            return str((value - _EPOCH).days)
+        return str(value).translate(_ESCAPED)
+
+
+def _separator(key: str) -> int:
+    """Where the first `$` is that isn't escaped."""
+    place = 0
+    while key[place] != SEPARATOR:
+        place += 2 if key[place] == "\\" else 1
+    return place
