@@ -150,7 +150,7 @@ def _application(
     typed: Options,
     new_uuid: Callable[[], str],
 ) -> Application:
-    files = _table_files(storage, clock, typed)
+    files = _table_files(storage, engine, clock, typed)
     content, audit = ArrowLogContent(storage), ArrowContentAudit(storage)
     facts = LogFactsReader(content, engine)
     freshness = FreshnessReader(content, facts, engine, typed)
@@ -197,11 +197,11 @@ def _application(
     )
 
 
-def _table_files(storage: Storage, clock: Clock, options: Options) -> TableFiles:
+def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options) -> TableFiles:
     return TableFiles(
         storage,
         HudiMetadataCodec(),
-        HudiMetadataTable(storage),
+        HudiMetadataTable(storage, engine),
         open_archived_timeline,
         LocalEngine(_QUESTIONS_AT_ONCE),
         clock,

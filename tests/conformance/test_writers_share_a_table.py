@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,41 @@ def test_two_writers_at_once_lose_nothing_of_what_they_were_told_is_written(
     assert seen(judge_111.read(path)) == seen(table.snapshot().to_arrow()) == sorted(best.values())
 
 
+@dataclass
+class Turns:
+    """Several at once, each again and again, until there were MIXED_ROUNDS, AT_LEAST so many of each kind."""
+
+    rounds: Counter[str] = field(default_factory=Counter[str])
+    refused: Counter[str] = field(default_factory=Counter[str])
+    failures: list[BaseException] = field(default_factory=list[BaseException])
+
+    def take(self, *kinds: tuple[str, Callable[[int], None], type[Exception]]) -> None:
+        """Each kind is its name, what it does in a turn, and the error by which it is refused."""
+        self.rounds.update({name: 0 for name, _, _ in kinds})
+        threads = [threading.Thread(target=self._repeat, args=kind) for kind in kinds]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not self.failures, (self.failures, self.refused)
+
+    def _repeat(self, kind: str, turn: Callable[[int], None], refusal: type[Exception]) -> None:
+        number = 0
+        try:
+            while not self.failures and not self._are_enough():
+                number += 1
+                try:
+                    turn(number)
+                    self.rounds[kind] += 1
+                except refusal:
+                    self.refused[kind] += 1
+        except BaseException as failure:
+            self.failures.append(failure)
+
+    def _are_enough(self) -> bool:
+        return self.rounds.total() >= MIXED_ROUNDS and min(self.rounds.values()) >= AT_LEAST
+
+
 @pytest.mark.broad
 @pytest.mark.campaign
 def test_two_writers_and_a_compactor_under_a_lock_in_zookeeper_lose_nothing_on_version_6(
@@ -208,24 +244,7 @@ def test_two_writers_and_a_compactor_under_a_lock_in_zookeeper_lose_nothing_on_v
     table.insert(rows(*((f"k{i}", 0, "base") for i in range(8))))
     options = STOCK | BUCKET_INDEX | OCC | lock
     best: dict[str, Row] = {f"k{i}": (f"k{i}", 0, "base") for i in range(8)}
-    rounds: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    done = threading.Event()
-    failures: list[BaseException] = []
-
-    def again_and_again(kind: str, turn: Callable[[int], None], error: type[Exception]) -> None:
-        number = 0
-        try:
-            while not done.is_set():
-                number += 1
-                try:
-                    turn(number)
-                    rounds[kind] += 1
-                except error:
-                    refused[kind] += 1
-        except BaseException as failure:
-            failures.append(failure)
-            done.set()
+    turns = Turns()
 
     def written(row: Row) -> None:
         best[row[0]] = max(best[row[0]], row, key=lambda one: one[1])
@@ -240,22 +259,13 @@ def test_two_writers_and_a_compactor_under_a_lock_in_zookeeper_lose_nothing_on_v
         row = (f"k{2 * (number % 4) + 1}", 2 * number, f"theirs {number}")
         judge_015.write(path, rows(row), options=options)
         written(row)
-        if sum(rounds.values()) >= MIXED_ROUNDS and min(rounds["theirs"] + 1, rounds["compactions"]) >= AT_LEAST:
-            done.set()
 
     def compact(_: int) -> None:
-        table.compact(before=START_MS + 2 * rounds["ours"], link_mode="copy")
+        table.compact(before=START_MS + 2 * turns.rounds["ours"], link_mode="copy")
 
-    turns = [("ours", ours, BusyError), ("theirs", theirs, JudgeError), ("compactions", compact, BusyError)]
-    threads = [threading.Thread(target=again_and_again, args=turn) for turn in turns]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
-    assert min(rounds[kind] for kind, _, _ in turns) >= AT_LEAST, (rounds, refused)
+    turns.take(("ours", ours, BusyError), ("theirs", theirs, JudgeError), ("compactions", compact, BusyError))
     assert seen(judge_015.read(path)) == seen(table.snapshot().to_arrow()) == sorted(best.values())
-    reached("rounds of two writers and a compactor under ZooKeeper on version 6, no row lost", sum(rounds.values()))
+    reached("rounds of two writers and a compactor under ZooKeeper on version 6, no row lost", turns.rounds.total())
 
 
 def test_both_move_keys_from_partition_to_partition_under_a_global_index(tmp_path: Path, judge_111: HudiJudge) -> None:

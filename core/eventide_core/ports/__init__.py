@@ -9,6 +9,7 @@ from eventide_core.ports.content import BaseContent, ContentAudit, LogContent, L
 from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
     AddedFile,
+    FileAnswers,
     FileChanges,
     MetadataCompaction,
     MetadataFiles,
@@ -53,6 +54,7 @@ __all__ = [
     "Clock",
     "ContentAudit",
     "Engine",
+    "FileAnswers",
     "FileChanges",
     "FileInfo",
     "Heartbeats",

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from eventide_core.ports.locking import Lease
 from eventide_core.ports.timeline import ArchivedTimeline
@@ -79,6 +80,10 @@ class MetadataFiles:
     pending: tuple[str, ...]
 
 
+FileAnswers = Mapping[Any, Any]
+"""What tasks have read of data files for the metadata table, by what they were asked; the core only passes it on."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataTimeline:
     """The metadata table's own timeline. `path` leads to the directory of the active one from the table's root."""
@@ -143,8 +148,17 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
+    def read_ahead(self, changes: FileChanges) -> FileAnswers:
+        """What `prepare` will have to know of the content of the added files of a write, read by tasks of the engine.
+
+        It takes no lock. Raises what `prepare` does.
+        """
+        ...
+
+    def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:
         """Prepares the update for the table's action at that instant. Every added file must exist.
+
+        `known` was read ahead: tasks of the engine read what is not in it.
 
         Raises what `check` does, and UnsupportedTableError for column statistics of an unknown form.
         """

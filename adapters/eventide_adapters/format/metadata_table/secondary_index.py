@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.metadata_table.file_contents import changed_keys
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
-from eventide_adapters.format.metadata_table.record_index import changed_keys
 from eventide_adapters.format.metadata_table.records import Value, secondary_index_value
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.slice_read import SliceRead
@@ -62,7 +62,7 @@ class SecondaryIndex:
         before: Pairs = set()
         after: Pairs = set()
         for found in written.slices:
-            keys = changed_keys(self.storage, found, added, written)
+            keys = changed_keys(self.storage, found, added, written.shape)
             after |= self._pairs(found, keys, written)
             if found.base_path not in added:  # a new base file has the rows of the old one as they were
                 old = replace(found, log_paths=tuple(log for log in found.log_paths if log[0] not in added))

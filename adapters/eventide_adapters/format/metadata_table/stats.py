@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
+from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, RangesOfBase
 from eventide_adapters.format.metadata_table.merged import merged_statistics
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
@@ -42,17 +43,21 @@ class ColumnStatistics:
 
     reader: MetadataTableReader
     added: Sequence[AddedFile]
+    contents: FileContents
     _known: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
 
     def records(self) -> Iterator[tuple[str, Value]]:
         """Keys and values. Raises UnsupportedTableError if a column has statistics of an unknown form."""
         bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
-        names = {name for base in bases for name in base_columns(self.reader.storage, base.path)}
+        self.contents.ask(ColumnsOfBase(base.path) for base in bases)
+        names = {name for base in bases for name in self.contents[ColumnsOfBase(base.path)]}
         self._known = known_statistics(self.reader, self._sources(), sorted(names))
         models = column_models(self._known)
+        wanted = {base: RangesOfBase(base.path, frozenset(models)) for base in bases}
+        self.contents.ask(wanted.values())
         for file in self.added:
-            if BaseFileName.parse(file.name) is not None:
-                ranges = column_ranges(self.reader.storage, file.path, models)
+            if file in wanted:
+                ranges: Mapping[str, ColumnRange] = self.contents[wanted[file]]
                 found = {name: range_record(file.name, name, r, models[name]) for name, r in ranges.items()}
             else:
                 found = self._known[file.sources[0]] if file.sources else {}

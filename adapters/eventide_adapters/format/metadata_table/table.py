@@ -20,9 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from eventide_adapters.format.metadata_table.compaction import HudiMetadataCompaction, delta_commits_since_compaction
+from eventide_adapters.format.metadata_table.file_contents import FileContents
 from eventide_adapters.format.metadata_table.old_slices import earliest_needed, remove_old_slices
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.record_index import check_record_index
@@ -40,9 +42,11 @@ from eventide_adapters.format.metadata_table.records import (
     merged_files,
     partition_of,
 )
-from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate
+from eventide_adapters.format.metadata_table.update import HudiMetadataUpdate, read_ahead
 from eventide_core.errors import BusyError, MetadataTableBusyError, RecordDecodeError, UnsupportedTableError
 from eventide_core.ports import (
+    Engine,
+    FileAnswers,
     FileChanges,
     Lease,
     MetadataCompaction,
@@ -75,9 +79,13 @@ _WHEN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataTable:
-    """Implements `ports.MetadataTable` over the storage of the table whose metadata it is."""
+    """Implements `ports.MetadataTable` over the storage of the table whose metadata it is.
+
+    Tasks of the engine read data files; without one, this process does.
+    """
 
     storage: Storage
+    engine: Engine | None = None
 
     def partitions(self) -> tuple[str, ...]:
         return MetadataTableReader.load(self.storage).partitions
@@ -96,8 +104,14 @@ class HudiMetadataTable:
         """The files of each partition with their sizes, as committed, whatever it has followed."""
         return _read_files(MetadataTableReader.load(self.storage))
 
-    def prepare(self, instant: str, changes: FileChanges) -> MetadataUpdate:
-        return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes)
+    def read_ahead(self, changes: FileChanges) -> FileAnswers:
+        contents = FileContents(self.storage, self.engine)
+        read_ahead(self._checked(changes.rows), changes, contents)
+        return contents.known
+
+    def prepare(self, instant: str, changes: FileChanges, known: FileAnswers = MappingProxyType({})) -> MetadataUpdate:
+        contents = FileContents.beginning_with(self.storage, self.engine, known)
+        return HudiMetadataUpdate.of(self._checked(changes.rows), instant, changes, contents)
 
     def tells(self, changes: FileChanges) -> bool:
         keys = {files_key(partition) for partition in (*changes.removed, *(file.partition for file in changes.added))}

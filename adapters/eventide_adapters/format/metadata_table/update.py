@@ -26,15 +26,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
-from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_table import records as names
 from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
+from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import record_index_changes
+from eventide_adapters.format.metadata_table.record_index import key_questions, record_index_changes
 from eventide_adapters.format.metadata_table.records import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -58,7 +57,7 @@ from eventide_adapters.format.metadata_table.stats import ColumnStatistics
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
-from eventide_core.ports import FileChanges, RowChange, Storage
+from eventide_core.ports import AddedFile, FileChanges, RowChange
 from eventide_core.table.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.file_name import BaseFileName, LogFileName
 from eventide_core.table.file_slice import FileSlice
@@ -101,25 +100,28 @@ class HudiMetadataUpdate:
     dropped: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, reader: MetadataTableReader, instant: str, changes: FileChanges) -> HudiMetadataUpdate:
+    def of(
+        cls, reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
+    ) -> HudiMetadataUpdate:
         """Raises UnsupportedTableError for column statistics of an unknown form, MetadataTableBusyError for an index that is
         to be dropped while a compaction is pending that may have a part of it."""
         known = reader.timeline.find(instant)
         if known is not None and known.is_completed:
             return cls(reader, instant, None, {})
+        read_ahead(reader, changes, contents)
         records: dict[str, Records] = {FILES: _files_records(changes)}
         if COLUMN_STATS in reader.partitions:
             if changes.written is None:
-                records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added).records())
+                records[COLUMN_STATS] = list(ColumnStatistics(reader, changes.added, contents).records())
             else:
-                statistics = WrittenStatistics(reader, changes, changes.written)
+                statistics = WrittenStatistics(reader, changes, changes.written, contents)
                 records[COLUMN_STATS] = list(statistics.column_stats())
                 if PARTITION_STATS in reader.partitions:
                     records[PARTITION_STATS] = list(statistics.partition_stats())
         if RECORD_INDEX in reader.partitions:
-            records[RECORD_INDEX] = list(record_index_changes(reader, instant, changes))
+            records[RECORD_INDEX] = list(record_index_changes(reader, instant, changes, contents))
         if BLOOM_FILTERS in reader.partitions:
-            records[BLOOM_FILTERS] = _bloom_filters(reader.storage, instant, changes)
+            records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
         by_value = {partition: _by_value(reader, partition, changes) for partition in reader.partitions}
         dropped = [partition for partition, found in by_value.items() if found is None]
         if PARTITION_STATS in reader.partitions and changes.rows is RowChange.ROLLED_BACK:
@@ -187,6 +189,25 @@ class HudiMetadataUpdate:
         for stat in stats:
             by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
         return HudiMetadataCodec().encode_commit(CommitMetadata(by_partition, extra, _OPERATION), self.reader.version)
+
+
+def read_ahead(reader: MetadataTableReader, changes: FileChanges, contents: FileContents) -> None:
+    """Has the files of a write read, all of them in one go.
+
+    Raises UnsupportedTableError for column statistics of an unknown form.
+    """
+    questions: list[Question] = []
+    if COLUMN_STATS in reader.partitions and changes.written is not None:
+        questions += WrittenStatistics(reader, changes, changes.written, contents).questions()
+    if RECORD_INDEX in reader.partitions:
+        questions += key_questions(changes)
+    if BLOOM_FILTERS in reader.partitions:
+        questions += [FilterOfBase(file.path) for file in _bases(changes)]
+    contents.ask(questions)
+
+
+def _bases(changes: FileChanges) -> list[AddedFile]:
+    return [file for file in changes.added if BaseFileName.parse(file.name) is not None]
 
 
 def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> Records | None:
@@ -297,12 +318,11 @@ def _files_records(changes: FileChanges) -> Records:
     return [*records, (ALL_PARTITIONS_KEY, all_partitions_value(with_files))] if with_files else records
 
 
-def _bloom_filters(storage: Storage, instant: str, changes: FileChanges) -> Records:
+def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> Records:
     found: Records = []
-    for file in changes.added:
-        if BaseFileName.parse(file.name) is not None:
-            footer = read_footer(storage, file.path)
-            if FOOTER_KEY in footer:
-                value = bloom_filter_value(footer.get(TYPE_FOOTER_KEY, SIMPLE), instant, footer[FOOTER_KEY].encode())
-                found.append((bloom_filter_key(file.partition, file.name), value))
+    for file in _bases(changes):
+        known: tuple[str, str] | None = contents[FilterOfBase(file.path)]
+        if known is not None:
+            value = bloom_filter_value(known[0], instant, known[1].encode())
+            found.append((bloom_filter_key(file.partition, file.name), value))
     return found

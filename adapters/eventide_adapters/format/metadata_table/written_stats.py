@@ -21,10 +21,9 @@ from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.metadata_table.column_ranges import (
     ColumnRange,
     column_names,
-    column_ranges,
-    log_ranges,
     widened,
 )
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesOfBase, RangesOfLog
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
@@ -68,14 +67,22 @@ class WrittenStatistics:
     reader: MetadataTableReader
     changes: FileChanges
     written: WrittenRows
+    contents: FileContents
     _ranges: dict[tuple[str, str], ColumnRange] = field(default_factory=dict[tuple[str, str], ColumnRange])
     _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
+    def questions(self) -> list[Question]:
+        """What has to be read of each added file. Raises what `column_stats` does."""
+        self._models = self._models or self._found_models()
+        return [self._question(file) for file in self.changes.added]
+
     def column_stats(self) -> Iterator[tuple[str, Value]]:
         """Keys and values. Raises UnsupportedTableError if the form of a column's statistics is not known."""
-        self._models = self._found_models()
-        for file in self.changes.added:
-            for column, found in self._ranges_of(file).items():
+        questions = self.questions()
+        self.contents.ask(questions)
+        for file, question in zip(self.changes.added, questions, strict=True):
+            ranges: Mapping[str, ColumnRange] = self.contents[question]
+            for column, found in ranges.items():
                 key = column_stats_key(column, file.partition, file.name)
                 yield key, column_stats_value(self._record(file.name, column, found))
                 known = self._ranges.get((file.partition, column))
@@ -92,12 +99,11 @@ class WrittenStatistics:
             model = model | _first_form(name, column, found, model)
         return range_record(name, column, found, model)
 
-    def _ranges_of(self, file: AddedFile) -> Mapping[str, ColumnRange]:
-        storage = self.reader.storage
+    def _question(self, file: AddedFile) -> Question:
+        columns = frozenset(self._models)
         if BaseFileName.parse(file.name) is not None:
-            return column_ranges(storage, file.path, self._models)
-        blocks = self.written.slices[0].blocks
-        return log_ranges(storage, (file.path, file.size), self.written.shape, blocks, self._models)
+            return RangesOfBase(file.path, columns)
+        return RangesOfLog((file.path, file.size), columns, self.written.shape, self.written.slices[0].blocks)
 
     def _found_models(self) -> Mapping[str, Value]:
         definition = index_definition(self.reader.storage, COLUMN_STATS)

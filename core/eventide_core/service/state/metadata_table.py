@@ -23,6 +23,7 @@ table out of `hoodie.properties` first: from then on nobody reads it, and a cras
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
@@ -37,6 +38,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import (
     AddedFile,
+    FileAnswers,
     FileChanges,
     Lease,
     MetadataCompaction,
@@ -157,7 +159,22 @@ class MetadataTableUpkeep:
         """Whether it has indexes that every write has to follow by its rows, and is kept up to date."""
         return not _BY_FILE.issuperset(config.metadata_partitions) and self._choice() is Choice.UPDATE
 
-    def prepare(self, config: TableConfig, lease: Lease, instant: str, changes: FileChanges) -> PendingUpdate:
+    def reads_files(self, config: TableConfig) -> bool:
+        """Whether a write makes it read data files, and it is kept up to date."""
+        return bool(set(config.metadata_partitions) - {"files"}) and self._choice() is Choice.UPDATE
+
+    def read_ahead(self, changes: FileChanges) -> FileAnswers:
+        """What `prepare` has to know of the content of files. Takes no lock; raises what `check` raises."""
+        return self.table.read_ahead(changes)
+
+    def prepare(
+        self,
+        config: TableConfig,
+        lease: Lease,
+        instant: str,
+        changes: FileChanges,
+        known: FileAnswers = MappingProxyType({}),
+    ) -> PendingUpdate:
         """The effect of `changes` at that instant, before anything is written. Raises what `check` raises.
 
         First completes a compaction of the metadata table that eventide began.
@@ -167,7 +184,7 @@ class MetadataTableUpkeep:
         is_updated = is_used and self._choice() is Choice.UPDATE
         if is_updated and not self._stored.run(self.table.begun_compaction(), lease):
             is_used = is_updated = False
-        update = self.table.prepare(instant, changes) if is_updated else None
+        update = self.table.prepare(instant, changes, known) if is_updated else None
         return PendingUpdate(self._stored, changes, update, is_used and not is_updated)
 
     def differences(self, config: TableConfig, present: Iterable[DataFile]) -> FileChanges:

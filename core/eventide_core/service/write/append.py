@@ -8,7 +8,8 @@ Order of writes, and what a crash after each leaves:
 3. The table is looked at again: what completed until now, the write builds on. Records get their places, places their
    file groups.
 4. Partition marks, then a task a file group on the engine: marker and file. Not visible: their instant has not completed.
-5. Inside the lock: still pending, no conflict with what completed since 3; then the completed file, once, last.
+5. Tasks read what the metadata table has to know of the files. Inside the lock: still pending, no conflict with what
+   completed since 3; then the completed file, once, last.
 6. Markers and heartbeat removed.
 """
 

@@ -12,7 +12,7 @@ from eventide_core.action.pending_write import PendingWrite
 from eventide_core.action.write_conflict import check_batch, check_plan, check_write
 from eventide_core.config import FailedWrites, Options
 from eventide_core.errors import BusyError, EventideError, LockError, RefusedError, StorageError, StorageFullError
-from eventide_core.ports import Clock, FileChanges, Heartbeats, RowChange, TableLock
+from eventide_core.ports import Clock, FileAnswers, FileChanges, Heartbeats, RowChange, TableLock
 from eventide_core.service.facts.planned_groups import groups_of_plan
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.rollback.instant import Rollback
@@ -86,6 +86,7 @@ class WriteInstants:
 
         Raises WriteConflictError if another writer was faster, RefusedError if the write was rolled back meanwhile.
         """
+        known = self._read_ahead(pending)
         with self.lock.acquire() as lease:
             config, timeline = self._now()
             # A rollback of this very write may have been begun by one who took its writer for dead.
@@ -101,7 +102,7 @@ class WriteInstants:
             if found.is_completed:
                 return ()
             self._check_conflicts(pending, config, timeline)
-            update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config))
+            update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config), known)
             completion = self._unused(config, timeline)
             recorded = completion if config.slices_by_completion_time else None
             completed = Instant(pending.instant, Action.DELTA_COMMIT, State.COMPLETED, recorded)
@@ -129,6 +130,17 @@ class WriteInstants:
     def _now(self) -> tuple[TableConfig, Timeline]:
         config = self.files.config()
         return config, self.files.timeline(config)
+
+    def _read_ahead(self, pending: PendingWrite) -> FileAnswers:
+        """What the metadata table has to know of the write's files, before the lock is taken.
+
+        Nothing if that fails: it is then read under the lock, where the checks say first what is wrong.
+        """
+        with suppress(EventideError):
+            config = self.files.config()
+            if self.metadata.reads_files(config):
+                return self.metadata.read_ahead(self._changes(pending, config))
+        return {}
 
     def _changes(self, pending: PendingWrite, config: TableConfig) -> FileChanges:
         if self.metadata.follows_rows(config):

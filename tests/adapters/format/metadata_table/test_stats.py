@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
+from eventide_adapters.format.metadata_table.file_contents import FileContents
 from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.metadata_table.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.records import (
@@ -193,7 +194,7 @@ def put_stats(storage: MemoryStorage, instant: str, stats: list[dict[str, Any]],
 def records(storage: MemoryStorage, *added: AddedFile) -> Mapping[tuple[str, str], dict[str, Any]]:
     """Of each file and column, after each key has been seen to fit."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for key, value in ColumnStatistics(MetadataTableReader.load(storage), added).records():
+    for key, value in ColumnStatistics(MetadataTableReader.load(storage), added, FileContents(storage)).records():
         stats = value["ColumnStatsMetadata"]
         assert key == column_stats_key(stats["columnName"], "part=a", stats["fileName"])
         encode_value(value, SCHEMA)

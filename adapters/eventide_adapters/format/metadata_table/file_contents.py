@@ -1,0 +1,139 @@
+"""What the metadata table has to know of the content of files, read by tasks of the engine and not by the driver.
+
+A question names all that its answer depends on: data files never change. So an answer that was read before the table lock
+was taken holds under the lock as well, where exactly that question is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
+from eventide_adapters.format.base_file.parquet import read_base, read_footer
+from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges
+from eventide_core.ports import Engine, FileAnswers, Storage
+from eventide_core.table.record_shape import RecordShape
+from eventide_core.table.slice_read import BlockFilter, SliceRead
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsOfBase:
+    """The columns of a base file: a tuple of names."""
+
+    path: str
+
+    def answer(self, storage: Storage) -> tuple[str, ...]:
+        return base_columns(storage, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class RangesOfBase:
+    """The ranges of those columns that a base file has: ColumnRange by name."""
+
+    path: str
+    columns: frozenset[str]
+
+    def answer(self, storage: Storage) -> Any:
+        return column_ranges(storage, self.path, self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class RangesOfLog:
+    """The ranges of columns over the records of a log file, (path, size)."""
+
+    log: tuple[str, int]
+    columns: frozenset[str]
+    shape: RecordShape
+    blocks: BlockFilter
+
+    def answer(self, storage: Storage) -> Any:
+        return log_ranges(storage, self.log, self.shape, self.blocks, self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOfBase:
+    """The bloom filter of a base file: its type and its text, or None."""
+
+    path: str
+
+    def answer(self, storage: Storage) -> tuple[str, str] | None:
+        footer = read_footer(storage, self.path)
+        return (footer.get(TYPE_FOOTER_KEY, SIMPLE), footer[FOOTER_KEY]) if FOOTER_KEY in footer else None
+
+
+@dataclass(frozen=True, slots=True)
+class KeysOfSlice:
+    """The keys in the files that were `added` to a slice, each once, and those of them that the slice shows rows for."""
+
+    found: SliceRead
+    added: frozenset[str]
+    shape: RecordShape
+
+    def answer(self, storage: Storage) -> tuple[Any, Any]:
+        changed = changed_keys(storage, self.found, self.added, self.shape)
+        return changed, changed if not self.found.log_paths else self._living(storage, changed)
+
+    def _living(self, storage: Storage, keys: Any) -> Any:
+        shown: list[Any] = [pa.array([], pa.string())]
+        for batch in ArrowSliceReader(storage).read(self.found, self.shape, [RECORD_KEY]):
+            column: Any = batch.column(RECORD_KEY)
+            shown.append(column.filter(pc.is_in(column, value_set=keys)))
+        return pc.unique(pa.concat_arrays(shown))
+
+
+Question = ColumnsOfBase | RangesOfBase | RangesOfLog | FilterOfBase | KeysOfSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Answers a question. Picklable."""
+
+    storage: Storage
+
+    def __call__(self, question: Question, /) -> Any:
+        return question.answer(self.storage)
+
+
+@dataclass(frozen=True, slots=True)
+class FileContents:
+    """Answers of the engine's tasks; `known` are those of an earlier moment. Without an engine, this process reads."""
+
+    storage: Storage
+    engine: Engine | None = None
+    known: dict[Question, Any] = field(default_factory=dict[Question, Any])
+
+    @classmethod
+    def beginning_with(cls, storage: Storage, engine: Engine | None, known: FileAnswers) -> FileContents:
+        return cls(storage, engine, dict(known))
+
+    def ask(self, questions: Iterable[Question]) -> None:
+        """Has all of them answered at once: a job of Spark, not one each."""
+        new = [question for question in dict.fromkeys(questions) if question not in self.known]
+        answering = Answering(self.storage)
+        answers = map(answering, new) if self.engine is None else self.engine.map(answering, new)
+        self.known.update(zip(new, answers, strict=True))
+
+    def __getitem__(self, question: Question) -> Any:
+        if question not in self.known:
+            self.ask([question])
+        return self.known[question]
+
+
+def changed_keys(storage: Storage, found: SliceRead, added: Collection[str], shape: RecordShape) -> Any:
+    """The keys in the files of the slice that the write added, each once."""
+    parts: list[Any] = [pa.array([], pa.string())]
+    if found.base_path in added:
+        assert found.base_path is not None
+        parts += [b.column(0) for b in read_base(storage, found.base_path, table_fields(shape.schema, [RECORD_KEY]))]
+    logs = [(path, size) for path, size in found.log_paths if path in added]
+    for block in iter_log_records(storage, logs, shape, found.blocks, [RECORD_KEY], is_strict=True):
+        parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)
+    return pc.unique(pa.concat_arrays(parts))

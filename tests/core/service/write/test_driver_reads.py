@@ -1,0 +1,202 @@
+"""Who reads data files: tasks of the engine, before the table lock is taken. The driver reads none of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Self, TypeVar
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide.bootstrap import Application, assemble
+from eventide.writer import incoming_records
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.errors import EngineError
+from eventide_core.ports import NoProgress
+from eventide_core.table.instant import Action
+from eventide_core.table.properties import PROPERTIES_PATH
+from eventide_core.table.write_shape import WriteOperation
+from support import golden
+from support.thresholds import dividing_plan
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+COLUMNS = ("_hoodie_record_key", "id", "event_ts", "amount")
+FIRST = "00000000000000000"  # the instant at which Hudi made the metadata table
+INDEXES = {
+    "bloom_filters": "bloom-filters-0000-0",
+    "column_stats": "col-stats-0000-0",
+    "record_index": "record-index-0000-0",
+}
+OPTIONS = {"hoodie.index.type": "RECORD_INDEX", "hoodie.index.bloom.num_entries": "100"}
+
+
+@dataclass
+class Watch:
+    """Where the process is, and the data files that it has read so far: (path, in a task, under the lock)."""
+
+    in_task: bool = False
+    under_lock: bool = False
+    fails: bool = False
+    reads: list[tuple[str, bool, bool]] = field(default_factory=list[tuple[str, bool, bool]])
+
+    # ports.Engine
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        sizes: Sequence[int] | None = None,  # noqa: ARG002
+        on_done: Callable[[], None] | None = None,
+    ) -> list[R]:
+        if self.fails and not self.under_lock:
+            raise EngineError("a task failed")
+        with self._inside():
+            answers = [function(item) for item in items]
+        for _ in items if on_done is not None else ():
+            assert on_done is not None
+            on_done()
+        return answers
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        self.in_task = True
+        try:
+            yield
+        finally:
+            self.in_task = False
+
+    # ports.TableLock
+    def acquire(self) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        self.under_lock = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.under_lock = False
+
+    def check(self) -> None:
+        """Nobody takes it away."""
+
+    def by_driver(self) -> list[str]:
+        return [path for path, in_task, _ in self.reads if not in_task]
+
+    def under_the_lock(self) -> list[str]:
+        return [path for path, _, under_lock in self.reads if under_lock]
+
+
+class WatchedStorage(LocalStorage):
+    def __init__(self, root: str, watch: Watch) -> None:
+        super().__init__(root)
+        self._watch = watch
+
+    def open_input(self, path: str) -> BinaryIO:
+        if not path.startswith(".hoodie/") and not path.endswith(".hoodie_partition_metadata"):
+            self._watch.reads.append((path, self._watch.in_task, self._watch.under_lock))
+        return super().open_input(path)
+
+
+def indexed(name: str, directory: Path) -> Path:
+    """A table of Hudi whose metadata table has these indexes too, as empty as Hudi begins them."""
+    made = golden.unpack(name, directory)
+    for partition, file_id in INDEXES.items():
+        (made / ".hoodie/metadata" / partition).mkdir()
+        empty = encode_delete_block(FIRST, partition, [], pa.nulls(0))
+        (made / ".hoodie/metadata" / partition / f".{file_id}_{FIRST}.log.1_0-0-0").write_bytes(empty)
+    definition = {"sourceFields": COLUMNS, "version": "V2"}
+    (made / ".hoodie/.index_defs").mkdir()
+    (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
+    properties = made / PROPERTIES_PATH
+    lines = [x for x in properties.read_text().splitlines() if not x.startswith("hoodie.table.metadata.partitions=")]
+    named = f"hoodie.table.metadata.partitions={','.join(['files', *INDEXES])}"
+    properties.write_text("\n".join([*lines, named, ""]))
+    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
+    return made
+
+
+def watched(path: Path, watch: Watch) -> Application:
+    return assemble(str(path), OPTIONS, storage=WatchedStorage(str(path), watch), engine=watch, lock=watch)
+
+
+def own_rows(table: Table) -> pa.Table:
+    rows = table.snapshot().to_arrow()
+    return rows.select([name for name in rows.column_names if not name.startswith("_hoodie_")]).sort_by("id")
+
+
+def with_ids(rows: pa.Table, prefix: str) -> pa.Table:
+    ids: Any = [f"{prefix}{number}" for number in range(len(rows))]
+    return rows.set_column(rows.schema.get_field_index("id"), "id", pa.array(ids))
+
+
+def last_files(table: Table) -> set[str]:
+    state = table.state()
+    return {stat.path for stat in state.commits[state.timeline.writes[-1].requested_time].stats}
+
+
+def entries(path: Path, partition: str) -> int:
+    reader = MetadataTableReader.load(LocalStorage(path))
+    return sum(len(dict(reader.records(part))) for part in reader.slices(partition))
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "delete"])
+@pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])
+def test_a_write_reads_data_files_in_tasks_alone_and_none_under_the_lock(
+    name: str, operation: str, tmp_path: Path
+) -> None:
+    path = indexed(name, tmp_path)
+    watch = Watch()
+    table = Table(str(path), OPTIONS, watched(path, watch))
+    rows = own_rows(Table.open(str(path))).slice(0, 4)
+    before = {partition: entries(path, partition) for partition in INDEXES}
+    if operation == "upsert":
+        table.upsert(pa.concat_tables([rows.slice(0, 2), with_ids(rows.slice(2), "new")]))
+    elif operation == "delete":
+        table.delete(rows)
+    else:
+        getattr(table, operation)(with_ids(rows, "new"))
+    assert last_files(table) <= {read for read, _, _ in watch.reads}, "the indexes say what is in the new files"
+    assert watch.by_driver() == []
+    assert watch.under_the_lock() == []
+    grown = {partition for partition in INDEXES if entries(path, partition) > before[partition]}
+    assert {"column_stats"} <= grown
+    assert operation == "delete" or "record_index" in grown
+
+
+@pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])
+def test_a_write_whose_files_could_not_be_read_ahead_reads_them_under_the_lock(name: str, tmp_path: Path) -> None:
+    path = indexed(name, tmp_path)
+    watch = Watch()
+    application = watched(path, watch)
+    rows = with_ids(own_rows(Table.open(str(path))).slice(0, 4), "new")
+    records = incoming_records(application, WriteOperation.INSERT, rows)
+    pending = application.append.begin(WriteOperation.INSERT, records, NoProgress())
+    watch.fails = True
+    application.append.complete(pending)
+    assert set(watch.under_the_lock()) == last_files(Table.open(str(path)))
+    assert watch.by_driver() == []
+    assert entries(path, "record_index") == 4
+
+
+def test_a_compaction_reads_data_files_in_tasks_alone(tmp_path: Path) -> None:
+    path = indexed("v9_mdt", tmp_path)
+    plain = Table.open(str(path), OPTIONS)
+    plain.upsert(own_rows(plain))  # all files have statistics from here on
+    watch = Watch()
+    table = Table(str(path), OPTIONS, watched(path, watch))
+    table.compact(dividing_plan(plain, "event_ts", "copy"))
+    state = table.state()
+    assert state.timeline.writes[-1].action is Action.COMMIT
+    bases = {path for path in last_files(table) if path.endswith(".parquet")}
+    assert bases
+    assert bases <= {read for read, _, _ in watch.reads}
+    assert watch.by_driver() == []
