@@ -1,4 +1,4 @@
-"""`python -m eventide` is the command line."""
+"""Runs the command line for `python -m eventide`."""
 
 from eventide.cli import main
 

@@ -1,4 +1,4 @@
-"""The composition root: URI and options become a storage, a lock, a codec, an engine, and the use cases over them.
+"""The composition root: builds storage, lock, codec, engine, and the use cases over them from a URI and options.
 
 The only module that knows both a service and an adapter.
 """
@@ -62,7 +62,7 @@ from eventide_core.service.write.append import Append
 from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.record_shape import DeleteMarker
 
-# Requests to a storage, each of which takes about 20 ms: listing a directory, reading a commit.
+# Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
 _QUESTIONS_AT_ONCE = 16
 
 
@@ -111,7 +111,7 @@ class Application:
     options: Options
 
     def state(self) -> TableState:
-        """Settings, timeline and file slices, as they are now."""
+        """The current settings, timeline and file slices."""
         return TableState.load(self.files)
 
 
@@ -125,9 +125,9 @@ def assemble(
     clock: Clock | None = None,
     new_uuid: Callable[[], str] = lambda: str(uuid4()),
 ) -> Application:
-    """The use cases over the table at `uri`. Ports that are not given come from the URI and the options.
+    """The use cases over the table at `uri`. Ports that are not passed are built from the URI and the options.
 
-    `new_uuid` names new file groups, and this process. Raises ConfigError for an invalid option, and warns of an
+    `new_uuid` names new file groups and this process. Raises ConfigError for an invalid option, and warns about an
     unknown one.
     """
     warn_of_unknown_options(options)

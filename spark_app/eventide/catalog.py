@@ -12,9 +12,9 @@ from eventide_core.ports import Catalog, Engine
 def open_catalog(options: Options, engine: Engine) -> Catalog:
     """Connects to the Hive Metastore: through the engine's SparkSession, with its identity, if it has Hive support.
 
-    The address is the one that the options name, else the session's own, else Hudi's default. Raises CatalogError and
-    ConfigError; and UnsupportedEngineError for a session of Spark Connect with Hive support where the options name none, for
-    the session's own address stays on the server.
+    The address is the one in the options, otherwise the session's, otherwise Hudi's default. Raises CatalogError and
+    ConfigError. Raises UnsupportedEngineError for a session of Spark Connect with Hive support if the options contain no
+    address: the session's address is on the server only.
     """
     uris = options.get(METASTORE_URIS)
     addresses = metastore_addresses(uris or URIS_DEFAULT, METASTORE_URIS)

@@ -1,4 +1,4 @@
-"""A user's request for a compaction, by arguments that take precedence over options."""
+"""A user's request for a compaction: arguments take precedence over options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def compaction_request(values: Mapping[str, str], words: Overrides) -> Compactio
         keys.ALIGN: words.align,
         keys.ALIGN_ZONE: words.time_zone,
     }
-    # Of T and the data's latency, which exclude each other, a word takes the place of either option.
+    # T and the data latency exclude each other, so an argument for one of them overrides both options.
     hidden: dict[str, str] = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""} if words.is_for_t else {}
     given = {key: str(value) for key, value in said.items() if value is not None}
     options = Options({**values, **hidden, **given})
@@ -75,7 +75,7 @@ def _alignment(options: Options) -> Alignment | None:
 
 
 def tag_schedule(options: Options) -> TagSchedule | None:
-    """When the options ask for tags by watermark; None if they don't. Raises ConfigError."""
+    """The schedule of tags by watermark that the options request; None if they request none. Raises ConfigError."""
     every = options.get(keys.TAG_EVERY)
     if every is None:
         return None
@@ -83,10 +83,10 @@ def tag_schedule(options: Options) -> TagSchedule | None:
     try:
         alignment = Alignment(every, _zone(keys.TAG_ZONE, options.get(keys.TAG_ZONE)))
     except ConfigError as error:
-        # That of an alignment names the option of compactions.
+        # The error of an alignment names the option of compactions.
         raise ConfigError(str(error).replace(str(keys.ALIGN) + ":", f"{keys.TAG_EVERY}:")) from None
     schedule = TagSchedule(alignment, pattern, options.get(keys.TAG_RETAINED))
-    comments_with_tag(schedule.name_of(0), "")  # a name that no tag can have is said before there is one to make
+    comments_with_tag(schedule.name_of(0), "")  # reports an invalid name before a tag is due
     return schedule
 
 

@@ -18,7 +18,7 @@ _InPartition = TypeVar("_InPartition", bound=InPartition)
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Which file slices a text shows with their files: none unless told, those of `partition`, at most `limit`."""
+    """Which file slices a text shows with their files: by default none, those of `partition`, or at most `limit`."""
 
     is_verbose: bool = False
     partition: str | None = None
@@ -29,7 +29,7 @@ class Detail:
         return self.is_verbose or self.partition is not None or self.limit is not None
 
     def slices_of(self, found: Iterable[_InPartition]) -> tuple[list[_InPartition], list[str]]:
-        """The slices to show, and a line on what is left out or not there."""
+        """The slices to show, and a line about slices that are left out or missing."""
         if not self.shows_files:
             return [], []
         chosen = [one for one in found if self.partition is None or one.partition == self.partition]
@@ -43,5 +43,5 @@ SHORT: Final = Detail()
 
 
 def more(left_out: int) -> list[str]:
-    """A line that says what a limit leaves out."""
+    """A line that states how many a limit leaves out; no line for 0."""
     return [f"  ... and {left_out:,} more"] if left_out else []

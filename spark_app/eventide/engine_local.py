@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class LocalEngine:
-    """Runs tasks on as many threads as there are processors; the columnar work happens outside Python's lock."""
+    """Runs tasks on one thread per processor. The columnar work releases Python's global interpreter lock."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or cpu_count() or 1
@@ -23,7 +23,7 @@ class LocalEngine:
         sizes: Sequence[int] | None = None,  # noqa: ARG002 - a task of a thread costs nothing
         on_done: Callable[[], None] | None = None,
     ) -> list[R]:
-        """The results in the items' order. The first error ends it; tasks that had begun run to their end."""
+        """The results in the items' order. The first error ends the run after the tasks that have already started."""
         if not items:
             return []
 

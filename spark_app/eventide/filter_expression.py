@@ -8,8 +8,8 @@
     column     := name, `any name`, struct.field
     literal    := 1, 1.5, 'text', true, date '2026-11-21', timestamp '2026-11-21T00:00Z'
 
-A literal takes the type of the column it is compared with, so a text is enough for a date or timestamp: in ISO-8601, and
-without a zone in UTC. As in SQL a comparison with null is neither true nor false, and such rows are left out.
+A literal takes the type of the column that it is compared with, so a text is enough for a date or timestamp: ISO-8601, in
+UTC if it has no zone. As in SQL, a comparison with null is neither true nor false, and such rows are left out.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from sqlglot.errors import SqlglotError
 
 from eventide_core.errors import InvalidFilterError
 
-_DIALECT = "spark"  # names in backticks, as in the engine that most of these tables are read with
+_DIALECT = "spark"  # names in backticks, as in Spark, which reads most of these tables
 
 ArrowType: TypeAlias = Any  # any pa.DataType: the stubs type each kind apart
-Node: TypeAlias = Any  # a part of what was parsed: the parser's versions differ in what they call its class
+Node: TypeAlias = Any  # a node of the parse tree: the parser's versions have different names for its class
 Comparison: TypeAlias = Callable[[pc.Expression, Any], pc.Expression]
 
 _COMPARISONS: dict[Node, Comparison] = {
@@ -51,7 +51,7 @@ _SWAPPED: dict[Comparison, Comparison] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt
 def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
     """The expression that is true for the rows to keep, over columns of the schema.
 
-    Raises InvalidFilterError, which names the part that is wrong.
+    Raises InvalidFilterError, which names the invalid part.
     """
     try:
         statements = sqlglot.parse(text, dialect=_DIALECT)
@@ -78,14 +78,14 @@ def _place(error: SqlglotError) -> str:
 
 
 class _Translation:
-    """Turns the parts of one filter into Arrow, by the types of one schema."""
+    """Translates the parts of one filter into Arrow expressions, with the types of one schema."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
     def condition(self, node: Node) -> pc.Expression:
         """The value of a part for a row: true, false or null."""
-        # The parser has arguments for extras of every dialect; ignoring one would give a wrong answer.
+        # The parser's nodes have arguments for extras of every dialect. Ignoring one would give a wrong result.
         if any(value and name not in _KNOWN_ARGUMENTS for name, value in node.args.items()):
             raise _unsupported(node)
         found = self._positive(node)
@@ -123,7 +123,7 @@ class _Translation:
     def _any_of(self, node: sql.In) -> pc.Expression:
         column, kind = self._column(node.this)
         values = [_literal(item, kind, _text(node.this)) for item in node.expressions]
-        # SQL's null in, null out; Arrow's set look-up answers false.
+        # In SQL, null in a set is null; Arrow's set lookup returns false.
         found: pc.Expression = pc.if_else(column.is_valid(), _is_in(column, values), pa.scalar(None, pa.bool_()))
         return found
 
@@ -190,7 +190,7 @@ def _literal(node: Node, kind: ArrowType, column: str) -> pa.Scalar[Any]:
         case sql.Paren():
             return _literal(node.this, kind, column)
         case sql.Cast() | sql.TsOrDsToDate() if isinstance(node.this, sql.Literal):
-            return _literal(node.this, kind, column)  # date '...' and timestamp '...': the column's type says it
+            return _literal(node.this, kind, column)  # date '...' and timestamp '...': the column's type decides
         case sql.Null():
             raise InvalidFilterError(f"null equals nothing: use {column} is null, or is not null")
         case sql.Boolean() if pa.types.is_boolean(kind):
@@ -212,7 +212,7 @@ def _number(text: str, kind: ArrowType, column: str) -> pa.Scalar[Any]:
             return pa.scalar(float(value), kind)
         if pa.types.is_decimal(kind):
             return pa.scalar(value)
-        # Of Arrow's own choice, not of the column's type: it widens, so that 5000000000 and 1.5 fit beside an int.
+        # Arrow chooses the type, not the column, and widens it in a comparison: 5000000000 and 1.5 compare with an int.
         return pa.scalar(int(value)) if value == value.to_integral_value() else pa.scalar(float(value))
     except (pa.ArrowInvalid, OverflowError):
         raise InvalidFilterError(f"{text} is too large to be compared with {column}, which is of type {kind}") from None

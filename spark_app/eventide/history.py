@@ -13,8 +13,9 @@ from eventide_core.table.instant import Action
 class HistoryEntry:
     """One action. `completion_time` is None while it is pending, and on table version 6.
 
-    `operation` is what the commit says of itself, such as UPSERT or compact; `records` and `bytes` are those of the files
-    that it wrote. They are None for an action that is no completed write. `cut_ms` is the T that a compaction published.
+    `operation` is the operation that the commit names, such as UPSERT or compact. `records` and `bytes` count those of the
+    files that it wrote. They are None for an action that is not a completed write. `cut_ms` is the T that a compaction
+    published.
     """
 
     instant: str

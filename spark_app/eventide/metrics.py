@@ -1,4 +1,4 @@
-"""Measures a table, and reports to the sink in the options."""
+"""Measures a table, and sends the metrics to the sink in the options."""
 
 import logging
 from functools import cache
@@ -15,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def publish_metrics(application: Application) -> None:
-    """The table's metrics as they are now; nothing if they are off.
+    """Sends the table's current metrics; does nothing if metrics are off.
 
     Failures are logged and don't fail the action that was measured. If metrics are on but nothing is reported, logs the
     reason once per process.
@@ -28,7 +28,7 @@ def publish_metrics(application: Application) -> None:
         case sink:
             try:
                 _measure(application, sink)
-            except Exception as error:  # whether a library's mistake or our own: the commit is done
+            except Exception as error:  # any error, of a library or of eventide: the commit is complete
                 _LOG.warning("no metrics were written: %s", sanitize(error))
 
 

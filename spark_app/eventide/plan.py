@@ -37,7 +37,7 @@ class Plan:
 
     @property
     def cut_ms(self) -> int | None:
-        """The cut that the plan publishes: everything before it will be in the read-optimized table. None if it has none."""
+        """The cut that the plan publishes: everything before it will be in the read-optimized table. None without a cut."""
         return self.draft.plan.cut_ms
 
     @property
@@ -51,7 +51,7 @@ class Plan:
 
     @property
     def is_reached(self) -> bool:
-        """Whether everything before T is compacted already."""
+        """Whether everything before T is already compacted."""
         return self.draft.is_reached
 
     @property
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def merged_logs(self) -> frozenset[str]:
-        """The paths of the log files that the plan retires."""
+        """The paths of the log files that the plan merges."""
         return frozenset(log.path for op in self.operations for log in op.compacted)
 
     @property
@@ -155,7 +155,7 @@ class Plan:
         return _text(lines)
 
     def summary(self) -> str:
-        """The plan in a line, and in further lines what the user should know before it runs."""
+        """The plan in one line, followed by lines with what the user should know before it runs."""
         return _text([f"compacting {self._what()}", *self._remarks()])
 
     def _what(self) -> str:

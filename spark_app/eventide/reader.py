@@ -1,9 +1,9 @@
 """The rows of a query: as Arrow in this process, or as a Spark DataFrame that executors read.
 
-A cleaner may remove a file between a query's plan and its reading. As long as no row has been handed over the query is
-planned again, on the table as it is then. Later that would mix two states of the table: CleanedWhileReadingError. Where the
-new plan still names every file of the old one, the file is missing indeed: MissingFileError. Spark's executors don't plan
-again, as Hudi's don't: their job fails, and the query has to be run again.
+A cleaner may remove a file after a query is planned and before it is read. If no row has been returned yet, the query is
+planned again on the current table. Later, that would mix two states of the table, so the query raises
+CleanedWhileReadingError. If the new plan still names every file of the old one, the file is really missing:
+MissingFileError. Spark's executors don't plan again, as in Hudi: their job fails, and the user runs the query again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-PLANS_AT_MOST = 5  # of one query, each because files of the last one are gone
+PLANS_AT_MOST = 5  # of one query: each new plan follows because files of the last one were cleaned
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Rows:
     """The rows of one query, read on request. Hudi's five meta columns come first, if the table has them.
 
     `filter` is a condition as in SQL's WHERE ("amount > 10 and part = 'a'"), an Arrow expression, or a list of
-    `(column, operator, value)` that all hold. Partitions of which it keeps no row are not read.
+    `(column, operator, value)`, all of which must hold. Partitions in which it keeps no row are not read.
 
-    Any library that takes Arrow's C stream takes the rows as they are: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
+    Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
 
-    `plan_again` answers with the plan of the same query as the table is then; without it none is made. `config` reads the
-    table's settings, for a filter; without it no partition is left out.
+    `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
+    reads the table's configuration, for a filter; without it, all partitions are read.
     """
 
     plan: QueryPlan
@@ -70,7 +70,7 @@ class Rows:
         return sum(batch.num_rows for batch in self.to_batches(self.schema.names[:1]))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as a stream of Arrow's C interface, read slice by slice as they are asked for."""
+        """The rows as a stream of Arrow's C interface, read slice by slice on request."""
         reader: Any = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
         stream: object = reader.__arrow_c_stream__(requested_schema)
         return stream
@@ -80,7 +80,7 @@ class Rows:
         return self.reader.schema_of(self.plan.shape)
 
     def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
-        """The schema of these columns, or of all columns for None. Raises InvalidFilterError."""
+        """The schema of these columns, or of all columns if None. Raises InvalidFilterError."""
         schema = self.schema
         for column in columns or ():
             if schema.get_field_index(column) < 0:
@@ -106,7 +106,7 @@ class Rows:
                 plans += 1
 
     def to_arrow(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> pa.Table:
-        """All rows in one table, its slices read side by side. Raises InvalidFilterError, CleanedWhileReadingError."""
+        """All rows in one table; slices are read in parallel. Raises InvalidFilterError, CleanedWhileReadingError."""
         rows, plans = self, 1
         while True:
             read = rows._reader(columns, filter)
@@ -121,7 +121,7 @@ class Rows:
     def to_pandas(
         self, columns: Sequence[str] | None = None, filter: Filter | None = None, **words: Any
     ) -> "pandas.DataFrame":
-        """All rows as a data frame of pandas; further words go to `pyarrow.Table.to_pandas`. Raises InvalidFilterError."""
+        """All rows as a pandas DataFrame. Passes other arguments to `pyarrow.Table.to_pandas`. Raises InvalidFilterError."""
         try:
             import pandas  # noqa: F401  # by pyarrow
         except ModuleNotFoundError as missing:
@@ -129,7 +129,7 @@ class Rows:
         return self.to_arrow(columns, filter).to_pandas(**words)
 
     def to_polars(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "polars.DataFrame":
-        """All rows as a data frame of Polars. Raises InvalidFilterError."""
+        """All rows as a Polars DataFrame. Raises InvalidFilterError."""
         try:
             import polars
         except ModuleNotFoundError as missing:
@@ -143,9 +143,9 @@ class Rows:
         *,
         connection: "duckdb.DuckDBPyConnection | None" = None,
     ) -> "duckdb.DuckDBPyRelation":
-        """All rows as a relation of a DuckDB connection, or of its default one. Raises InvalidFilterError.
+        """All rows as a relation of a DuckDB connection, by default DuckDB's default one. Raises InvalidFilterError.
 
-        `rows.to_duckdb().query("trips", "select count(*) from trips")` is a query over it.
+        For example: `rows.to_duckdb().query("trips", "select count(*) from trips")`.
         """
         try:
             import duckdb
@@ -184,7 +184,7 @@ class Rows:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def reading(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "SliceReading":
-        """The picklable read of one of the plan's slices, for callers with an engine of their own."""
+        """The picklable read of one of the plan's slices, for callers with their own engine."""
         return self._reader(columns, filter)
 
     def _after(self, missing: MissingFileError, *, may_go_on: bool) -> "Rows":
@@ -210,7 +210,7 @@ class Rows:
         return SliceReading(self.reader, self.plan.shape, kept, row_filter, self._read_names(kept.names, row_filter))
 
     def _read_names(self, columns: Sequence[str], row_filter: pc.Expression | None) -> tuple[str, ...]:
-        """The columns to read: those requested, and those without which the filter cannot be applied."""
+        """The columns to read: those requested, and those that the filter needs."""
         if row_filter is None:
             return tuple(columns)
         empty = self.schema.empty_table()

@@ -1,8 +1,8 @@
 """Turns a query's `filter` into an Arrow expression, and selects the slices to read.
 
-A slice is left out if the filter is false or null for every row of its partition. A partition's path says the values of the
-fields that a key generator writes as they are: texts and whole numbers, not times that it formats. A path that does not say
-a value, such as that of null, keeps its slices.
+A slice is left out if the filter is false or null for every row of its partition. A partition's path states the values of
+the fields that a key generator writes unchanged: texts and whole numbers, but not times, which it formats. The slices of a
+path that does not state a value, such as the path for null, are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eventide_core.table.slice_read import ChangeRead, QueryPlan
 from eventide_core.table.table_config import TableConfig
 
 Filter: TypeAlias = str | pc.Expression | Sequence[Any]
-"""A condition as in SQL's WHERE, an Arrow expression, or a list of `(column, operator, value)`, which all hold."""
+"""A condition as in SQL's WHERE, an Arrow expression, or a list of `(column, operator, value)`, all of which must hold."""
 
 _NO_VALUE = ("", "default", "__HIVE_DEFAULT_PARTITION__")
 
@@ -30,7 +30,7 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
     if row_filter is None or isinstance(row_filter, pc.Expression):
         found = row_filter
     elif isinstance(row_filter, str):
-        # Imported here: most queries have no filter in SQL, and the parser takes its time.
+        # Imported here: most queries have no SQL filter, and importing the parser is slow.
         from eventide.filter_expression import parse_filter
 
         return parse_filter(row_filter, schema)
@@ -62,7 +62,7 @@ def pruned(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config
         # Only partitions matter here, so it makes no difference whether keys name their fields.
         key_format = KeyFormat.of(config, "", has_bare_keys=True)
     except EventideError:
-        return plan  # by a key generator that eventide does not know
+        return plan  # its key generator is unknown to eventide
     fields = _plain_fields(key_format, schema)
     if not any(fields):
         return plan
@@ -72,16 +72,16 @@ def pruned(plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config
 
 
 def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> tuple[pa.Field[Any] | None, ...]:
-    """For each directory of a partition's path the field whose value it is; None for what is no plain value."""
+    """For each directory of a partition path, the field whose value it is; None if it is not the unchanged value."""
     plain = {field.name: field for field in schema if pa.types.is_string(field.type) or pa.types.is_integer(field.type)}
     return tuple(None if name in key_format.time_fields else plain.get(name) for name in key_format.partition_fields)
 
 
 def _guarantee(path: str, fields: Sequence[pa.Field[Any] | None], key_format: KeyFormat) -> pc.Expression | None:
-    """What the partition path states about its rows; None for nothing."""
+    """The condition on its rows that a partition path states; None if it states none."""
     parts = path.split("/")
     if len(parts) != len(fields):
-        return None  # a value with a slash of its own
+        return None  # a value contains a slash
     found: pc.Expression | None = None
     for part, field in zip(parts, fields, strict=True):
         if field is None:
@@ -102,7 +102,7 @@ def _guarantee(path: str, fields: Sequence[pa.Field[Any] | None], key_format: Ke
 def _kept(
     guarantees: Mapping[str, pc.Expression | None], row_filter: pc.Expression, schema: pa.Schema
 ) -> frozenset[str]:
-    """The partitions of which the filter may keep a row, as Arrow's datasets decide it. No file is opened."""
+    """The partitions in which the filter may keep a row, as Arrow's datasets decide. Opens no file."""
     from pyarrow import dataset, fs
 
     file_format, nowhere = dataset.ParquetFileFormat(), fs.LocalFileSystem()

@@ -1,4 +1,4 @@
-"""Describes a table at this moment, as text and as JSON: settings, timeline, slices, what is pending."""
+"""Describes the current table, as text and as JSON: settings, timeline, slices, pending actions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ _DEFAULT_LOCK = "FileSystemBasedLockProvider"
 class TableDescription:
     """A table at one moment.
 
-    `event_time_field` is None if neither the table nor an option says it. `facts` are those of the log files of the
-    latest slices, by path; `problems` says why a log file has none. `plans` are those of the pending compactions, by
-    instant. `single_writers` are open writes whose writers expect to be the only one. `metadata_delta_commits` counts
-    those that no compaction of Hudi's metadata table has merged; None if the table has none. `unused_lock` is the lock
-    provider that the table's settings name and eventide was not told to use.
+    `event_time_field` is None if neither the table nor an option names it. `facts` are those of the log files of the
+    latest slices, by path; `problems` states why a log file has none. `plans` are those of the pending compactions, by
+    instant. `single_writers` are open writes whose writers expect to be the only writer. `metadata_delta_commits` counts
+    the delta commits that no compaction of Hudi's metadata table has merged; None if the table has no metadata table.
+    `unused_lock` is the lock provider that the table's settings name but the options don't.
     """
 
     uri: str
@@ -46,12 +46,12 @@ class TableDescription:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of the table's writers."""
+        """What the user should know about the table's writers."""
         alone = tuple(map(single_writer_note, self.single_writers))
         return alone if self.unused_lock is None else (*alone, _unused_lock_note(self.unused_lock))
 
     def to_json(self) -> dict[str, Any]:
-        """The description as plain values. Event times in epoch milliseconds, sizes in bytes."""
+        """The description as plain values. Event times are in epoch milliseconds, sizes in bytes."""
         config = self.state.config
         return {
             "table": {
@@ -154,7 +154,7 @@ def _unused_lock_note(provider: str) -> str:
 
 
 def _error_of_last(application: Application, state: TableState, logs: Sequence[LogFile]) -> dict[str, EventideError]:
-    """The error that a merge of the last log file, which shows what writers write, would raise."""
+    """The error that merging the last log file would raise. The last log file shows what writers currently write."""
     if not logs:
         return {}
     last = max(logs, key=lambda log: log.name.reader_order)

@@ -16,7 +16,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def sync_options(options: Mapping[str, str], catalog: str, database: str | None, name: str | None) -> dict[str, str]:
-    """The options with what was said in words before them. Raises ConfigError for an unknown catalog."""
+    """The options, overridden by the other arguments. Raises ConfigError for an unknown catalog."""
     if catalog not in CATALOGS:
         raise ConfigError(f"catalog {catalog!r} is not supported: use {', '.join(CATALOGS)}")
     said = {SYNC_DATABASE: database, SYNC_TABLE: name}
@@ -24,7 +24,7 @@ def sync_options(options: Mapping[str, str], catalog: str, database: str | None,
 
 
 def tell_catalog(application: Application, result: CompactionResult) -> CompactionResult:
-    """Tells the catalog of a compaction, where the options have it so. The commit stands whatever comes of that."""
+    """Syncs the catalog after a compaction if sync is on. The commit stays valid even if the sync fails."""
     try:
         if is_sync_enabled(application.options):
             application.sync.sync()

@@ -45,7 +45,7 @@ class Table(TableQueries, TableTags):
     """A Hudi table. Every method reads the table's state again."""
 
     uri: str
-    options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
+    options: Mapping[str, str] = field(repr=False)  # may contain secrets
     _application: Application = field(repr=False)
 
     @classmethod
@@ -201,7 +201,7 @@ class Table(TableQueries, TableTags):
         elif scheduled.is_reached:
             result = self._application.runner.reached()
         elif ended.resumed:
-            result = self.execute(ended.resumed[-1])  # which has completed: its answer
+            result = self.execute(ended.resumed[-1])  # has completed: returns its result
         else:
             raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
         return replace(result, ended=ended)

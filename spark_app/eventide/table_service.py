@@ -71,14 +71,14 @@ class Round:
 
     @property
     def state(self) -> str:
-        """The state of the first trouble, otherwise `compacted` or `idle`."""
+        """The state of the first step that did not succeed, otherwise `compacted` or `idle`."""
         if self.troubles:
             return self.troubles[0].state
         return "compacted" if self.compacted or self.resumed else "idle"
 
     @property
     def exit_code(self) -> int:
-        """0, or the exit code of the first trouble."""
+        """The exit code of the first step that did not succeed, otherwise 0."""
         return self.troubles[0].error.exit_code if self.troubles else 0
 
     def to_json(self) -> dict[str, Any]:
@@ -117,9 +117,9 @@ class TableService:
     request: CompactionRequest
 
     def round(self, progress: Progress, *, is_leaving: Callable[[], bool] = lambda: False) -> Round:
-        """One round; left before the next step as soon as `is_leaving`.
+        """Runs one round. Once `is_leaving` returns true, ends before the next step.
 
-        Raises ConfigError and NotAHudiTableError, which no later round would mend.
+        Raises ConfigError and NotAHudiTableError, because later rounds would fail alike.
         """
         steps = {
             "rollback": self._roll_back,
@@ -134,16 +134,16 @@ class TableService:
         return _run(steps, progress, is_leaving)
 
     def compact(self, progress: Progress) -> Round:
-        """The second and third step alone; the catalog gets what they did."""
+        """Runs the second and third step only, and syncs the catalog if they compacted."""
         steps = {"resume": self._resume, "compact": self._compact, "sync": self._sync_what_was_compacted}
         return _run(steps, progress)
 
     def resume(self, progress: Progress) -> Round:
-        """The second step alone; the catalog gets what it did."""
+        """Runs the second step only, and syncs the catalog if it compacted."""
         return _run({"resume": self._resume, "sync": self._sync_what_was_compacted}, progress)
 
     def schedule(self) -> Round:
-        """Plans a compaction where one is due, for whoever resumes it."""
+        """Schedules a compaction if one is due. Another thread or process resumes it."""
         return _run({"schedule": self._schedule}, NoProgress())
 
     def _roll_back(self, done: Round, _: Progress) -> Round:
@@ -157,7 +157,7 @@ class TableService:
         draft = self.application.scheduler.schedule(self.request)
         if draft.idle is not None:
             return replace(done, idle=draft.idle)
-        # A plan that does not fit any longer so soon is the next round's.
+        # If the plan no longer fits the table by now, the next round handles it.
         result = self.application.runner.execute(draft.plan.instant, progress)
         return replace(done, compacted=result.instant)
 

@@ -1,4 +1,4 @@
-"""The write side of a table: tables of Arrow and DataFrames of Spark in, a result out. See `core/service/write/append`."""
+"""Writes to a table: takes Arrow tables and Spark DataFrames, and returns a result. See `core/service/write/append`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from eventide_core.table.write_shape import WriteOperation
 
 
 def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
-    """Makes an empty table; `settings` as of `new_table`. Raises what `new_table` and `create` do."""
+    """Creates an empty table. `settings` are those of `new_table`. Raises the errors of `new_table` and `create`."""
     create(open_storage(uri, Options(options)), new_table(uri, schema, options, **settings))
 
 
@@ -62,7 +62,7 @@ def new_table(
             _sanitized_fields(partition),
         )
         ordering, event_time = (name and sanitized(name) for name in (ordering, event_time))
-    typed.get(keys.TABLE_TYPE)  # a copy-on-write table is refused
+    typed.get(keys.TABLE_TYPE)  # refuses a copy-on-write table
     name = typed.get(keys.TABLE_NAME) or re.sub(r"\W+", "_", uri.rstrip("/").rpartition("/")[2]) or "table"
     ordering = ordering or event_time
     rule = typed.get(keys.MERGE_MODE)
@@ -90,7 +90,7 @@ def new_table(
 
 
 def create(storage: Storage, table: NewTable) -> None:
-    """Makes the empty table. Raises ConfigError if there is one already."""
+    """Creates the empty table. Raises ConfigError if a table exists."""
     if not storage.put_if_absent(PROPERTIES_PATH, table.properties().encode()):
         raise ConfigError(f"{storage.root} is already a Hudi table; write to it, or choose another path")
 
@@ -101,7 +101,7 @@ def arrow_records(application: Application, upserts: pa.Table | None, deletes: p
 
 
 def incoming_records(application: Application, operation: WriteOperation, records: Any) -> IncomingRecords:
-    """What to write, of whatever kind it is; for a delete the keys. Raises InvalidRecordError for anything else."""
+    """The records of a write, from Arrow or Spark; for a delete, the keys. Raises InvalidRecordError for other types."""
     is_delete = operation is WriteOperation.DELETE
     sanitizes = application.options.get(SANITIZE_NAMES)
     table = _arrow_table(records)
@@ -110,7 +110,7 @@ def incoming_records(application: Application, operation: WriteOperation, record
             table = table.rename_columns(list(sanitized_names(table.column_names).values()))
         return arrow_records(application, None if is_delete else table, table if is_delete else None)
     if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
-        # Imported here: a DataFrame is only there where PySpark is.
+        # Imported here: DataFrames exist only if PySpark is installed.
         from eventide.spark.records import SparkRecords
 
         rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
@@ -123,7 +123,7 @@ def incoming_records(application: Application, operation: WriteOperation, record
 
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
     index = (options.get(INDEX_TYPE) or IndexType.BUCKET).upper()
-    index_type(index)  # an unknown one is refused before the table is there
+    index_type(index)  # refuses an unknown type before the table is created
     said: dict[str, str] = {INDEX_TYPE: index}
     if index == IndexType.BUCKET:
         said[BUCKETS] = str(options.get(BUCKETS))
@@ -146,7 +146,7 @@ def _avro_schema(name: str, schema: Any) -> str:
 
 
 def _sanitized_schema(schema: Any) -> Any:
-    """An Arrow schema with names that Avro can hold; one that is Avro already has to be right."""
+    """An Arrow schema with names that Avro accepts. An Avro schema is returned unchanged."""
     if isinstance(schema, str):
         return schema
     columns = schema if isinstance(schema, pa.Schema) else arrow_schema_of(schema)
@@ -155,7 +155,7 @@ def _sanitized_schema(schema: Any) -> Any:
 
 
 def _sanitized_fields(fields: str | Sequence[str] | None) -> list[str]:
-    """The fields of a key or partition path, each perhaps with its kind after a colon."""
+    """The fields of a key or partition path, each optionally followed by a colon and its kind."""
     pairs = (text.partition(":") for text in _names(fields))
     return [sanitized(name) + colon + kind for name, colon, kind in pairs]
 
@@ -168,7 +168,7 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _key_generator(options: Options) -> KeyGenerator | None:
-    """The key generator that the user names; None if that is left to the fields."""
+    """The key generator that the user names; None if the fields determine it."""
     text = options.get(keys.KEY_GENERATOR)
     if text is None:
         return None
@@ -180,7 +180,7 @@ def _key_generator(options: Options) -> KeyGenerator | None:
 
 
 def _kinds(partition: Sequence[str]) -> dict[str, str]:
-    """What is to be made of each partition field, of those that say so: `field:SIMPLE`, `field:TIMESTAMP`."""
+    """The kinds of the partition fields that name one: `field:SIMPLE`, `field:TIMESTAMP`."""
     pairs = (text.partition(":") for text in partition)
     return {name: kind.upper() for name, colon, kind in pairs if colon}
 

@@ -1,4 +1,4 @@
-"""The command line `eventide`: one verb a file, one place where errors become exit codes."""
+"""The command line `eventide`: one module per verb, and one place that turns errors into exit codes."""
 
 import gc
 import os
@@ -37,5 +37,5 @@ def _results_alone_on_stdout() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(BrokenPipeError):  # whoever reads the results, such as `head`, has seen enough
+        with suppress(BrokenPipeError):  # the reader of the results, such as `head`, has stopped reading
             results.close()

@@ -1,4 +1,4 @@
-"""The group of all verbs. Each verb is imported when it is called, so that `--help` and `--version` answer at once."""
+"""The group of all verbs. Each verb is imported when it is called, so that `--help` and `--version` respond at once."""
 
 from importlib import import_module
 from typing import Final
@@ -7,7 +7,7 @@ import click
 
 from eventide.cli.errors import GroupWithExitCodes
 
-# Verb: the module that has it, and the first sentence of its help.
+# For each verb, its module, and the first sentence of its help.
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("demo", "Run the main job on real data, from scratch."),
     "show": ("show", "Show what a table is."),

@@ -1,4 +1,4 @@
-"""`eventide clean`: removes files that nothing needs anymore."""
+"""`eventide clean`: removes files that nothing needs any more."""
 
 import click
 

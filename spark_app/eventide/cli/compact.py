@@ -87,7 +87,7 @@ def compact(
     console.say_dropped(result.dropped_indexes)
     console.result(_completed(result), *_summary(result))
     if result.sync_error is not None:
-        # No second document: the first one says it, too.
+        # No second document: the first one contains this, too.
         click.echo(f"error: the compaction is complete, but the catalog was not updated: {result.sync_error}", err=True)
         click.get_current_context().exit(result.sync_error.exit_code)
 

@@ -1,4 +1,4 @@
-"""Where a run's output goes: the result to stdout, everything else to stderr."""
+"""The output of a run: the result goes to stdout, everything else to stderr."""
 
 import json
 import sys
@@ -12,16 +12,16 @@ import click
 from eventide_core.errors import printable
 from eventide_core.ports import NoProgress, Progress
 
-# `rich` is imported where something is drawn: JSON, and a run without a terminal, need none of it.
+# `rich` is imported only to draw: JSON output and runs without a terminal don't need it.
 if TYPE_CHECKING:
     import rich.progress
     import rich.table
 
-_WIDE = 100_000  # columns of what is no terminal: nothing is folded for a program that reads on
+_WIDE = 100_000  # columns if the output is not a terminal: no line is folded for a program that reads it
 
 
 class Console:
-    """What one run shows. Quiet: the result alone."""
+    """The output of one run. With `--quiet`, only the result."""
 
     def __init__(self, *, is_json: bool, is_quiet: bool) -> None:
         self.is_json = is_json
@@ -46,17 +46,17 @@ class Console:
             console.print(_drawn(part))
 
     def tell(self, sentence: str) -> None:
-        """A part of the result as soon as it is known: on stdout as text, on stderr with JSON output."""
+        """Prints a part of the result as soon as it is known: to stdout as text, to stderr with JSON output."""
         if not self._is_quiet:
             click.echo(printable(sentence, keeps_lines=True), err=self.is_json)
 
     def say(self, sentence: str) -> None:
-        """A message about the progress of the run."""
+        """Prints a message about the progress of the run."""
         if not self._is_quiet:
             click.echo(printable(sentence, keeps_lines=True), err=True)
 
     def say_dropped(self, indexes: Sequence[str]) -> None:
-        """Which indexes of the metadata table could not follow a write or a compaction."""
+        """Reports indexes of the metadata table that a write or a compaction dropped because it could not update them."""
         if indexes:
             self.say(
                 f"dropped from the metadata table, because eventide cannot keep it up to date: {', '.join(indexes)}; "
@@ -77,7 +77,7 @@ class Console:
 
 
 class _Bar:
-    """ports.Progress on a terminal. A row of tasks is shown while it runs, so that nothing is printed into it."""
+    """ports.Progress on a terminal. The bar is shown only while tasks run, so that no other output lands inside it."""
 
     def __init__(self) -> None:
         self._bar: rich.progress.Progress | None = None
@@ -120,7 +120,7 @@ class Lines:
 
 
 def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Lines:
-    """A table for people; numbers to the right. None shows as nothing."""
+    """A table for people. Numbers are right-aligned, and None is an empty cell."""
     return Lines(title, tuple(columns), tuple(tuple(row) for row in rows))
 
 

@@ -1,4 +1,4 @@
-"""`eventide demo`: the main job on real data, from nothing."""
+"""`eventide demo`: the main job on real data, from scratch."""
 
 import tempfile
 import textwrap

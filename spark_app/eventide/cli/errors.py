@@ -1,6 +1,6 @@
-"""How a failure ends: one sentence on stderr, with `--output json` one document on stdout, and an exit code.
+"""Reports a failure: one sentence on stderr, with `--output json` also one document on stdout, and an exit code.
 
-An EventideError has its exit code. Wrong usage is 2, Ctrl-C is 130 as in shells, and anything unexpected is 5. Its stack is
+An EventideError has its exit code. Wrong usage is 2, Ctrl-C is 130 as in shells, and any unexpected error is 5. Its stack is
 printed only with `--debug`. No text contains a secret of the options.
 """
 
@@ -35,7 +35,7 @@ class GroupWithExitCodes(click.Group):
             code = super().main(args=words, prog_name=prog_name, standalone_mode=False, obj=redaction, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
-            code = 0  # whoever read the results has seen enough
+            code = 0  # the reader of the results has stopped reading
         except (KeyboardInterrupt, click.Abort) as stop:
             code = _report("Interrupted", str(stop) or "interrupted", INTERRUPTED, words, redaction)
         except click.exceptions.NoArgsIsHelpError as error:

@@ -1,4 +1,4 @@
-"""What the command line may do to a process that is its own, and not to the process of a caller."""
+"""Changes that the command line may make to its own process, but not to the process of a caller."""
 
 import sys
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ def claim() -> None:
 
 
 def spare_pandas() -> None:
-    """Has pyarrow look for pandas where there is none, which it does once: with the first array of Python values.
+    """Hides pandas while pyarrow looks for it, which it does once, with the first array of Python values.
 
-    No table of a run on the local engine becomes a data frame, and importing pandas takes longer than most verbs. If pyarrow
-    needs pandas later, it looks again.
+    A run on the local engine creates no DataFrame, and importing pandas takes longer than most verbs. If pyarrow needs
+    pandas later, it looks again.
     """
     if not _claimed or "pandas" in sys.modules:
         return

@@ -1,7 +1,7 @@
-"""Rows as plain values, for JSON and for text output.
+"""Converts rows to plain values for JSON and text output.
 
 timestamp, date, time    ISO-8601; a timestamp with a zone in UTC, with Z
-decimal                  its digits, as text: JSON's numbers lose some
+decimal                  its digits, as text: JSON numbers would lose some
 binary                   base64, as Spark writes it
 struct, map              an object; list: an array
 NaN, infinity            "NaN", "Infinity", "-Infinity", as Spark writes them
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch, each value as JSON can hold it."""
+    """The rows of a batch, with values that JSON can represent."""
     for row in batch.to_pylist():
         yield {name: plain_value(value) for name, value in row.items()}
 
@@ -47,6 +47,6 @@ def plain_value(value: Any) -> Any:
 
 
 def plain_key(key: Any) -> str:
-    """A map's key as an object's."""
+    """A map's key as the key of a JSON object."""
     plain = plain_value(key)
     return plain if isinstance(plain, str) else str(plain)

@@ -59,7 +59,7 @@ def plan_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compaction_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The same without T, for a series of compactions."""
+    """The options of a compaction without T, for a series of compactions."""
     for decorate in reversed(_COMPACTION_OPTIONS):
         verb = decorate(verb)
     return verb

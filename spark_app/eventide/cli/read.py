@@ -85,7 +85,7 @@ def read(
             rows = opened.incremental(begin, end)
     if names is None and to is None and not console.is_json:
         names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
-    rows.reading(names, condition)  # what is wrong with them is said before Spark starts
+    rows.reading(names, condition)  # reports invalid columns or filters before Spark starts
     with settings.session() as spark:
         batches = _limited(_batches(rows, spark, names, condition), limit)
         if to is not None:
@@ -130,7 +130,7 @@ def _batches(
 def _from_executors(
     rows: Rows, spark: "SparkSession", names: list[str] | None, condition: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """The batches as executors read them, a partition at a time."""
+    """The batches that executors read, one Spark partition at a time."""
     schema = rows.schema_of(names)
     packed = rows.to_spark(spark, names, condition).mapInArrow(_packed, "batch binary")
     for row in packed.toLocalIterator(prefetchPartitions=True):

@@ -1,4 +1,4 @@
-"""Masks the secrets among the options in every text that is shown."""
+"""Masks the secrets of the options in all output."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -13,7 +13,7 @@ def is_secret(key: str) -> bool:
 
 @cache
 def _declared() -> Mapping[str, bool]:
-    # Imported here: a run without options starts without them.
+    # Imported here: a run without options does not need them.
     from eventide.options.sections import all_options
 
     return {name: option.secret for option in all_options() for name in option.names}
@@ -26,7 +26,7 @@ class Redaction:
         self._secrets: set[str] = set()
 
     def add_words(self, words: Iterable[str]) -> None:
-        """Takes the secrets from the words of a command line: `key=value`, also as `--option=key=value`."""
+        """Collects the secrets from the arguments of a command line: `key=value`, also as `--option=key=value`."""
         for word in words:
             key, equals, value = word.removeprefix("--option=").partition("=")
             if equals:

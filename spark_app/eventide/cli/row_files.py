@@ -1,6 +1,6 @@
 """Writes rows to a file, batch by batch: .parquet, .csv with a header, or .json with one object per line.
 
-The file appears whole or not at all: it is written under a temporary name beside it, and then renamed.
+The file appears complete or not at all: it is written under a temporary name in the same directory, and then renamed.
 """
 
 import json
@@ -22,7 +22,7 @@ class RowFormat(Protocol):
     """Writes batches to an open file."""
 
     def __call__(self, file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], /) -> int:
-        """The number of rows written."""
+        """Returns the number of rows written."""
         ...
 
 
@@ -79,7 +79,7 @@ def _write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBat
 
 
 def _csv_field(field: Any) -> Any:
-    """The column as a cell can hold it: numbers and truth values as they are, text for the rest."""
+    """The column for a CSV cell: numbers and Booleans unchanged, anything else as text."""
     kind = field.type
     is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     return field if is_plain else pa.field(field.name, pa.string(), field.nullable)

@@ -16,7 +16,7 @@ SUFFIXES = (".parquet", ".json", ".csv")
 
 
 def source_files(sources: Sequence[str]) -> tuple[Path, ...]:
-    """The source files, those of a directory by name. Raises ConfigError for a missing file or an unknown format."""
+    """The source files, those of a directory sorted by name. Raises ConfigError for a missing file or an unknown format."""
     found: list[Path] = []
     for source in sources:
         path = Path(source)
@@ -35,10 +35,10 @@ def source_files(sources: Sequence[str]) -> tuple[Path, ...]:
 
 
 def read_rows(files: Iterable[Path], table_schema: pa.Schema | None, *, sanitizes: bool = False) -> pa.Table:
-    """All rows; columns of text formats in the table's types where it has them.
+    """All rows. Columns of text formats have the table's types if the table has the columns.
 
-    `sanitizes`: a column is the table's that has its name once it is sanitized. The names in the rows stay.
-    Raises ConfigError for a file that cannot be read, or whose columns do not go with the others'.
+    With `sanitizes`, a column matches the table's column that has its sanitized name. The names in the rows stay unchanged.
+    Raises ConfigError for a file that cannot be read, or whose columns do not match those of the other files.
     """
     types = {} if table_schema is None else {field.name: field.type for field in table_schema}
     tables = [_read(file, _types_by_name_in(file, types) if sanitizes else types) for file in files]
@@ -71,7 +71,7 @@ def _read(file: Path, known: dict[str, Any]) -> pa.Table:
 
 
 def _names_in(file: Path, rows: pa.Table, known: dict[str, Any]) -> frozenset[str]:
-    """The columns that the file has: one that only the table has comes as nulls, and is left out again."""
+    """The columns that are in the file. Columns that only the table has are read as nulls and must be left out."""
     absent = [name for name in known if name in rows.column_names and rows.column(name).null_count == len(rows)]
     if not absent:
         return frozenset(rows.column_names)

@@ -1,4 +1,4 @@
-"""`eventide savepoint` and `eventide restore`: keep a table as of a commit, and return to it."""
+"""`eventide savepoint` and `eventide restore`: keep a table as of a commit, and return to that state."""
 
 import click
 

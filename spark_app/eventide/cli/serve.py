@@ -78,7 +78,7 @@ def serve(
 
 @contextmanager
 def _told_to_end() -> Iterator[threading.Event]:
-    """Set by the first SIGTERM or Ctrl-C; the second one interrupts at once, which is as safe as a kill."""
+    """An event that the first SIGTERM or Ctrl-C sets. The second one interrupts at once, which is as safe as a kill."""
     ending = threading.Event()
 
     def end(_: int, __: FrameType | None) -> None:
@@ -95,7 +95,7 @@ def _told_to_end() -> Iterator[threading.Event]:
 
 
 def _changed(done: Round) -> list[str]:
-    """The catalog's tables that the round changed."""
+    """The catalog tables that the round changed."""
     return [] if done.synced is None else [one.name for one in done.synced.tables if one.is_changed]
 
 

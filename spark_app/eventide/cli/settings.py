@@ -1,4 +1,4 @@
-"""The options that every verb has, and what they mean together."""
+"""The options that all verbs share, and how they combine."""
 
 import functools
 import tomllib
@@ -67,7 +67,7 @@ event_time_option = click.option("--event-time", metavar="FIELD", help=option_he
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run was given besides its verb's own words. `engine` is None if nothing was said."""
+    """The arguments of a run besides those of its verb. `engine` is None if it is not set."""
 
     options: Mapping[str, str]
     engine: str | None
@@ -76,12 +76,12 @@ class Settings:
     console: Console
 
     def having(self, key: str, value: str | None) -> "Settings":
-        """The same with one more option, unless its value is None."""
+        """A copy with one more option, unless its value is None."""
         return self if value is None else replace(self, options={**self.options, key: value})
 
     @property
     def wants_spark(self) -> bool:
-        """Whether Spark was asked for."""
+        """Whether the user requested Spark."""
         return self.engine == "spark" or (self.engine is None and self.master is not None)
 
     @contextmanager
@@ -123,7 +123,7 @@ class Settings:
                 spark = running.enter_context(self.session(by_default=True))
                 if spark is None:
                     return LocalEngine()
-                # Imported here: the local engine works where PySpark is not installed.
+                # Imported here: the local engine works without PySpark.
                 from eventide.spark.engine import SparkEngine
 
                 return SparkEngine(spark)
@@ -133,7 +133,7 @@ class Settings:
 
 
 def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a verb the options that all have, handed to it as `settings`."""
+    """Adds the options that all verbs share, and passes them to the verb as `settings`."""
 
     @functools.wraps(verb)
     def run(
@@ -170,7 +170,7 @@ _DETAIL_OPTIONS = (
 
 
 def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a verb the options that say which files its text shows, handed to it as `detail`."""
+    """Adds the options that select the files in a verb's text output, and passes them to the verb as `detail`."""
 
     @functools.wraps(verb)
     def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
@@ -186,7 +186,7 @@ def _of_words(words: Sequence[str]) -> dict[str, str]:
     for number, word in enumerate(words, start=1):
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
-            # The word itself may be a secret.
+            # The argument itself may be a secret.
             raise click.UsageError(f"--option number {number} does not have the form KEY=VALUE")
         options[key.strip()] = value
     return options
@@ -206,7 +206,7 @@ def _of_file(path: Path) -> dict[str, str]:
 
 
 def _flat(table: Mapping[str, Any], prefix: str, path: Path) -> Iterator[tuple[str, str]]:
-    """TOML reads a.b.c as tables in tables; an option's key is the whole of it."""
+    """Joins nested TOML tables to option keys: TOML parses the key a.b.c as tables in tables."""
     for key, value in table.items():
         match value:
             case dict():

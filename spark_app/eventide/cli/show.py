@@ -64,7 +64,7 @@ def _metadata_table(about: dict[str, Any]) -> str:
 
 
 def _counts(found: TableDescription) -> list[tuple[str, str]]:
-    """What the file slices hold, in a few words."""
+    """The content of the file slices in a few words."""
     slices, facts = found.file_slices, found.facts.values()
     logs = [log for one in slices for log in one.log_files]
     bases = [one.base_file for one in slices if one.base_file is not None]
@@ -91,7 +91,7 @@ def _counts(found: TableDescription) -> list[tuple[str, str]]:
 
 
 def _timeline(entries: list[dict[str, Any]], detail: Detail) -> Lines:
-    """The timeline; in a short text its last instants alone."""
+    """The timeline; in a short text, only its last instants."""
     shown = entries if detail.shows_files else entries[-_RECENT:]
     title = "timeline" if len(shown) == len(entries) else f"the last {len(shown)} of {len(entries):,} instants"
     rows = ((entry["requested_time"], entry["action"], entry["state"], entry["completion_time"]) for entry in shown)

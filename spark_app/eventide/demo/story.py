@@ -1,14 +1,14 @@
 """The demo's steps, with their measurements.
 
-1. load      what was reported until the last day but one: base files
-2. arrivals  what was reported since, three hours a commit: log files, late reports among them
-3. before    what the queries see, and no promise of freshness
-4. plan      what a compaction of everything before T would do, T a midnight
-5. compact   on Spark, or in this process
+1. load      writes the reports until the second last day to base files
+2. arrivals  writes later reports, three hours per commit, to log files; some of the reports are late
+3. before    shows what the queries return, without a guarantee of freshness
+4. plan      shows what a compaction of everything before T would do; T is a midnight
+5. compact   compacts on Spark, or in this process
 6. after     the read-optimized view is complete before T; the snapshot has not changed
-7. queries   snapshot, read-optimized, as of, incremental
-8. freshness the watermark, checked against the rows
-9. late      the rest of the day arrives: a report from before T lowers the watermark at once
+7. queries   runs a snapshot, a read-optimized, an as-of, and an incremental query
+8. freshness checks the watermark against the rows
+9. late      writes the rest of the day: a report from before T lowers the watermark at once
 """
 
 import time
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
 DAYS_MAX = 364
-# One flight of the tenth of January leaves nineteen hours late, when its day has long been compacted.
+# One flight of January 10 leaves nineteen hours late, long after its day was compacted.
 DAYS_DEFAULT = 10
 COMMIT_EVERY = timedelta(hours=3)
-COMPACTED_AT = timedelta(hours=15)  # after T: the night is over in New York, and the morning's flights have left
+COMPACTED_AT = timedelta(hours=15)  # after T: in New York, the morning's flights have left
 BUCKETS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: its name, what it says to the user, and its numbers."""
+    """One step: its name, its text for the user, and its numbers."""
 
     name: str
     sentence: str
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The result of a demo. `watermark_ms` is that of the compaction; `is_right`: every check passed."""
+    """The result of a demo. `watermark_ms` is that of the compaction. `is_right` is true if every check passed."""
 
     steps: tuple[Step, ...]
     table: Path
@@ -71,7 +71,7 @@ def run_demo(
     progress: Progress,
     tell: Callable[[Step], None],
 ) -> Demo:
-    """Runs the demo in a directory. Calls `tell` after each step. Raises ConfigError if a table is there already."""
+    """Runs the demo in a directory. Calls `tell` after each step. Raises ConfigError if the directory has a table."""
     return _Story(directory, days, table_version, spark, progress, tell).run()
 
 
@@ -95,7 +95,7 @@ class _Story:
             schema=SCHEMA,
             record_key=KEY,
             partition=PARTITION,
-            event_time=EVENT_TIME,  # the same in every report of a flight: the last one committed wins
+            event_time=EVENT_TIME,  # equal in all reports of a flight: the last committed report wins
             version=self.table_version,
             options={keys.BUCKETS: BUCKETS},
             engine=self.spark,
@@ -257,7 +257,7 @@ class _Story:
 
 
 def _own(rows: pa.Table) -> pa.Table:
-    """The table's own columns by key: Hudi's name the file that a row lies in, which a compaction changes."""
+    """The columns without Hudi's meta columns, sorted by key: a compaction changes the file name in the meta columns."""
     own = [name for name in rows.column_names if not name.startswith("_hoodie_")]
     return rows.select(own).sort_by(KEY)
 

@@ -1,1 +1,1 @@
-"""The options of the application, and in `sections` those of all rooms. May import the core and the adapters alone."""
+"""The options of the application; `sections` has the options of all layers. Imports only the core and the adapters."""

@@ -1,4 +1,4 @@
-"""New tables."""
+"""The options of new tables."""
 
 from eventide_core.config.option import FLAG, NAMES, TEXT, Option, OptionType, one_of
 from eventide_core.table.new_table import CREATED_VERSIONS

@@ -1,4 +1,4 @@
-"""Queries by format("eventide") and `eventide read`."""
+"""The options of queries with format("eventide") and `eventide read`."""
 
 from enum import StrEnum
 

@@ -35,7 +35,7 @@ _CALLER_OF_THE_TABLE: Final = 4  # frames: this function, assemble, Table.open
 
 
 class UnknownOptionWarning(UserWarning):
-    """An option has a key that eventide does not have, and so no effect."""
+    """An option's key is unknown to eventide, so the option has no effect."""
 
 
 def options_of(module: ModuleType) -> Iterator[Option[Any]]:

@@ -1,4 +1,4 @@
-"""Streams, and writes by format("eventide")."""
+"""The options of streams, and of writes with format("eventide")."""
 
 from eventide_core.config.option import FLAG, TEXT, WHOLE_NUMBER, Option, choice
 from eventide_core.table.write_shape import WriteOperation

@@ -1,4 +1,4 @@
-"""What to do first about a table, in the order of urgency, with the commands."""
+"""Recommended actions for a table, most urgent first, with their commands."""
 
 from collections.abc import Iterator
 from shlex import quote

@@ -1,4 +1,4 @@
-"""A time axis: the positions of times in a drawing, and the times with marks."""
+"""A time axis: the positions of times in a drawing, and the times to mark."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MARKS_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Times in epoch milliseconds to places between `left` and `right`; a time beyond the ends is at that end."""
+    """Maps epoch milliseconds to positions between `left` and `right`. A time beyond an end is placed at that end."""
 
     begin_ms: int
     end_ms: int
@@ -25,7 +25,7 @@ class Axis:
 
     @classmethod
     def over(cls, times: Iterable[int], left: float, right: float) -> "Axis":
-        """From the first of these times to the last, with a little room."""
+        """An axis from the first of these times to the last, with a small margin."""
         known = tuple(times)
         begin, end = min(known), max(known)
         room = max((end - begin) // 50, 500)
@@ -36,7 +36,7 @@ class Axis:
         return self.left + (self.right - self.left) * (within - self.begin_ms) / (self.end_ms - self.begin_ms)
 
     def marks(self) -> Sequence[tuple[int, str]]:
-        """A few round times, each with a label."""
+        """A few round times with their labels."""
         span = self.end_ms - self.begin_ms
         step = next((ms for ms in _STEPS_MS if span / ms <= _MARKS_MAX), -(-span // _MARKS_MAX))
         first = self.begin_ms + -self.begin_ms % step
@@ -44,10 +44,10 @@ class Axis:
 
 
 def window(begins: Sequence[int], ends: Sequence[int], marked: Iterable[int], left: float, right: float) -> Axis:
-    """An axis over spans that a few far-off ones among them do not squeeze together.
+    """An axis over spans, in which a few distant spans do not squeeze the others together.
 
-    It holds the middle eight tenths of the beginnings and ends and what is `marked`, and reaches twice as far to either
-    side where there is something.
+    It contains the middle 80% of the beginnings and ends, and the `marked` times. If spans lie beyond, it extends to them,
+    by at most twice that length to either side.
     """
     begins, ends = sorted(begins), sorted(ends)
     core = [begins[len(begins) // 10], ends[-1 - len(ends) // 10], *marked]

@@ -23,10 +23,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileCoverage:
-    """One file. `path` relative to the table's root, `size` in bytes.
+    """One file. `path` is relative to the table's root, `size` is in bytes.
 
-    `event_times` is None if they are not known, and `problem` says why. `uncompacted` are those of its records that are
-    in no base file yet: none of a base file's, not all of a log file's that an exact cut has merged in part.
+    `event_times` is None if they are unknown, and `problem` states why. `uncompacted` are the event times of its records
+    that are in no base file yet: none for a base file, and only a part for a log file that an exact cut has partly merged.
     """
 
     path: str
@@ -63,12 +63,12 @@ class SliceCoverage:
 
     @property
     def late(self) -> tuple[FileCoverage, ...]:
-        """The log files that hold records before the cut which are in no base file."""
+        """The log files with records before the cut that are in no base file."""
         return tuple(file for file in self.files if file.role is Role.LATE)
 
     @property
     def uncompacted_from_ms(self) -> int | None:
-        """The least event time that is in no base file yet; None if there is none, or none is known."""
+        """The earliest event time that is in no base file yet; None if there is none, or if none is known."""
         known = (file.uncompacted.min_ms for file in self.files if file.uncompacted is not None)
         return min((ms for ms in known if ms is not None), default=None)
 
@@ -85,7 +85,7 @@ class SliceCoverage:
 class CoverageReader:
     """Computes the coverage of slices. `facts` and `problems` are those of their log files, by path.
 
-    `merged` are the paths of log files that a plan merges: these have that role.
+    `merged` has the paths of log files that a plan merges. It determines their role.
     """
 
     bases: BaseContent
@@ -96,11 +96,11 @@ class CoverageReader:
     merged: frozenset[str] = frozenset()
 
     def of_logs(self, found: FileSlice) -> SliceCoverage:
-        """The slice's log files alone: no file is opened."""
+        """The coverage of the slice's log files only. Opens no file."""
         return SliceCoverage(found.partition, found.file_id, tuple(self._log(log) for log in found.log_files))
 
     def of(self, found: FileSlice) -> SliceCoverage:
-        """The slice with its base file, whose footer is read."""
+        """The coverage of the slice, including its base file, whose footer is read."""
         base = () if found.base_file is None else (self._base(found.base_file.path, found.base_file.size),)
         return SliceCoverage(found.partition, found.file_id, base + self.of_logs(found).files)
 

@@ -1,4 +1,4 @@
-"""The drawing of coverage over a time axis: a bar a file, as long as the event times it holds, a group of bars a slice."""
+"""Draws coverage over a time axis: one bar per file, as long as its span of event times, and one group of bars per slice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,16 +7,16 @@ from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.words import shortened, shown
 from eventide_core.errors import counted, format_timestamp
 
-WIDTH = 960  # of a drawing, in its own units
-_TOP = 34  # of it for the labels of the marks and of the axis
+WIDTH = 960  # of a drawing, in SVG user units
+_TOP = 34  # space for the labels of the marks and of the axis
 _TITLE = 17  # height of a slice's name
 _ROW = 8  # height of a file's bar, with the gap below it
 _GAP = 9  # between slices
-_FILES_SHOWN = 24  # of a slice; its late ones are always among them
+_FILES_SHOWN = 24  # of a slice, always including its late files
 _NAME_CHARACTERS = 60
 _ARROW = (_ROW - 1) / 2  # half the height of an arrow
-_LEAST = 2.5  # width of a bar whose event times are one moment
-_LEAST_LATE = 7.0  # and of one that should not be overlooked
+_LEAST = 2.5  # least width of a bar
+_LEAST_LATE = 7.0  # least width of a late file's bar, so that nobody overlooks it
 
 _MEANING = {
     Role.BASE: "in the base file",
@@ -27,7 +27,7 @@ _MEANING = {
 
 
 def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axis | None:
-    """An axis for these slices, by their log files: bases reach further back. None if nothing has an event time."""
+    """An axis for these slices that fits their log files: base files reach further back. None without event times."""
     found = [file for one in slices for file in one.files if file.event_times is not None]
     ranges = {
         is_base: [
@@ -51,7 +51,7 @@ def coverage_axis(slices: Iterable[SliceCoverage], marked: Iterable[int]) -> Axi
 def draw_coverage(
     slices: Sequence[SliceCoverage], axis: Axis, marks: Mapping[str, int], *, name: str, title: str
 ) -> str:
-    """The drawing as SVG. `marks` are times that have a line, by label; `name` is unique in the page."""
+    """The drawing as SVG. `marks` are the times with a line, by label. `name` is unique on the page."""
     parts: list[str] = []
     top = _TOP
     for found in slices:
@@ -78,7 +78,7 @@ def draw_coverage(
 
 
 def grid(axis: Axis, label_y: int, bottom: int) -> str:
-    """Lines down the drawing at whole times, with their labels above."""
+    """Vertical lines at round times, with labels above."""
     return "".join(
         f'<line class="grid" x1="{axis.place(at):.1f}" x2="{axis.place(at):.1f}" y1="{label_y + 4}" y2="{bottom}"/>'
         f'<text class="tick" x="{axis.place(at):.1f}" y="{label_y}" text-anchor="{_anchor(axis, at)}">{shown(label)}</text>'
@@ -92,7 +92,7 @@ def _anchor(axis: Axis, at: int) -> str:
 
 
 def _marks(marks: Mapping[str, int], axis: Axis, bottom: int) -> str:
-    # Marks at one place share a label, in which both are named.
+    # Marks at the same position share a label that names both.
     by_place: dict[str, list[tuple[str, int]]] = {}
     for label, at in marks.items():
         by_place.setdefault(f"{axis.place(at):.1f}", []).append((label, at))
@@ -101,7 +101,7 @@ def _marks(marks: Mapping[str, int], axis: Axis, bottom: int) -> str:
         label = " = ".join(text for text, _ in found)
         at = found[0][1]
         label = f"◂ {label}" if at < axis.begin_ms else f"{label} ▸" if at > axis.end_ms else label
-        # Of two marks close to each other the earlier one's label ends at it, and the later one's begins there.
+        # If two marks are close, the label of the earlier one ends at its mark, and the label of the later one begins there.
         is_left = float(place) > axis.right - 120 or (number == 0 and len(by_place) > 1 and float(place) > 120)
         x, anchor = (float(place) - 4, "end") if is_left else (float(place) + 4, "start")
         lines.append(
@@ -156,7 +156,7 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
     uncompacted = file.uncompacted
     if file.role is Role.BASE or uncompacted is None or uncompacted == times:
         return _bar(file.role, times.min_ms, times.max_ms, top, axis, title)
-    # An exact cut has merged it up to some time, or in whole: that much of it is in the base.
+    # An exact cut has merged the file up to some time, or completely: that part of it is in the base file.
     if uncompacted.min_ms is None or uncompacted.max_ms is None:
         return _bar(Role.BASE, times.min_ms, times.max_ms, top, axis, f"{title}; all of it is in the base file")
     title += f"; up to {format_timestamp(uncompacted.min_ms)} it is in the base file"
@@ -169,7 +169,7 @@ def _bar(role: Role, begin_ms: int, end_ms: int, top: int, axis: Axis, title: st
     begin, end = axis.place(begin_ms), axis.place(end_ms)
     width = max(end - begin, _LEAST_LATE if role is Role.LATE else _LEAST)
     begin = min(begin, axis.right - width)
-    # Where a file reaches beyond the axis, an arrow at its end says so.
+    # If a file reaches beyond the axis, an arrow at the end of its bar shows that.
     beyond = ""
     if begin_ms < axis.begin_ms:
         beyond += f'<path class="{role}" d="M{axis.left - 2:.1f} {top - 1}l-6 {_ARROW}l6 {_ARROW}z"/>'

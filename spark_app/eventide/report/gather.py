@@ -1,8 +1,8 @@
-"""The content of a report: gathered at one moment, at low cost, and frozen.
+"""Gathers the content of a report at one moment, at low cost, and freezes it.
 
-No log file is opened that write stats or block headers describe, but to count late records; of base files the footers
-are read, and only of the slices that are shown one by one: those that hold the watermark back first, then those with
-the earliest event times waiting.
+A log file that write stats or block headers describe is opened only to count late records. Of base files, only the footers
+are read, and only for the slices that are shown one by one: first the slices that hold the watermark back, then those with
+the earliest uncompacted event times.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,17 +21,16 @@ from eventide_core.service.facts.compaction_history import PastCompaction, compa
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.service.rollback.savepoint import Tag
 
-SLICES_SHOWN = 60  # a page that a browser lays out quickly, and that a user can scroll through
+SLICES_SHOWN = 60  # few enough for a quick layout in the browser and for scrolling
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A table at the moment `now_ms`. Times in epoch milliseconds, sizes in bytes.
+    """A table at the moment `now_ms`. Times are in epoch milliseconds, sizes in bytes.
 
-    `freshness` is None, and `partitions` is empty, where a log file's event times are not known: `table.problems` says
-    why. `slices` are those shown one by one, `slices_left_out` counts the others. `late` are the slices that hold the
-    watermark below the cut, all of them, by the earliest of their event times. `offending` are records that seem to be
-    of the future.
+    If a log file's event times are unknown, `freshness` is None and `partitions` is empty: `table.problems` states why.
+    `slices` are those shown one by one, and `slices_left_out` counts the others. `late` are all slices that hold the
+    watermark below the cut, sorted by their earliest event time. `offending` are records that seem to be from the future.
     """
 
     table: TableDescription
@@ -49,7 +48,7 @@ class Report:
 
     @property
     def lag_ms(self) -> int | None:
-        """The lag of the watermark behind the clock; None without a watermark."""
+        """How far the watermark lags behind the clock; None without a watermark."""
         if self.freshness is None or self.freshness.watermark_ms is None:
             return None
         return self.now_ms - self.freshness.watermark_ms
@@ -76,7 +75,7 @@ class Report:
 
 
 def gather(application: Application) -> Report:
-    """The table as it is now. Raises what opening a table raises, and CorruptTimelineError."""
+    """The report on the current table. Raises the errors of opening a table, and CorruptTimelineError."""
     table = describe(application)
     state = table.state
     reader = _reader(application, table)
@@ -115,7 +114,7 @@ def _reader(application: Application, table: TableDescription) -> CoverageReader
 
 
 def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Freshness:
-    """The whole table's freshness, with the late records that were counted for its partitions."""
+    """The whole table's freshness, with the sum of the late records of its partitions."""
     if table.state.config.is_copy_on_write:
         return COMPLETE
     late_records = sum(found.late_records for found in partitions.values())
@@ -123,17 +122,17 @@ def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Fres
 
 
 def _slice_facts(table: TableDescription) -> Iterator[SliceFacts]:
-    """The facts of the slices' log files, as far as they are known."""
+    """The facts of the slices' log files, if known."""
     for found in table.file_slices:
         yield SliceFacts(found, tuple(table.facts[log.path] for log in found.log_files if log.path in table.facts))
 
 
 def _earliest(found: SliceCoverage) -> tuple[int, str, str]:
-    assert found.uncompacted_from_ms is not None  # what is late has an event time
+    assert found.uncompacted_from_ms is not None  # a late record has an event time
     return (found.uncompacted_from_ms, found.partition, found.file_id)
 
 
 def _urgency(found: SliceCoverage) -> tuple[bool, int, str, str]:
-    """Late slices come first by themselves: what they wait with lies before the cut."""
+    """A sort key. Late slices come first, because their uncompacted event times are before the cut."""
     since = found.uncompacted_from_ms
     return (since is None, since or 0, found.partition, found.file_id)

@@ -1,4 +1,4 @@
-"""The drawing of freshness over time: what each compaction reached, by when it completed."""
+"""Draws freshness over time: what each compaction reached, by its completion time."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,12 +10,12 @@ from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
 
 _HEIGHT = 260
-_LEFT = 130  # of it for the labels of event times
+_LEFT = 130  # space for the labels of event times
 _TOP, _BOTTOM = 40, 14
 
 
 def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: int | None) -> str | None:
-    """Cut and watermark by the time of completion, and the watermark now; None if no compaction published a cut."""
+    """Cut and watermark by completion time, and the current watermark; None if no compaction published a cut."""
     reached = [(past, past.cut_ms) for past in history if past.cut_ms is not None]
     if not reached:
         return None
@@ -27,7 +27,7 @@ def draw_history(history: Sequence[PastCompaction], now_ms: int, watermark_ms: i
         f'<text class="tick" x="{_LEFT - 8}" y="{up.place(at) + 4:.1f}" text-anchor="end">{shown(label)}</text>'
         for at, label in list(up.marks())
     )
-    # The cut stays what it is until the next compaction completes.
+    # The cut does not change until the next compaction completes.
     points = [(across.place(past.completed_ms), up.place(cut)) for past, cut in reached]
     steps = "".join(f"H{x:.1f}V{y:.1f}" for _, (x, y) in pairwise(points))
     cut_line = f'<path class="cut-line" d="M{points[0][0]:.1f} {points[0][1]:.1f}{steps}H{across.place(now_ms):.1f}"/>'

@@ -111,7 +111,7 @@ def _tiles(report: Report) -> str:
 
 
 def _term(name: str) -> str:
-    """A term, with its meaning for who points at it."""
+    """A term that shows its meaning when the user points at it."""
     meaning = _GLOSSARY.get(name)
     return name if meaning is None else f'<abbr title="{shown(meaning)}">{name}</abbr>'
 

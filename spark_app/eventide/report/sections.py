@@ -7,7 +7,7 @@ from eventide_core.errors import format_timestamp
 
 
 def from_the_future(report: Report) -> str:
-    """Keys whose event times lie beyond the clock, or far beyond what came after them."""
+    """Keys whose event times are later than the clock, or far later than those of records written after them."""
     if not report.offending:
         return ""
     rows = [
@@ -32,7 +32,7 @@ def from_the_future(report: Report) -> str:
 
 
 def tags(report: Report) -> str:
-    """The names under which states of the table are kept."""
+    """The tags of the table, each of which keeps a state of it."""
     if not report.tags:
         return ""
     rows = [

@@ -1,4 +1,4 @@
-"""The style of the pages: colors for light and dark mode, and the frame around a body."""
+"""The style of the pages: colors for light and dark mode, and the frame of a page."""
 
 from os import getpid
 from pathlib import Path
@@ -57,7 +57,7 @@ abbr { text-decoration: underline dotted; cursor: help; }
 
 
 def page(title: str, body: str) -> str:
-    """A whole page around a body. It loads nothing from the network, and forbids the browser to."""
+    """A whole page around a body. It loads nothing from the network, and forbids the browser to do so."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -75,13 +75,13 @@ def page(title: str, body: str) -> str:
 
 
 def key(roles: dict[Role, str]) -> str:
-    """What the colours mean."""
+    """The key to the colors."""
     items = "".join(f'<li><i class="{role}"></i>{shown(text)}</li>' for role, text in roles.items())
     return f'<ul class="key">{items}</ul>'
 
 
 def write_page(path: Path, text: str) -> None:
-    """Puts the page in its place whole: a reader of an old page sees that one or the new one.
+    """Replaces the file atomically: a reader sees either the old page or the new one.
 
     Raises ConfigError if it cannot be written.
     """

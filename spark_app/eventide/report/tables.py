@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from eventide.report.words import shown
 
-_ROWS_SHOWN = 200  # of a table: a page is for people, and `--output json` has the rest
+_ROWS_SHOWN = 200  # per table; `--output json` has all rows
 _NUMBERS = {
     "late records", "late then", "slices", "logs", "bytes", "without event time", "behind the cut by", "took",
     "logs held back",
@@ -28,5 +28,5 @@ def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
 
 
 def wide(label: str, content: str) -> str:
-    """Makes wide content scrollable on its own, also by keyboard."""
+    """Makes wide content scrollable by itself, also with the keyboard."""
     return f'<div class="wide" role="region" tabindex="0" aria-label="{shown(label)}">{content}</div>'

@@ -1,7 +1,7 @@
-"""The Hive Metastore of a SparkSession with Hive support: through the client that Spark brings, as Hudi's own sync does.
+"""The Hive Metastore of a SparkSession with Hive support, through the client that Spark ships, as in Hudi's own sync.
 
-So the session's settings apply here too: address, encryption, Kerberos. Spark's own catalog would refuse tables whose
-input format is not on its class path, and Hudi's may be missing there.
+The session's settings therefore apply: address, encryption, Kerberos. Spark's own catalog would reject tables whose input
+format is not on its class path, and Hudi's input format may be missing there.
 """
 
 import time
@@ -21,7 +21,7 @@ PARTITIONS_AT_ONCE = 1000  # Hudi's batch
 ALL_PARTITIONS = -1
 _METASTORE_URIS = "hive.metastore.uris"
 _EXTERNAL = "EXTERNAL"
-# Or else the metastore would list every file of the table at each change.
+# Without this, the metastore lists every file of the table at each change.
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _NOT_THERE = "NoSuchObjectException"
 
@@ -76,7 +76,7 @@ class SparkHiveCatalog:
         with self._asking(f"change the table {table}"):
             raw = self._client.getTable(table.database, table.name)
             sd = raw.getSd()
-            there = {(one.getName().lower(), one.getType().lower()): one for one in sd.getCols()}  # with their comments
+            there = {(one.getName().lower(), one.getType().lower()): one for one in sd.getCols()}  # with comments
             cascades = bool(table.partition_columns) and table.columns != _columns_of(sd.getCols())
             sd.setCols(self._list(there.get((one.name, one.type)) or self._column(one) for one in table.columns))
             self._describe(sd, table)
@@ -127,7 +127,7 @@ class SparkHiveCatalog:
 
     @contextmanager
     def _asking(self, what: str, *, forgiving: str | None = None) -> Iterator[None]:
-        """Raises CatalogError for whatever fails, except for the exception of that name."""
+        """Raises CatalogError for any exception except the one named `forgiving`."""
         try:
             yield
         except Py4JJavaError as error:

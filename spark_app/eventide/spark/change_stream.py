@@ -1,16 +1,16 @@
-"""Streams a table's changes to Spark: each micro-batch has the changes of the commits between two offsets.
+"""Streams a table's changes to Spark: each micro-batch contains the changes of the commits between two offsets.
 
     spark.readStream.format("eventide").option("hoodie.datasource.streaming.startOffset", "earliest").load(TABLE)
 
-1. An offset is a time of the table's timeline, `{"instant": "20261121..."}`: of completion on version 8 and later, of
-   request on version 6, as `incremental` has it.
-2. The latest one is the time up to which the span tells the same forever (`Table.settled_until`), and never one behind
-   what the stream has seen: a restore moves the table back, not the stream.
-3. A batch is `incremental(begin, end)`: the same rows whenever it is asked, so that a batch which Spark runs again after a
-   failure brings nothing twice and leaves nothing out. Where cleaning has removed what the span needs, the query fails by
-   CleanedHistoryError instead of passing rows over.
-4. `latest` begins at the first batch's end. Spark asks for the first offset again when it runs the first batch again: so it
-   is a word that stays the same, and that batch is empty each time.
+1. An offset is a time on the table's timeline, `{"instant": "20261121..."}`. As for `incremental`, it is a completion time
+   on version 8 and later, and a requested time on version 6.
+2. The latest offset is the time up to which the answer is final (`Table.settled_until`), and never earlier than an offset
+   that the stream has seen: a restore moves the table back, but not the stream.
+3. A batch is `incremental(begin, end)`, which returns the same rows each time. If Spark runs a batch again after a failure,
+   no row is doubled or lost. If cleaning has removed files that the span needs, the query raises CleanedHistoryError
+   instead of skipping rows.
+4. `latest` begins at the end of the first batch. When Spark runs the first batch again, it requests the first offset again.
+   That offset is therefore the constant word `latest`, and the first batch is always empty.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _INSTANT = "instant"
 
 
 class ChangeStream(DataSourceStreamReader):
-    """Begins where `hoodie.datasource.streaming.startOffset` says: earliest (so by default), latest, or after an instant.
+    """Begins at `hoodie.datasource.streaming.startOffset`: earliest (the default), latest, or after an instant.
 
-    Raises InstantNotFoundError for an offset that is no time.
+    Raises InstantNotFoundError for an offset that is not a time.
     """
 
     def __init__(self, path: str, options: Mapping[str, str], schema: StructType) -> None:
@@ -53,7 +53,7 @@ class ChangeStream(DataSourceStreamReader):
         return {_INSTANT: self._seen}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        # When a query continues from its checkpoint, Spark tells the last offset by an empty span.
+        # When a query continues from its checkpoint, Spark passes the last offset as an empty span.
         begin, until = start[_INSTANT], end[_INSTANT]
         self._seen = max(self._seen, until)
         if begin == LATEST or begin >= until:
@@ -68,7 +68,7 @@ class ChangeStream(DataSourceStreamReader):
 
 
 class _ChangedSlice(InputPartition):
-    """A slice to read, with the means to: executors have the reader as it was when the query began."""
+    """A slice with its reading. Executors hold the stream reader as it was when the query began."""
 
     def __init__(self, slice_read: SliceRead, reading: SliceReading) -> None:
         self.slice_read, self.reading = slice_read, reading

@@ -1,17 +1,18 @@
 """`format("eventide")` on Spark 4.1: a Python data source that reads tables, streams their changes, and writes them.
 
-    reading     each file slice is a partition, read by an executor; the query is planned once, by the driver. Simple
-                conditions are applied while a slice is read, and of the columns those are read that a schema of the user's
-                own names: which ones a query selects Spark doesn't tell a Python source
-    streaming   out of a table by `change_stream`, into one by `datasource_writers`
-    writing     the rows come to the driver as the tasks' commit messages, compressed, and are written from there: Spark
-                gives a Python source no way to bring the rows of a key together. `spark.driver.maxResultSize` bounds a
-                write; a larger one goes by `Table.upsert(frame)`, whose rows stay on executors, or `stream_sink`
-    a task or a driver that dies before the commit leaves nothing at all
+    reading     Each file slice is a partition, read by an executor. The driver plans the query once. Simple conditions are
+                applied while a slice is read. Spark doesn't pass the columns that a query selects to a Python source: to
+                read only some columns, the user passes a schema that names them.
+    streaming   `change_stream` reads changes from a table, and `datasource_writers` writes batches to one.
+    writing     The rows reach the driver as the tasks' commit messages, compressed, and the driver writes them: Spark
+                gives a Python source no way to group rows by key. `spark.driver.maxResultSize` limits the size of a write.
+                For a larger one, use `Table.upsert(frame)`, whose rows stay on executors, or `stream_sink`.
 
-Options are those of `Table.open`, beside Hudi's for the query (`hoodie.datasource.query.type`, `as.of.instant`,
-`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`), eventide's (`as.of.watermark`, `as.of.tag`), for a stream
-out of the table `hoodie.datasource.streaming.startOffset`, and for the write `hoodie.datasource.write.operation`.
+A task or a driver that dies before the commit leaves nothing behind.
+
+The options are those of `Table.open`; Hudi's options for the query (`hoodie.datasource.query.type`, `as.of.instant`,
+`hoodie.datasource.read.begin.instanttime`, `...end.instanttime`); eventide's (`as.of.watermark`, `as.of.tag`);
+`hoodie.datasource.streaming.startOffset` for a stream from the table; and `hoodie.datasource.write.operation` for a write.
 """
 
 from __future__ import annotations
@@ -54,15 +55,15 @@ _PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register_source(spark: SparkSession) -> None:
-    """Makes `format("eventide")` known to a session, and has Spark hand conditions to Python sources."""
+    """Registers `format("eventide")` with a session, and enables filter pushdown to Python sources."""
     ship_packages(spark)
     spark.dataSource.register(EventideSource)
-    # Off by default, and then Spark refuses a source that takes conditions.
+    # Off by default. Spark then rejects a source that accepts filters.
     spark.conf.set(_PUSH_DOWN, "true")
 
 
 class EventideSource(DataSource):
-    """One table, as the options of a read or a write name it."""
+    """The table that the options of a read or a write name."""
 
     @classmethod
     def name(cls) -> str:
@@ -100,7 +101,7 @@ class EventideSource(DataSource):
         return path
 
     def _rows(self) -> Rows:
-        """The rows of the query that the options ask for."""
+        """The rows of the query that the options request."""
         options = Options(self.options)
         table = Table.open(self._path(), self.options)
         as_of, tag, watermark = (
@@ -140,20 +141,20 @@ class _Reader(DataSourceReader):
         self._reading = rows.reading(self._columns)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Fewer rows to hand over; Spark applies all conditions itself, too."""
+        """Applies the filters that Arrow can express, to pass fewer rows to Spark. Spark still applies all of them."""
         if self._rows is not None:
             self._reading = self._rows.reading(self._columns, pushed_filter(filters, self._rows.schema))
         return filters
 
     def __getstate__(self) -> dict[str, object]:
-        """What executors need: without the driver's engine."""
+        """The state without the rows, which hold the driver's engine: executors don't need them."""
         return {**self.__dict__, "_rows": None}
 
     def partitions(self) -> Sequence[InputPartition]:
         return [_Slice(slice_read) for slice_read in self._slices]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Spark asks once, for nothing, where there are no partitions.
+        # If there are no partitions, Spark calls this once with None.
         if isinstance(partition, _Slice):
             yield from self._reading(partition.slice_read)
 

@@ -1,4 +1,4 @@
-"""Which of a table's columns a query of Spark asks for, by the schema it was given."""
+"""Selects the columns of a table that a Spark query requests by its schema."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from eventide_core.errors import ConfigError
 
 
 def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
-    """The requested columns, which the table has, in its types. Raises ConfigError.
+    """The requested columns. Raises ConfigError if the table lacks one or has it in another type.
 
-    Spark hands a Python source the whole schema, whatever the query selects; a user who gives some of the columns
-    (`.schema("id string, fare double")`) has only those read.
+    Spark passes the whole schema to a Python source, whichever columns the query selects. If the user passes a schema with
+    only some of the columns (`.schema("id string, fare double")`), only those are read.
     """
     found = {field.name: field.dataType for field in from_arrow_schema(table)}
     for field in asked:

@@ -1,4 +1,4 @@
-"""The writers of `format("eventide")`: rows come to the driver as the tasks' commit messages, and are written from there."""
+"""The writers of `format("eventide")`: rows reach the driver as the tasks' commit messages, and the driver writes them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _create_if_missing(path: str, options: Mapping[str, str], schema: pa.Schema) -> None:
-    """A write into a path without a table makes one, where the options say its record key."""
+    """Creates the table if the path has none and the options name its record key."""
     typed = Options(options)
     record_key = typed.get(new_tables.RECORD_KEY)
     try:

@@ -1,7 +1,7 @@
 """The engine on Spark: one task per item on executors, or several items per task if they are many or small.
 
-Tasks run by the DataFrame API, so that a session of Spark Connect does what a classic one does: row n of a range is the nth
-portion of the items, which the function carries along, pickled; each answer comes back pickled as well.
+Tasks run through the DataFrame API, so that a session of Spark Connect works like a classic one. Row n of a range stands for
+the nth portion of the items. The mapped function carries the portions, pickled, and each result returns pickled too.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ PACKAGES = ("eventide_core", "eventide_adapters", "eventide")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.|Caused by)[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
 _TURNS = 16
 _WATCH_SECONDS = 0.2  # how often the user's progress bar moves
-_TASK_BYTES = 16 << 20  # half a second of merging, beside which a task's tenth of one matters little
-_TASKS_A_CORE_MIN = 4  # fewer could leave cores waiting for the last one
-_TASKS_A_CORE = 32  # more tasks than that balance nothing, and each costs the driver and a worker some ten milliseconds
-_PIECE_BYTES = 32 << 20  # a row of an answer; a message of Spark Connect holds at most 128 MiB
-_CORES_MAX = 1 << 12  # rows with which the partitions of a Connect server are counted
-_SHIPPED: Final = "_eventide_shipped"  # a mark of ours on a foreign object
+_TASK_BYTES = 16 << 20  # half a second of merging: the tenth of a second that a task costs matters little beside it
+_TASKS_A_CORE_MIN = 4  # with fewer tasks, cores could idle while the last one runs
+_TASKS_A_CORE = 32  # more tasks don't balance better, and each costs the driver and a worker about ten milliseconds
+_PIECE_BYTES = 32 << 20  # a result is split into rows of this size: a Spark Connect message holds at most 128 MiB
+_CORES_MAX = 1 << 12  # rows of the range that counts the partitions of a Connect server
+_SHIPPED: Final = "_eventide_shipped"  # marks a session or a context whose executors have the packages
 _ANSWERS: Final = "place long, piece binary"
 _JOB: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
@@ -67,7 +67,7 @@ class SparkEngine:
     ) -> list[R]:
         """The results in the items' order.
 
-        A typed error of a task comes back as itself; anything else, after Spark's retries, as EngineError.
+        Raises a task's typed error unchanged, and any other error as EngineError after Spark's retries.
         """
         if not items:
             return []
@@ -89,7 +89,7 @@ class SparkEngine:
 
 
 def cause_of(error: Exception) -> str:
-    """The executor's error in Spark's message: the last line of the first Python stack."""
+    """The executor's error within Spark's message: the last line of the first Python stack."""
     lines = str(error).strip().splitlines()
     for line in lines:
         if _PYTHON_ERROR.match(line):
@@ -130,7 +130,7 @@ class _Tasks:
 
 @contextmanager
 def _progress(spark: SparkSession, on_done: Callable[[], None] | None, total: int, tasks: int) -> Iterator[None]:
-    """Calls `on_done` once an item as tasks end, while the driver waits for all of them."""
+    """Calls `on_done` once for each item as tasks end, while the driver waits for all tasks."""
     reported = 0
 
     def tell(completed: int) -> None:
@@ -146,7 +146,7 @@ def _progress(spark: SparkSession, on_done: Callable[[], None] | None, total: in
 
 @contextmanager
 def _classic_progress(spark: SparkSession, tell: Callable[[int], None], is_watched: bool) -> Iterator[None]:
-    """By the status tracker; the jobs are a group of their own, and the caller's group is theirs again afterwards."""
+    """Follows the status tracker. The jobs run in a separate job group; afterwards the caller's group is set again."""
     context: Any = spark.sparkContext
     tracker, group, ended = context.statusTracker(), f"eventide-{uuid.uuid4()}", threading.Event()
 
@@ -173,7 +173,7 @@ def _classic_progress(spark: SparkSession, tell: Callable[[int], None], is_watch
 
 @contextmanager
 def _connect_progress(spark: Any, tell: Callable[[int], None]) -> Iterator[None]:
-    """By the client's own reports, which it makes on the thread that waits; other threads report their own work."""
+    """Follows the client's progress reports on the waiting thread. Reports on other threads concern other work."""
     thread = threading.get_ident()
 
     def handler(stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001
@@ -193,7 +193,7 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks Spark runs at once, as far as it knows. A Connect server says it by how it divides a range."""
+    """The number of tasks that Spark runs at once, as far as it knows; with Connect, the partitions of a large range."""
     if not is_connect(spark):
         return spark.sparkContext.defaultParallelism
     from pyspark.sql import functions
@@ -203,15 +203,15 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def task_count(spark: SparkSession, items: int) -> int:
-    """The number of tasks for these items: one for each, or several rounds for every core if there are many more.
+    """The number of tasks for these items: one per item, but at most several rounds for each core.
 
-    To start a Python task costs a tenth of a second, as much as a small slice.
+    Starting a Python task takes a tenth of a second, as long as reading a small slice.
     """
     return max(1, min(items, _TURNS * parallelism(spark)))
 
 
 def portions(sizes: Sequence[int], cores: int) -> list[range]:
-    """Groups neighbors into tasks by the bytes that each reads: small ones, or all if they are many."""
+    """Groups adjacent items into tasks by the bytes that each item reads: small items, or all items if there are many."""
     total = sum(sizes)
     enough = max(min(_TASK_BYTES, total / (_TASKS_A_CORE_MIN * cores)), total / (_TASKS_A_CORE * cores))
     found: list[range] = []
@@ -225,9 +225,9 @@ def portions(sizes: Sequence[int], cores: int) -> list[range]:
 
 
 def ship_packages(spark: SparkSession) -> None:
-    """Sends eventide's own packages to executors that are not on this machine, once a session.
+    """Sends eventide's packages to executors on other machines, once per session.
 
-    The file goes with the session: Spark removes its directory of files when it stops. A Connect server has its own copy.
+    The file lasts as long as the session: Spark deletes its file directory when it stops. A Connect server keeps a copy.
     Raises UnsupportedEngineError for Spark Connect before 4.
     """
     if is_connect(spark):
@@ -247,7 +247,7 @@ def ship_packages(spark: SparkSession) -> None:
         return
     from pyspark import SparkFiles
 
-    # Spark serves the file in place, so it goes to Spark's own directory, which is deleted with the context.
+    # Spark serves the file in place, so the file is in Spark's own directory, which is deleted with the context.
     served = Path(SparkFiles.getRootDirectory(), "eventide")
     served.mkdir(exist_ok=True)
     context.addPyFile(str(_packed_packages(served)))
@@ -269,7 +269,7 @@ def _packed_packages(directory: Path) -> Path:
 
 
 def spark_session(master: str | None = None) -> SparkSession:
-    """A SparkSession for the command line: this interpreter, a Java that fits, UTC, no web page."""
+    """A SparkSession for the command line: this Python interpreter, a suitable Java, UTC, no web UI."""
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = find_java_home()

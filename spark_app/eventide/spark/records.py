@@ -1,14 +1,15 @@
 """The records of a write as a DataFrame of Spark: ports.IncomingRecords, with every row on executors.
 
-1. Keys, partition paths and checks batch by batch, as for Arrow tables (`keyed_records`); the places beside them.
-2. The driver gets counts by place, and plans. Looking keys up is a join with the keys that the files of those partitions
-   hold (global keys: with those that live anywhere), read by a task a slice; all of it is kept, so that the rows are
-   computed once.
-3. The rows are brought together by file group. A task has one group in memory at a time: it keeps one version of each key
-   where that is wished for, and writes the group's files.
+1. Executors compute keys and partition paths and check the records batch by batch, as for Arrow tables (`keyed_records`).
+   Each record gets its place in a column.
+2. The driver gets the counts by place, and plans. To look keys up, the records are joined with the keys that the files of
+   their partitions hold (for global keys: with all live keys), which one task per slice reads. Spark persists the result, so
+   that the rows are computed once.
+3. The rows are shuffled by file group. A task has one group in memory at a time: it keeps one version of each key if the
+   operation combines records, and writes the group's files.
 
-Where Spark runs a task again, the same names are made; what the first run wrote counts. Where Spark has lost rows that it
-kept, it computes them again; a record that then is in a place where none was before ends the write.
+If Spark runs a task again, it produces the same file names, and the files of the first run stay. If Spark has lost persisted
+rows, it computes them again; a record that then has a place where no record was before fails the write.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(slots=True)
 class SparkRecords:
-    """`rows` have columns of the table; for deletes those of key and partition, and perhaps the ordering column."""
+    """`rows` has columns of the table; for deletes, the key and partition columns, and optionally the ordering column."""
 
     rows: DataFrame
     writer: RowWriter
@@ -150,7 +151,8 @@ class SparkRecords:
                 places: list[Any] = table.column(PLACE).to_pylist()
                 pairs = zip(directories, places, strict=True)
                 numbers = np.array([place_of.get(pair, len(positions)) for pair in pairs], np.int64)
-                # A place without a group takes part as one more, whose rows are left out: deletes of keys that are nowhere.
+                # Rows whose place has no group get the number after the last group, and are dropped below. These are the
+                # deletes of keys that do not exist.
                 found = assign_groups([*positions, ("", "")], numbers, table.column(RECORD_KEY), groups)
                 found[numbers == len(positions)] = len(groups)
                 is_lost = (found == len(groups)) & ~table.column(IS_DELETE).to_numpy(zero_copy_only=False)
@@ -202,7 +204,7 @@ class SparkRecords:
             self._placed.unpersist()
             raise
         finally:
-            # Not earlier: the rows with places are computed from those without.
+            # Not earlier: the rows with places are computed from the rows without places.
             if before is not None:
                 before.unpersist()
         return tuple(Placement(row[0], row[1], int(row[2]) - int(row[3]), int(row[3])) for row in sorted(rows))
@@ -210,7 +212,7 @@ class SparkRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Keyed:
-    """Batches of records as keyed tables. Rows are counted within a batch: Spark numbers none."""
+    """Turns batches of records into keyed tables. Row numbers count within a batch, because Spark numbers no rows."""
 
     shape: WriteShape
     is_delete: bool
@@ -226,7 +228,7 @@ def _with_places(table: pa.Table, places: Any) -> list[pa.RecordBatch]:
 
 
 def _by_group(batches: Batches, shape: WriteShape) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each group, whose batches come one after another."""
+    """The rows of each group, from batches that are sorted by group."""
     names, waiting, current = keyed_schema(shape), list[pa.Table](), -1
     for batch in batches:
         numbers = batch.column(batch.schema.get_field_index(_GROUP)).to_numpy()
@@ -250,7 +252,7 @@ def _stat(values: Mapping[str, Any]) -> WriteStat:
 
 
 def _answered(ask: Callable[[], Any]) -> Any:
-    """Spark's answer. Raises a task's typed error as itself, and any other as EngineError."""
+    """The result of a Spark call. Raises a task's typed error unchanged, and any other error as EngineError."""
     try:
         return ask()
     except Exception as failure:

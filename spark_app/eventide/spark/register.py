@@ -1,4 +1,4 @@
-"""Makes eventide known to a Spark session: `format("eventide")` and the table functions of SQL."""
+"""Registers eventide with a Spark session: `format("eventide")` and the SQL table functions."""
 
 from __future__ import annotations
 

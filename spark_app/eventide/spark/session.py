@@ -1,4 +1,4 @@
-"""A SparkSession for one run, without the output of its start, and without a start if there is nothing to do."""
+"""A SparkSession for one run: started without its log output, and only if there is something to do."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ _LOG_BYTES_MAX = 1 << 20  # a failing start reports it within a few kilobytes
 
 
 class EngineOnDemand:
-    """ports.Engine that starts another one with the first task."""
+    """ports.Engine that starts the actual engine with the first task."""
 
     def __init__(self, start: Callable[[], Engine]) -> None:
         self._start = start
@@ -32,7 +32,7 @@ class EngineOnDemand:
 
     @property
     def session(self) -> "SparkSession | None":
-        """That of the engine; None if it has none."""
+        """The session of the engine; None if it has none."""
         session: SparkSession | None = getattr(self._engine(), "session", None)
         return session
 
@@ -54,9 +54,9 @@ class EngineOnDemand:
 
 @contextmanager
 def quiet_session(master: str | None, *, is_loud: bool) -> Iterator["SparkSession"]:
-    """A session that ends with the block, unless it was there before. `is_loud`: Spark's log goes to stderr.
+    """A session that ends with the block, unless it existed before. `is_loud`: Spark's log goes to stderr.
 
-    Raises EngineError, with what Spark said, when it does not start.
+    Raises EngineError, with Spark's output, if Spark does not start.
     """
     from pyspark.sql import SparkSession
 
@@ -72,7 +72,7 @@ def quiet_session(master: str | None, *, is_loud: bool) -> Iterator["SparkSessio
 
 
 def _started_quietly(master: str | None) -> "SparkSession":
-    """Starts Spark with stderr pointing to a file: its Java machine inherits that, and keeps it."""
+    """Starts Spark while stderr points to a file. Its JVM inherits that file as stderr, and keeps it."""
     from eventide.spark.engine import spark_session
 
     with tempfile.TemporaryFile() as log:

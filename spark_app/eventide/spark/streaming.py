@@ -1,18 +1,18 @@
-"""A sink for structured streaming: each micro-batch is one delta commit, written once however often it is replayed.
+"""A sink for structured streaming: each micro-batch is one delta commit, written exactly once however often it is replayed.
 
     frame.writeStream.foreachBatch(eventide.stream_sink(TABLE, options)).option("checkpointLocation", ...).start()
 
-The commit says which batch of which stream it is, in the words of Hudi's own sink. The stream is known by the id of its
-query, which lasts as long as its checkpoint, or by `hoodie.datasource.write.streaming.checkpoint.identifier`.
+The commit records the stream and the batch number in the format of Hudi's own sink. The stream is identified by the ID of
+its query, which lasts as long as its checkpoint, or by `hoodie.datasource.write.streaming.checkpoint.identifier`.
 
-After each batch, a compaction where the trigger says that it is due:
+After each batch, if the compaction trigger is due:
 
-    hoodie.compact.inline=true                     planned and run before the next batch
-    hoodie.compact.schedule.inline=true            planned; the table service runs it
-    hoodie.datasource.compaction.async.enable=true planned; run beside the next batches, on a thread of the driver
+    hoodie.compact.inline=true                     plans a compaction and runs it before the next batch
+    hoodie.compact.schedule.inline=true            plans a compaction; the table service runs it
+    hoodie.datasource.compaction.async.enable=true plans a compaction; a thread of the driver runs it beside the next batches
 
-A compaction that comes to nothing is logged, and tried again after the next batch: it never fails the stream. One that was
-interrupted is continued.
+A compaction that is busy, refused or fails is logged and retried after the next batch: it never fails the stream. An
+interrupted compaction is continued.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> StreamS
         # Imported here: streams exist only with PySpark.
         from pyspark.sql import SparkSession
 
-        # A batch belongs to a session of its own, which does not know the query.
+        # A batch has a session of its own, which does not know the query.
         session = SparkSession.getActiveSession()
         if session is None or typed.text(THRESHOLD) or typed.text(DATA_LATENCY):
             raise ConfigError(
@@ -83,7 +83,7 @@ def stream_operation(options: Options) -> WriteOperation:
 
 
 def stream_compaction(options: Options) -> StreamCompaction:
-    """When the options have compactions made. Raises ConfigError if they say it twice."""
+    """How the options request compactions. Raises ConfigError if they request more than one way."""
     said = {
         StreamCompaction.INLINE: keys.COMPACT_INLINE,
         StreamCompaction.SCHEDULE: keys.COMPACT_SCHEDULE_INLINE,
@@ -100,7 +100,7 @@ class StreamSink:
     """Called with each batch and its number. `session` provides the stream's watermark."""
 
     uri: str
-    options: Mapping[str, str] = field(repr=False)  # there may be secrets among them
+    options: Mapping[str, str] = field(repr=False)  # may contain secrets
     operation: WriteOperation
     compaction: StreamCompaction
     session: SparkSession | None = None
@@ -157,7 +157,7 @@ class StreamSink:
 def write_batch(
     application: Application, batch: StreamBatch, operation: WriteOperation, records: Any
 ) -> WriteResult | None:
-    """Writes a batch, again where another writer was in the way, as often as the options say; None for a replay."""
+    """Writes a batch; None for a replay. If another writer makes the table busy, retries as often as the options allow."""
     options = application.options
     left = options.get(keys.STREAM_RETRY_COUNT)
     while True:
@@ -173,7 +173,7 @@ def write_batch(
 
 
 def compact_after_batch(service: TableService, compaction: StreamCompaction) -> None:
-    """What is due when a batch has been written; a plan for another thread or process is made while none is."""
+    """Runs or schedules the compaction that is due after a batch. Schedules one only if no plan is pending."""
     match compaction:
         case StreamCompaction.NONE:
             pass
@@ -191,11 +191,11 @@ def _log(done: Round) -> None:
 
 
 def _watermark_ms(session: SparkSession, query: str | None) -> int | None:
-    """The stream's watermark as its last batch had it: never later than now's. None before there is one."""
+    """The stream's watermark in its last batch, never later than the current one; None if it has none yet."""
     found = session.streams.get(query) if query is not None else None
     progress = None if found is None else found.lastProgress
     text = None if progress is None else progress["eventTime"].get("watermark")
     if not text:
         return None
-    # Spark begins with 1970, which bounds nothing.
+    # Spark's first watermark is 1970, which means none.
     return int(datetime.fromisoformat(text).timestamp() * 1000) or None

@@ -1,13 +1,13 @@
-"""Table functions of SQL on Spark 4.1: `SELECT * FROM eventide_freshness('/lake/trips')`.
+"""SQL table functions on Spark 4.1: `SELECT * FROM eventide_freshness('/lake/trips')`.
 
-    eventide_freshness(path)             a row with watermark, cut and late records; and rows of partitions
+    eventide_freshness(path)             a row with watermark, cut and late records; and a row for each partition
     eventide_plan(path, before => T)     a row for each slice that a compaction would rewrite; none if there is nothing to do
     eventide_compact(path, before => T)  compacts; a row with the instant, or with the reason why there was nothing to do
-    eventide_verify(path)                a row for each check, or for each finding of a failed one
+    eventide_verify(path)                a row for each check, or for each finding of a failed check
 
-Each takes options => map('hoodie....', '...') as `Table.open` does. A function runs as one task, in a Python worker of an
-executor, with the threads of that worker: a large compaction belongs to `Table.compact(engine=spark)`. Spark may run a task
-again, which is harmless: a compaction of what is compacted answers with the earlier one (`already_reached`).
+Each function takes options => map('hoodie....', '...'), as `Table.open` does. A function runs as one task, on the threads
+of one Python worker of an executor: for a large compaction, use `Table.compact(engine=spark)`. Spark may run a task again,
+which is harmless: if everything before T is compacted, the compaction returns the earlier result (`already_reached`).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[type, str]]] = {
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Makes the functions known to a session, whose workers have eventide's packages."""
+    """Registers the functions with a session whose workers have eventide's packages."""
     from pyspark.sql.functions import udtf
 
     for name, (function, columns) in _FUNCTIONS.items():
@@ -163,12 +163,12 @@ def _reached(found: Freshness) -> _Row:
 
 
 def _text(before: Any) -> Any:
-    """T: of Spark, a timestamp comes without its zone, in the local time of the worker."""
+    """T with a zone. Spark passes a timestamp without its zone, in the worker's local time."""
     return before.astimezone(UTC) if isinstance(before, datetime) and before.tzinfo is None else before
 
 
 def _moment(epoch_ms: int | None) -> datetime | None:
-    """None, too, for a time that Python and Spark have no calendar for."""
+    """The time in UTC; None for None, and for a time outside of Python's and Spark's calendars."""
     try:
         return None if epoch_ms is None else _EPOCH + timedelta(milliseconds=epoch_ms)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Spark's types as Arrow's, by whichever PySpark is installed."""
+"""Converts Spark types to Arrow types, with whichever version of PySpark is installed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """The Arrow schema of Spark's; a timestamp is in microseconds, in UTC.
+    """The Arrow schema of a Spark schema. Timestamps are in microseconds, in UTC.
 
-    Newer versions of PySpark (4.3) have the caller name the zone of timestamps; in older ones it is always UTC.
+    Newer versions of PySpark (4.3) require the zone of timestamps as an argument; older ones always use UTC.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # PySpark's types describe one version of it alone.
+    # PySpark's type hints describe only one version of it.
     convert: Any = to_arrow_schema
     zone = {"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}
     made: pa.Schema = convert(schema, **zone)

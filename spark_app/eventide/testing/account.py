@@ -1,6 +1,6 @@
-"""The account of a table, from the names on its timeline: what completed, and the oracle that is updated with it.
+"""The account of a table: what completed, by the names on its timeline, and the oracle that is updated with it.
 
-Nothing is asked of eventide but the content of a pending plan, which the oracle holds to the log files that it knows.
+Only the content of a pending plan comes from eventide. The oracle checks it against the log files that it knows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PENDING = ("requested", "inflight")
 class Completed:
     """A write with its changes; or a compaction with its cut, what it merged, and how many log files its plan knew.
 
-    `above` is how many of these completed after its instant.
+    `above` counts those of the known log files that completed after its instant.
     """
 
     instant: str
@@ -47,7 +47,7 @@ class Completed:
 
     @property
     def merged_by_others(self) -> Mapping[str, int]:
-        """What an engine merges that knows of no left-overs: all that completed before the plan's instant."""
+        """What an engine merges that does not know left-overs: everything that completed before the plan's instant."""
         return {name: count - self.above.get(name, 0) for name, count in self.known.items()}
 
     def tell(self, oracle: Oracle) -> None:
@@ -59,7 +59,7 @@ class Completed:
 
 @dataclass(slots=True)
 class Account:
-    """`plan` is the pending one, `last_plan` the one that completed last."""
+    """`plan` is the pending plan; `last_plan` is the plan that completed last."""
 
     layout: Layout
     blocks: BlockInstants = field(default_factory=BlockInstants)
@@ -85,7 +85,7 @@ class Account:
     def keep(
         self, application: Application, files: Files, changes: Commit, *, archives: bool, as_stock: bool
     ) -> Collection[str]:
-        """Reads the timeline after a step, whose write had these changes; the completed instants that were undone."""
+        """Reads the timeline after a step that wrote these changes. Returns the completed instants that were undone."""
         shown = completed_instants(files)
         if self.plan is not None:
             for path, match in _timeline(files):
@@ -111,9 +111,9 @@ class Account:
         return gone
 
     def would_show(self, changes: Commit) -> bool:
-        """Whether the pending compaction would be seen, were this written before it ends.
+        """Whether readers would notice the pending compaction if this were written before it ends.
 
-        A late record meets a delete that the compaction forgets, as any of Hudi's does: nothing is promised of it.
+        A late record may meet a delete that the compaction forgets, as all of Hudi's do. Then nothing is guaranteed.
         """
         if self._planned is None:
             return False
@@ -135,7 +135,7 @@ class Account:
         if f"{instant}.compaction.requested" in files_of_timeline and (
             self.plan is None or self.plan.instant != instant
         ):
-            # Made and run in one step, in place of a plan that was rolled back.
+            # Planned and run in one step, and it replaces a plan that was rolled back.
             if self.plan is not None:
                 self.rolled_back.add(self.plan.instant)
             self._read_plan(
@@ -152,7 +152,7 @@ class Account:
         return Completed(instant, merged=merged, known=merged)
 
     def _look_for_plan(self, application: Application, files: Files, *, is_alone: bool) -> None:
-        """The pending plan, which may be another one than before under the same instant."""
+        """Reads the pending plan, which may differ from an earlier plan with the same instant."""
         shown = completed_instants(files)
         pending = {
             match[1]: path
@@ -165,7 +165,7 @@ class Account:
             self.plan = self._planned = None
             return
         if len(pending) > 1:
-            # A completed compaction that is being rolled back is pending again until that has ended.
+            # A completed compaction that is being rolled back is pending until the rollback ends.
             pending = {instant: path for instant, path in pending.items() if instant not in _being_rolled_back(files)}
         assert len(pending) == 1, f"I8, two plans are pending at once: {sorted(pending)}"
         ((_, path),) = pending.items()
@@ -180,11 +180,11 @@ class Account:
             self._plan_bytes = files[path].data
             config = application.files.config()
             self.plan = require_ours(application.files.plan(config, instant))
-            # One whose compaction had completed is pending again while that is undone: others have written since.
+            # A completed compaction is pending again while it is being undone: others have written since.
             self._planned = self._planning(self.plan, files, is_alone=is_alone and instant not in self.rolled_back)
 
     def _planning(self, plan: CompactionPlan, files: Files, *, is_alone: bool) -> Completed:
-        """What the plan's completion will be. Where nothing was written since it was made, nobody will see a difference."""
+        """The result of the plan's completion. If nothing was written since the plan was made, no query may change."""
         merged = merged_commits(plan, self.oracle, files, self.blocks)
         planned = Completed(
             plan.instant,
@@ -209,7 +209,7 @@ def completed_instants(files: Files) -> frozenset[str]:
 
 
 def completed_after(files: Files, time: str) -> frozenset[str]:
-    """The writes and compactions that completed after a time; on version 6, which records none, that began later."""
+    """The writes and compactions that completed after a time; on version 6, without completion times, that began later."""
     return frozenset(
         match[1]
         for _, match in _timeline(files)
@@ -222,14 +222,14 @@ def savepointed_instants(files: Files) -> frozenset[str]:
 
 
 def pending_instants(files: Files, action: str = "") -> frozenset[str]:
-    """Whatever has been begun and not ended: what excludes other actions until it is ended or undone."""
+    """The actions that have begun and not ended. They exclude other actions until they end or are undone."""
     begun = {match[1] for _, match in _timeline(files) if match[3].endswith(_PENDING) and match[3].startswith(action)}
     ended = {match[1] for _, match in _timeline(files) if not match[3].endswith(_PENDING)}
     return frozenset(begun - ended)
 
 
 def _being_rolled_back(files: Files) -> frozenset[str]:
-    """The instants whose rollback has begun and not ended."""
+    """The instants whose rollback has begun but not ended."""
     begun = pending_instants(files, "rollback")
     plans = [
         files[path].data for path, match in _timeline(files) if match[1] in begun and match[3] == "rollback.requested"

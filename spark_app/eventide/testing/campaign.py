@@ -2,12 +2,13 @@
 
     EVENTIDE_CAMPAIGN=40 python -m eventide.testing.campaign TALLY     # 40 times 50 examples of twenty steps of each kind
 
-1. Each kind's examples come in parts of fifty. A part has a number, and is the same examples wherever it is run.
-2. The parts are run on all processors, the first ones of all kinds before the second ones.
-3. What a part reached, or how it failed, is a line of JSON at the end of TALLY. A run continues after these:
-   a part that is listed is not run again, one that was interrupted is.
+1. The examples of each kind are divided into parts of fifty. A part has a number, and always consists of the same examples.
+2. The parts run on all processors, the first parts of all kinds before the second parts.
+3. The coverage of a part, or its failure, is appended to TALLY as a line of JSON. A later run continues from there: it skips
+   the parts that are listed, and runs an interrupted part again.
 
-Says what was reached of each kind at the end. Exit code 1 where a promise was broken: TALLY has the shortest way to that.
+At the end, it prints what was reached for each kind. If an invariant was violated, it exits with 1, and TALLY contains the
+shortest sequence of steps that violates it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from eventide.testing.state_machine import Configuration, configurations, table_machine
 
-EXAMPLES = 50  # of a part
+EXAMPLES = 50  # per part
 STEPS = 20
 _SHOWN = ("execute, done", "plans with left-overs", "plans with carried deletes", "clean, done", "crashes")
 
@@ -48,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a part. `failure` is the broken promise with the steps that lead there, None if there is none."""
+    """The result of a part. `failure` is the violated invariant with the steps that lead to it; None without a failure."""
 
     configuration: str
     number: int
@@ -65,7 +66,7 @@ class Outcome:
 def run_examples(
     configuration: Configuration, reach: Counter[str], examples: int, seeded: int | None, *, shrinks: bool
 ) -> None:
-    """Runs examples of twenty steps, the same ones for the same `seeded`; `shrinks`: makes one that fails smaller."""
+    """Runs examples of twenty steps, the same for the same `seeded`. With `shrinks`, minimizes a failing example."""
     machine = table_machine(configuration, reach)
     run_state_machine_as_test(
         machine if seeded is None else seed(seeded)(machine),
@@ -90,7 +91,7 @@ def run_part(part: Part) -> Outcome:
     reach: Counter[str] = Counter()
     failure: str | None = None
     said, began = StringIO(), time.process_time()
-    with redirect_stdout(said):  # Hypothesis tells there how it got to a failure
+    with redirect_stdout(said):  # Hypothesis prints the steps to a failure
         try:
             run_examples(configuration, reach, EXAMPLES, seed_of(part), shrinks=True)
         except Exception:
@@ -103,7 +104,7 @@ def run_part(part: Part) -> Outcome:
 def run_campaign(
     tally: Path, parts: Sequence[Part], run: Callable[[Sequence[Part]], Iterator[Outcome]], out: TextIO
 ) -> bool:
-    """Runs what `tally` doesn't have of these parts; whether every part of it, those from before too, kept all promises."""
+    """Runs those of these parts that `tally` lacks. Returns whether all its parts, also earlier ones, passed."""
     known = {outcome.part for outcome in outcomes(tally)}
     waiting = [part for part in parts if part not in known]
     out.write(f"{len(parts) - len(waiting)} of {len(parts)} parts are in {tally}, {len(waiting)} are to be run\n")
@@ -123,7 +124,7 @@ def run_campaign(
 
 
 def outcomes(tally: Path) -> Iterator[Outcome]:
-    """What a tally has; a last line that was interrupted is skipped, and ended."""
+    """The outcomes in a tally. Skips an incomplete last line, and terminates it."""
     if not tally.exists():
         return
     text = tally.read_text(encoding="utf-8")
@@ -142,7 +143,7 @@ def _tell(found: Sequence[Outcome], out: TextIO) -> None:
         total.update(outcome.reach)
         total["failures"] += outcome.failure is not None
     for total in by_kind.values():
-        # Each followed by every invariant; a step of the machine may be several of them.
+        # All invariants are checked after each; a step of the machine may consist of several.
         total["protocols run"] = sum(count for what, count in total.items() if f"{what}, done" in total)
     columns = ("examples", "steps", "protocols run", *_SHOWN, "failures")
     rows: list[tuple[str, ...]] = [("kind of table", *columns)]
@@ -157,7 +158,7 @@ def _tell(found: Sequence[Outcome], out: TextIO) -> None:
 
 
 def _on_all_processors(parts: Sequence[Part]) -> Iterator[Outcome]:
-    # A machine's class is never given back, some ten megabytes a part: a process ends after a few.
+    # Python never frees a machine's class, about ten megabytes per part, so a process ends after a few parts.
     with get_context("spawn").Pool(os.cpu_count(), maxtasksperchild=8) as pool:
         yield from pool.imap_unordered(run_part, parts)
 
@@ -166,7 +167,7 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write("give the file that keeps what was reached: python -m eventide.testing.campaign TALLY\n")
         return 2
-    # Told to end, it ends its processes too.
+    # On SIGTERM, it also ends its processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     times = int(os.environ.get("EVENTIDE_CAMPAIGN", "1"))
     parts = [Part(str(kind), number) for number in range(times) for kind in configurations()]

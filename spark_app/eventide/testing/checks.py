@@ -1,6 +1,6 @@
 """Checks of single invariants, on files, on query results, and against the oracle.
 
-testing/invariants.py holds a moment to all of them. Each raises AssertionError and says what was broken.
+testing/invariants.py applies all of them to one moment. Each check raises AssertionError, which names the violation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMPLETED = re.compile(r"(\d{17})(?:_\d{17})?\.([a-z]+)")
 
 
 def check_snapshot(seen: Seen, expected: Rows) -> None:
-    """I1: no step of a service changes what a snapshot shows."""
+    """I1: no step of a service changes the result of a snapshot query."""
     _same(seen.snapshot, expected, "the snapshot")
 
 
@@ -42,22 +42,23 @@ def check_read_optimized(seen: Seen, expected: Rows) -> None:
 
 
 def check_freshness(seen: Seen, oracle: Oracle) -> None:
-    """I2: cut and watermark say what is true of the log files that are not in a base file."""
+    """I2: cut and watermark agree with the log files that are not in a base file."""
     assert seen.freshness == oracle.freshness(), f"freshness {seen.freshness}, but the logs say {oracle.freshness()}"
 
 
 def check_time_travel(seen: Seen, oracle: Oracle) -> None:
-    """I4: as of each commit a reader sees what a snapshot showed then."""
+    """I4: time travel to a commit returns what a snapshot returned then."""
     for instant, shown in seen.as_of.items():
         _same(shown, oracle.as_of[instant], f"the table as of {instant}")
 
 
 def check_incremental(seen: Seen, oracle: Oracle) -> None:
-    """I3: no current change of a span is lost, none made up.
+    """I3: an incremental query loses no current change of its span, and returns no wrong one.
 
-    What shows at most is what the uncompacted table would, and what was current at the span's end: a compaction forgets
-    deletes, and by the rules of Hudi 0.x a late log file beats a base. A late loser may vanish, and a row that was
-    deleted at the span's end and that a later delete, which loses to it, has brought back.
+    At most, it returns the rows that the uncompacted table would return, and those that were current at the span's end: a
+    compaction forgets deletes, and by the rules of Hudi 0.x, a late log file wins over a base file. Two kinds of rows may
+    be missing: a late version that lost, and a row that was deleted at the span's end and that exists again because of a
+    later delete, which loses to it.
     """
     for instants, rows in seen.incremental.items():
         at_its_end = oracle.as_of[max(instants & oracle.as_of.keys())] if oracle.as_of else frozenset()
@@ -68,7 +69,7 @@ def check_incremental(seen: Seen, oracle: Oracle) -> None:
 
 
 def check_links_whole(files: Files, plan: CompactionPlan, *, is_completed: bool) -> None:
-    """I5: each left-over of the new slice has its source's whole content, and once completed none is missing."""
+    """I5: each left-over of the new slice has the complete content of its source. After completion, none is missing."""
     for op in plan.operations:
         for left in op.left_overs:
             if left.new_name is None:
@@ -81,9 +82,9 @@ def check_links_whole(files: Files, plan: CompactionPlan, *, is_completed: bool)
 
 
 def check_nothing_left(files: Files, before: Files) -> None:
-    """I6: after a rollback the table has the files it had, and the note that the instant is used up.
+    """I6: after a rollback, the table has the files it had before, and a record that the instant is used up.
 
-    That of a completed action stands on the timeline, and tells Hudi's metadata table, under an instant of its own.
+    The rollback of a completed action is on the timeline, and updates Hudi's metadata table, under a separate instant.
     """
     new = {path for path in files if path not in before and not path.startswith((OUTCOMES_PREFIX, LOCK_PREFIX))}
     rollbacks = {path.rpartition("/")[2].partition(".")[0] for path in new if path.endswith(".rollback.requested")}
@@ -92,16 +93,16 @@ def check_nothing_left(files: Files, before: Files) -> None:
 
 
 def check_files_untouched(files: Files, before: Files) -> None:
-    """I9: what was there before is there as it was: no name taken twice, nothing overwritten, nothing foreign deleted."""
+    """I9: existing files are unchanged: no name is used twice, nothing is overwritten, no file of others is deleted."""
     for path, file in before.items():
-        if path.startswith((LOCK_PREFIX, MARKERS_PREFIX, HEARTBEATS_PREFIX)):  # these are renewed, and go
+        if path.startswith((LOCK_PREFIX, MARKERS_PREFIX, HEARTBEATS_PREFIX)):  # these are renewed and deleted
             continue
         assert path in files, f"{path} is gone"
         assert files[path].data == file.data, f"{path} was overwritten"
 
 
 def check_each_version_once(state: TableState, files: Files, oracle: Oracle, block_instants: BlockInstants) -> None:
-    """I10: the visible log files hold the blocks of exactly those commits that are in no base file, each in one log file."""
+    """I10: the visible log files have the blocks of exactly the commits that are in no base file, each in one log file."""
     for found in state.view.latest_slices():
         name = group_name(found.partition, found.file_id, oracle.buckets)
         known = frozenset(oracle.instants)
@@ -112,7 +113,7 @@ def check_each_version_once(state: TableState, files: Files, oracle: Oracle, blo
 
 
 def check_single_completion(files: Files, instant: str | None = None) -> None:
-    """I12: a plan completes once, and so does every other action."""
+    """I12: a plan completes once, as does every other action."""
     found: Counter[tuple[str, str]] = Counter()
     for path in files:
         directory, _, name = path.rpartition("/")
@@ -124,10 +125,10 @@ def check_single_completion(files: Files, instant: str | None = None) -> None:
 
 
 def check_plan_is_safe_for_others(files: Files, plan: CompactionPlan, plan_path: str) -> None:
-    """I13: an engine that ignores left-overs finds in the plan what makes a correct compaction.
+    """I13: an engine that ignores left-overs finds in the plan all log files for a correct compaction.
 
-    That is every log file of the slice where left-overs have names in the new slice, the merged ones where they lie
-    above it.
+    These are the merged log files, and the left-overs that get a new name in the new slice. A left-over without a new name
+    is already above the new base file.
     """
     (document,) = avro_records(files[plan_path].data)
     for operation, op in zip(document["operations"] or (), plan.operations, strict=True):
@@ -136,10 +137,10 @@ def check_plan_is_safe_for_others(files: Files, plan: CompactionPlan, plan_path:
 
 
 def check_plan(plan: CompactionPlan, before: Oracle, after: Oracle, reader_orders: Collection[Order]) -> None:
-    """The plan merges all that lies before T and nothing that it need not, and no reader sees a difference.
+    """The plan merges everything before T and nothing unnecessary, and no query result changes.
 
-    Where the rest of a slice's log files stays, that goes for each engine's reader: the merged part may not change what
-    it sees of a key that both parts hold.
+    If other log files of a slice stay, that holds for the reader of each engine: the merged part must not change what the
+    reader returns for a key in both parts.
     """
     assert plan.cut_ms is not None, "a plan for T publishes it"
     merged = merged_counts(plan, before.buckets)
@@ -161,9 +162,9 @@ def check_split(
     reader_orders: Collection[Order],
     later: Collection[str] = (),
 ) -> None:
-    """I2 and I11 of a plan: all that lies before T is merged, and no engine's reader will see a difference.
+    """I2 and I11 of a plan: it merges everything before T, and no engine's query results change.
 
-    But for commits that completed `later` than the plan's instant.
+    Commits that completed `later` than the plan's instant are excepted.
     """
     assert after.snapshot() == before.snapshot(), "I1, the plan would change the snapshot"
     for name in before.log_counts():
@@ -176,7 +177,7 @@ def check_split(
 def check_readers_alike(
     before: Oracle, after: Oracle, merged: Mapping[str, int], reader_orders: Collection[Order]
 ) -> None:
-    """I11: no engine's reader sees a slice compacted in part; a full compaction it sees as it does Hudi's own."""
+    """I11: no engine's query results change by a partial compaction; a full compaction affects them as Hudi's own does."""
     for name, taken in merged.items():
         if taken == before.log_counts()[name]:
             continue
@@ -187,12 +188,12 @@ def check_readers_alike(
 
 
 def merged_counts(plan: CompactionPlan, buckets: int = 1) -> dict[str, int]:
-    """How many log files of each file group a plan merges."""
+    """The number of log files that a plan merges in each file group."""
     return {group_name(op.partition, op.file_id, buckets): len(op.compacted) for op in plan.operations}
 
 
 def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants) -> dict[str, int]:
-    """The same where a log file may hold nothing but what was rolled back: the oracle knows of no such log file."""
+    """The same without log files that contain only rolled back data: the oracle does not know those."""
     known = frozenset(oracle.instants)
     return {
         group_name(op.partition, op.file_id, oracle.buckets): sum(
@@ -205,7 +206,7 @@ def merged_commits(plan: CompactionPlan, oracle: Oracle, files: Files, blocks: B
 def known_commits(
     plan: CompactionPlan, merged: Mapping[str, int], oracle: Oracle, files: Files, blocks: BlockInstants
 ) -> dict[str, int]:
-    """How many log files of each file group the plan saw: those it merges (`merged_commits`) and those it leaves over."""
+    """The number of log files in each file group that the plan saw: those it merges (`merged_commits`) and left-overs."""
     seen, known = dict(merged), frozenset(oracle.instants)
     for op in plan.operations:
         left = sum(bool(blocks(files, left.log_file.path) & known) for left in op.left_overs)
@@ -216,9 +217,9 @@ def known_commits(
 def commits_above(
     plan: CompactionPlan, oracle: Oracle, files: Files, blocks: BlockInstants, since: Collection[str] = ()
 ) -> dict[str, int]:
-    """How many of the log files that the plan had seen of each file group completed after its instant.
+    """The number of log files in each file group that the plan saw and that completed after its instant.
 
-    `since` are the writes that completed after it was first made, and that it has left over since.
+    `since` are the writes that completed after the plan was first made; the plan has left them over since.
     """
     known = frozenset(oracle.instants)
     if plan.link_mode is LinkMode.PREFIX:
@@ -235,12 +236,12 @@ def commits_above(
 
 
 def exact_ms(plan: CompactionPlan) -> int | None:
-    """Up to where records are merged out of log files that stay; None if whole log files are."""
+    """The event time before which records of log files that stay are merged; None if only whole log files are merged."""
     return plan.cut_ms if plan.cut is CutMode.EXACT else None
 
 
 def group_name(partition: str, file_id: str, buckets: int) -> str:
-    """What the oracle calls a file group: its bucket is in the first digits of its id."""
+    """The oracle's name of a file group. The first digits of its ID are its bucket."""
     return partition if buckets == 1 else f"{partition}/{file_id[:8]}"
 
 
@@ -254,7 +255,7 @@ def avro_records(data: bytes) -> list[Any]:
 
 
 def _bears(path: str, instant: str) -> bool:
-    """Whether a file is of that instant; in a version 6 metadata table, a log file's write token has the time of day."""
+    """Whether a file belongs to an instant. In a version 6 metadata table, a log file's write token has the time of day."""
     return instant in path or (path.startswith(".hoodie/metadata/") and path.endswith(f"-{instant[8:]}"))
 
 
