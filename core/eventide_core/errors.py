@@ -155,13 +155,6 @@ class EmptyPlanError(CorruptTimelineError):
     Roll the compaction back; nothing was made by it.
     """
 
-    def __init__(self, path: str, instant: str) -> None:
-        super().__init__(
-            f"timeline file {path} is empty: an engine requested a compaction, and hasn't written its plan; if the engine "
-            f"has died, run `eventide rollback TABLE {instant} --force`"
-        )
-        self.instant = instant
-
 
 class CorruptLogBlockError(EventideError, ValueError):
     """A log block is torn: its magic, lengths or reverse pointer do not agree.

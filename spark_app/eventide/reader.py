@@ -50,15 +50,15 @@ class Rows:
 
     Any library that accepts Arrow's C stream accepts the rows: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
 
-    `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config` is
-    the table's configuration; without it, all partitions are read.
+    `plan_again` returns the plan of the same query on the current table; without it, the query is planned once. `config`
+    reads the table's configuration, for a filter; without it, all partitions are read.
     """
 
     plan: QueryPlan
     reader: ArrowSliceReader
     engine: Engine
     plan_again: Callable[[], QueryPlan] | None = None
-    config: TableConfig | None = None
+    config: Callable[[], TableConfig] | None = None
 
     def __repr__(self) -> str:
         logs = sum(len(one.log_paths) for one in self.plan.slices)
@@ -203,7 +203,7 @@ class Rows:
         """The slices to read for a filter."""
         if row_filter is None or self.config is None:
             return self.plan.slices
-        return pruned(self.plan, row_filter, self.schema, self.config).slices
+        return pruned(self.plan, row_filter, self.schema, self.config()).slices
 
     def _reader(self, columns: Sequence[str] | None, filter: Filter | None) -> "SliceReading":
         kept, row_filter = self.schema_of(columns), filter_expression(filter, self.schema)

@@ -78,4 +78,4 @@ class TableQueries:
 
     def _rows(self, plan: Callable[[], QueryPlan]) -> Rows:
         application = self._application
-        return Rows(plan(), application.reader, application.engine, plan, application.files.config())
+        return Rows(plan(), application.reader, application.engine, plan, application.files.config)

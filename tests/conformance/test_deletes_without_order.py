@@ -1,8 +1,8 @@
 """A delete without an ordering value, then a row of the same key: Hudi 1.0 fails to merge the two, by itself, too.
 
 Hudi writes the int 0 as such a delete's ordering value, whatever the type of the ordering field, and Hudi 1.0 then compares
-an Integer with a Long: `ClassCastException`, in queries and compactions. A plan of eventide that holds the two fails in
-Hudi 1.0 for the same reason. Once eventide has compacted them, Hudi 1.0 reads the table.
+an Integer with a Long: `ClassCastException`, in queries and compactions. Once eventide has compacted them, Hudi 1.0 reads
+the table.
 """
 
 from __future__ import annotations

@@ -247,7 +247,8 @@ class Walk(Life):
         reached("versions up and down: plans run after a change of version", len(ended.resumed))
 
 
-@pytest.mark.parametrize("name", ["judge_111", pytest.param("judge_120", marks=BROAD)])
+@pytest.mark.broad
+@pytest.mark.parametrize("name", ["judge_111", "judge_120"])
 def test_a_life_up_and_down(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     walk = Walk(request.getfixturevalue(name), tmp_path / "table")
     for number in range(3):

@@ -161,7 +161,10 @@ class TestOnAStandIn:
 
 
 @pytest.mark.slow
-def test_a_service_that_does_not_answer_is_named_and_no_secret_is(clock: ManualClock) -> None:
+def test_a_service_that_does_not_answer_is_named_and_no_secret_is(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     options: dict[str, str] = {
         **CREDENTIALS,
         DYNAMODB_ENDPOINT: "http://127.0.0.1:1",

@@ -157,7 +157,10 @@ class TableFiles:
         try:
             while not (data := self.storage.read(path)):
                 if self.clock.now_ms() - begin_ms > _PUTTING_MS:
-                    raise EmptyPlanError(path, instant)
+                    raise EmptyPlanError(
+                        f"timeline file {path} is empty: an engine requested a compaction, and hasn't written its plan; "
+                        f"if the engine has died, run `eventide rollback TABLE {instant} --force`"
+                    )
                 self.clock.sleep(_PUTTING_POLL_MS)
         except MissingFileError:
             raise InstantNotFoundError(f"{self.storage.root}: no compaction was scheduled at {instant}") from None
