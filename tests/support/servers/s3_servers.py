@@ -16,7 +16,7 @@ from typing import Any
 import botocore.session
 from botocore.config import Config
 
-from support.servers.server_process import ServerUnavailableError, free_ports, server
+from support.servers.server_process import ServerUnavailableError, free_ports, free_ports_with_grpc, server
 
 MOTO = Path(__file__).parent / "one_at_a_time.py"
 
@@ -70,8 +70,7 @@ def moto(directory: Path) -> Iterator[S3Server]:
 @contextmanager
 def seaweedfs(directory: Path) -> Iterator[S3Server]:
     """SeaweedFS, in Go: master, volume, filer and S3 in one process."""
-    # Each also listens for gRPC on its port + 10,000, so they are taken from below that.
-    master, volume, filer, s3 = (10_000 + port % 20_000 for port in free_ports(4))
+    master, volume, filer, s3 = free_ports_with_grpc(4)
     user = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
     actions = ["Admin", "Read", "Write", "List", "Tagging"]
     config = directory / "s3.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import subprocess
 import sys
@@ -29,6 +30,28 @@ def free_ports(count: int) -> list[int]:
     finally:
         for one in sockets:
             one.close()
+
+
+def free_ports_with_grpc(count: int) -> list[int]:
+    """Ports that nobody listened on a moment ago, nor on those 10,000 above them, where SeaweedFS listens for gRPC.
+
+    All of them lie below the ports that a kernel gives to outgoing connections, which begin at 32,768 on Linux.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(10_000, 22_000)
+        if port not in found and _is_free(port) and _is_free(port + 10_000):
+            found.append(port)
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager

@@ -1,4 +1,4 @@
 """Hudi's metadata table: its HFiles, its records, and what each commit of the table adds to it.
 
-Imports every other room but `write`.
+Imports every other package except `write`.
 """

@@ -1,8 +1,8 @@
-"""The least and greatest value of the columns of a file, as Hudi's column statistics hold them.
+"""The least and greatest value of the columns of a file, as Hudi's column statistics store them.
 
-A field within a struct is a column of its own, `place.name`; what has no order (structs, lists, maps) has counts alone.
-Of floats NaN is the greatest value, as for Spark, which filters by these ranges. Hudi keeps a value in a wrapper that
-names its type; which one depends on Hudi's version, so it is taken from a record that Hudi wrote for the same column.
+A field in a struct is a separate column, `place.name`. Types without an order (structs, lists, maps) have only counts.
+NaN is the greatest float, as in Spark, which filters by these ranges. Hudi stores a value in a wrapper that names its type.
+The wrapper depends on Hudi's version, so it is taken from a record that Hudi wrote for the same column.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class ColumnRange:
     null_count: int
 
     def wrapped(self, wrapper: str, column: str) -> tuple[Any, Any]:
-        """Least and greatest in that wrapper, by its name without namespace. Raises UnsupportedTableError."""
+        """`least` and `greatest` in `wrapper`, a name without namespace. Raises UnsupportedTableError."""
         return _wrapped(self.least, self.arrow, wrapper, column), _wrapped(self.greatest, self.arrow, wrapper, column)
 
 
 def base_columns(storage: Storage, path: str) -> tuple[str, ...]:
-    """The columns of a base file, and the fields within its structs, dotted."""
+    """The columns of a base file, and the dotted names of the fields in its structs."""
     with open_base(storage, path) as file:
         return tuple(column_names(file.schema_arrow))
 
 
 def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict[str, ColumnRange]:
-    """The ranges of those columns that the file has. Raises MissingFileError, CorruptBaseFileError."""
+    """The ranges of the `columns` that the file has. Raises MissingFileError, CorruptBaseFileError."""
     with open_base(storage, path) as file:
         ranges = _without_values(file.schema_arrow, columns)
         for batch in _batches(file, list(ranges)):
@@ -65,7 +65,7 @@ def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict
 def log_ranges(
     storage: Storage, log: tuple[str, int], shape: RecordShape, blocks: BlockFilter, columns: Collection[str]
 ) -> dict[str, ColumnRange]:
-    """The ranges of the table's columns over the records of a log file, (path, size); deletes have no values."""
+    """The ranges of `columns` over the records of a log file, (path, size). Deletes have no values."""
     ranges = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
     tops = list(dict.fromkeys(name.split(".")[0] for name in ranges))
     for block in iter_log_records(storage, [log], shape, blocks, tops, is_strict=True):
@@ -76,7 +76,7 @@ def log_ranges(
 
 
 def column_names(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterator[str]:
-    """The names of the columns, and those of the fields within structs, dotted."""
+    """The names of the columns, and the dotted names of the fields in structs."""
     for field in fields:
         name = f"{prefix}{field.name}"
         yield name
@@ -85,7 +85,7 @@ def column_names(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterato
 
 
 def widened(one: ColumnRange, other: ColumnRange) -> ColumnRange:
-    """The range over the values of both, which are of one column."""
+    """The range over the values of both ranges, which are of one column."""
     ends = [value for found in (one, other) for value in (found.least, found.greatest) if value is not None]
     values, nulls = one.value_count + other.value_count, one.null_count + other.null_count
     if not ends:
@@ -127,13 +127,13 @@ def _with_values(known: ColumnRange, column: Any) -> ColumnRange:
 
 
 def _ends(column: Any, arrow: ArrowType) -> list[Any]:
-    """Values among which are the least and the greatest."""
+    """Values that include the least and the greatest."""
     if pa.types.is_temporal(arrow):
         column = column.cast(pa.int32() if arrow.bit_width == 32 else pa.int64())
     ends: Any = pc.min_max(column).as_py()
     found = [ends["min"], ends["max"]]
     if pa.types.is_floating(arrow) and pc.any(pc.is_nan(column)).as_py():
-        found.append(math.nan)  # which Arrow skips
+        found.append(math.nan)  # Arrow's min_max skips it
     return found
 
 
@@ -173,10 +173,10 @@ def _wrapped(value: Any, arrow: ArrowType, wrapper: str, column: str) -> Any:
 
 def _unscaled(value: Decimal, scale: int, column: str) -> bytes:
     sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)  # Arrow has no decimal that is no number
+    assert isinstance(exponent, int)  # an Arrow decimal is always a number
     shift = scale + exponent
     if shift < 0:
         raise UnsupportedTableError(f"column {column} has more than the {scale} places of its statistics")
     unscaled: int = int("".join(map(str, digits))) * 10**shift * (-1 if sign else 1)
     magnitude = unscaled if unscaled >= 0 else ~unscaled
-    return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)  # as few as Java writes
+    return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)  # as few bytes as Java writes

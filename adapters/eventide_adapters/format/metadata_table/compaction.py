@@ -1,26 +1,29 @@
-"""Compacts the metadata table: its log files and bases become new bases, HFiles, in every partition at once.
+"""Compacts the metadata table: merges its log files and base files into new base files, HFiles, in all partitions at once.
 
-It is due when `hoodie.metadata.compact.max.delta.commits` delta commits have completed since the last one. Its instant M:
+A compaction is due when `hoodie.metadata.compact.max.delta.commits` delta commits have completed since the last one. Its
+instant M is:
 
-    version 6      `<L>001`, L being the requested time of the latest delta commit. Not while an action of the table at L or
-                   before is pending, nor while a delta commit of the metadata table is, whose log file may be in an old
-                   slice
-    8 and later    the completion time of the table's commit that has just been made, after which the delta commits of
-                   the metadata table complete: what completes later belongs to the new slices. Before the first action
-                   that is in the metadata table and still pending, since its delta commit may be rolled back
+    version 6      `<L>001`; L is the requested time of the latest delta commit. No compaction starts while an action of the
+                   table at L or before is pending, or while a delta commit of the metadata table is pending, whose log
+                   file may be in an old slice
+    8 and later    the completion time of the table's commit that has just been made. Later delta commits of the metadata
+                   table complete at M or later, and so belong to the new slices. If actions that are complete in the
+                   metadata table are still pending in the table, M is before the first of them: its delta commit may be
+                   rolled back
 
-Not beside an open write without a heartbeat in any version: its writer shares no lock, and compacts by itself.
+In any version, no compaction starts beside an open write without a heartbeat: its writer shares no lock, and compacts
+independently.
 
-Order of the writes, all below `.hoodie/metadata` and under the table lock:
+eventide writes in this order, all below `.hoodie/metadata` and under the table lock:
 
-1. `M.compaction.requested`, with the plan; lost where another engine has taken M.
+1. `M.compaction.requested`, with the plan. If another engine has already made this file, eventide stops.
 2. `M.compaction.inflight`.
-3. A base file for each slice of the plan. A slice whose records have all gone keeps its files as they are.
-4. The completed `commit`, unless a log file has come into an old slice meanwhile. From version 8 on it completes at M
-   plus one millisecond, so that a second run makes the same name.
+3. A base file for each slice of the plan. A slice without remaining records keeps its files unchanged.
+4. The completed `commit`, unless a log file was added to an old slice meanwhile. From version 8 on, it completes at M plus
+   one millisecond, so that a second run makes the same name.
 
-A crash leaves a plan that the next run ends, eventide's or Hudi's: its log files hold the same records then, and it
-fixes every name. eventide ends none but its own: Hudi may be at work on another's.
+A crash leaves a plan that the next run of eventide or Hudi completes: the plan's log files still have the same records, and
+the plan fixes every name. eventide completes only its own plans, because Hudi may be working on the others.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
 from eventide_core.table.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
-_SUFFIX: Final = "001"  # of Hudi, for a compaction of the metadata table of version 6
+_SUFFIX: Final = "001"  # Hudi's suffix for a compaction of the metadata table in version 6
 _INSTANT_LENGTH: Final = 17
 _TOKEN: Final = "0-7-0"
 _EXTENSION: Final = ".hfile"
@@ -52,7 +55,7 @@ _EXTENSION: Final = ".hfile"
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataCompaction:
-    """Implements `ports.MetadataCompaction`. `is_begun`: its plan is on the timeline."""
+    """Implements `ports.MetadataCompaction`. `is_begun` is true if its plan is on the timeline."""
 
     storage: Storage
     version: int
@@ -62,7 +65,7 @@ class HudiMetadataCompaction:
 
     @classmethod
     def pending(cls, reader: MetadataTableReader) -> HudiMetadataCompaction | None:
-        """The compaction of eventide's own that was begun and interrupted."""
+        """The interrupted compaction that eventide began; None if there is none."""
         for found in reader.timeline.pending_plans:
             if found.action is Action.COMPACTION:
                 requested = Instant(found.requested_time, Action.COMPACTION, State.REQUESTED)
@@ -70,14 +73,14 @@ class HudiMetadataCompaction:
                 try:
                     plan = HudiMetadataCodec().decode_plan(reader.storage.read(path), path, found.requested_time)
                 except (CorruptTimelineError, MissingFileError):
-                    continue  # eventide's own are there as a whole
+                    continue  # not eventide's: its plans are always complete
                 if isinstance(plan, CompactionPlan):
                     return cls(reader.storage, reader.version, reader.timeline_path, plan, is_begun=True)
         return None
 
     @classmethod
     def due(cls, reader: MetadataTableReader, delta_commits_max: int, moment: str) -> HudiMetadataCompaction | None:
-        """A compaction of all slices that have log files; None if it is not due, or may not be now.
+        """A compaction of all slices that have log files; None if it is not due, or not possible now.
 
         `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.
         """
@@ -98,7 +101,7 @@ class HudiMetadataCompaction:
             try:
                 reader.sources(found)
             except UnsupportedTableError:
-                return None  # what eventide cannot read, such as a log compaction, is Hudi's to compact
+                return None  # Hudi has to compact a slice that eventide cannot read, such as one with a log compaction
         plan = CompactionPlan(
             instant=instant,
             cut_ms=None,
@@ -117,7 +120,7 @@ class HudiMetadataCompaction:
         if not self.is_begun:
             lease.check()
             if not self.storage.put_if_absent(requested, HudiMetadataCodec().encode_plan(self.plan)):
-                return True  # another engine compacts at this very instant
+                return True  # another engine compacts at the same instant
             if self._is_overtaken():
                 return self._withdraw(lease)
         lease.check()
@@ -144,13 +147,13 @@ class HudiMetadataCompaction:
         return True
 
     def _is_overtaken(self) -> bool:
-        """Whether a writer who shares no lock has compacted, or written, since the plan was made."""
+        """If a writer that shares no lock has compacted or written since the plan was made."""
         reader = MetadataTableReader.load(self.storage)
         others = [plan for plan in reader.timeline.pending_plans if plan.requested_time != self.plan.instant]
         return bool(others) or self._has_late_logs(reader)
 
     def _has_late_logs(self, reader: MetadataTableReader) -> bool:
-        """Whether an old slice has log files that the plan lacks: under a base at its instant no reader would read them."""
+        """If the log files of the old slices differ from the plan's: no reader would read others below the new base file."""
         known = {METADATA_DIRECTORY + "/" + log.path: log.size for op in self.plan.operations for log in op.compacted}
         slices = _slices_with_logs(reader, reader.partitions, self.plan.instant)
         found = {log.path: log.size for part in slices for log in part.log_files if not self._is_above(log)}
@@ -160,7 +163,7 @@ class HudiMetadataCompaction:
         return not _by_completion_time(self.version) and log.name.instant == self.plan.instant
 
     def _withdraw(self, lease: Lease) -> bool:
-        """Removes what was begun. False if a writer has built upon the plan already, which version 6 knows alone."""
+        """Removes the files of this compaction. False if a writer already builds on the plan, only possible in version 6."""
         reader = MetadataTableReader.load(self.storage)
         slices = [found for name in reader.partitions for found in reader.slices(name)]
         if any(self._is_above(log) for found in slices for log in found.log_files):
@@ -196,7 +199,7 @@ def _by_completion_time(version: int) -> bool:
 
 
 def _is_beside_lone_writer(reader: MetadataTableReader) -> bool:
-    """Whether a write is open without a heartbeat: its writer shares no lock, and ends every compaction that it finds."""
+    """If a write is open without a heartbeat: its writer shares no lock, and completes every compaction that it finds."""
     writing = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     times = [i.requested_time for i in reader.data_timeline.pending if i.action in writing]
     return any(reader.storage.stat(heartbeat_path(time)) is None for time in times)
@@ -220,14 +223,14 @@ def _instant_by_completion(reader: MetadataTableReader, moment: str) -> str:
 def _instant_6(reader: MetadataTableReader) -> str | None:
     latest = max((i.requested_time for i in reader.timeline.completed if i.action is Action.DELTA_COMMIT), default="")
     if len(latest) != _INSTANT_LENGTH:
-        return None  # of Hudi's own making of an index: its name has a suffix already, and another delta commit follows
+        return None  # Hudi is building an index: the instant already has a suffix, and another delta commit follows
     is_behind = any(i.requested_time <= latest for i in reader.data_timeline.pending)
     is_written = any(i.action is Action.DELTA_COMMIT for i in reader.timeline.pending)
     return None if is_behind or is_written else f"{latest}{_SUFFIX}"
 
 
 def _slices_with_logs(reader: MetadataTableReader, partitions: Iterable[str], instant: str) -> list[FileSlice]:
-    """The slices below a base at that instant, of those that have logs."""
+    """The slices with log files that a base file at that instant would replace."""
     until = instant if reader.slices_by_completion_time else None
     return [found for name in partitions for found in reader.slices(name, until) if found.log_files]
 
@@ -254,7 +257,7 @@ def _slice_of(operation: PlannedOperation) -> FileSlice:
     base = None
     if operation.base_path is not None:
         name = BaseFileName.parse(operation.base_path.rpartition("/")[2])
-        assert name is not None  # a plan is decoded with names alone
+        assert name is not None  # a decoded plan has only valid names
         base = BaseFile(name, f"{METADATA_DIRECTORY}/{operation.base_path}", operation.base_size)
     logs: list[LogFile] = []
     for log in operation.compacted:
@@ -265,7 +268,7 @@ def _slice_of(operation: PlannedOperation) -> FileSlice:
 
 
 def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: str) -> WriteStat | None:
-    """Writes a base file, block by block; None if nothing is left to write."""
+    """Writes a base file, block by block. None if no records are left."""
     sources, deleted = reader.sources(_slice_of(operation))
     entries = merged_entries(operation.partition, sources, deleted, schema)
     first = next(entries, None)
@@ -279,7 +282,7 @@ def _compact(reader: MetadataTableReader, operation: PlannedOperation, schema: s
     except BaseException:
         output.abort()
         raise
-    output.commit()  # where an earlier run has made it, its bytes are the same
+    output.commit()  # if an earlier run made this file, its bytes are the same
     written = reader.storage.stat(f"{METADATA_DIRECTORY}/{path}")
     size = 0 if written is None else written.size
     return WriteStat(

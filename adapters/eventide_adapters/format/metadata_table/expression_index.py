@@ -1,13 +1,13 @@
-"""What a compaction changes in an expression index of the metadata table: ranges of a function of a column, by file.
+"""The changes of a compaction to an expression index of the metadata table: ranges of a function of a column, by file.
 
-Spark computes the function, which can depend on the time zone of a session. eventide computes none:
+Spark computes the function, which can depend on the time zone of a session. eventide doesn't compute it:
 
-    of column_stats     a new base file has rows of its sources alone, so the span of the sources' ranges holds its own.
-                        A left-over has the range of its source, a file of carried deletes none. A partition's range
-                        stays: it holds every row that is left
+    of column_stats     a new base file has only rows of its sources, so the span of the sources' ranges contains its range.
+                        A left-over has the range of its source. A file of carried deletes has none. A partition's range
+                        stays: it contains every row that is left
     of bloom_filters    nothing: Hudi reads each file that the index doesn't know
 
-Hudi works the range of a partition out anew from those of its files. So an index can't be kept where a source has no range.
+Hudi recomputes the range of a partition from those of its files. So an index can't be kept if a source has no range.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ExpressionIndex:
             parts = [ranges[source] for source in file.sources]
             if (is_base and not parts) or None in parts:
                 return None
-            # A tight range would replace those before it.
+            # A tight range would replace the earlier ones.
             span = merged_statistics(part | {"isTightBound": False} for part in parts if part is not None)
             if span is not None:
                 key = column_stats_key(column, file.partition, file.name)

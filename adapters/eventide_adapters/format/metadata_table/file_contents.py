@@ -1,7 +1,7 @@
-"""What the metadata table has to know of the content of files, read by tasks of the engine and not by the driver.
+"""Reads the file contents that the metadata table needs, in tasks of the engine and not in the driver.
 
-A question names all that its answer depends on: data files never change. So an answer that was read before the table lock
-was taken holds under the lock as well, where exactly that question is asked again.
+A question names everything that its answer depends on, because data files never change. So an answer from before the table
+lock was taken is also valid under the lock, if exactly the same question is asked again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eventide_core.table.slice_read import BlockFilter, SliceRead
 
 @dataclass(frozen=True, slots=True)
 class ColumnsOfBase:
-    """The columns of a base file: a tuple of names."""
+    """The columns of a base file. The answer is a tuple of names."""
 
     path: str
 
@@ -36,7 +36,7 @@ class ColumnsOfBase:
 
 @dataclass(frozen=True, slots=True)
 class RangesOfBase:
-    """The ranges of those columns that a base file has: ColumnRange by name."""
+    """The ranges of the `columns` that a base file has. The answer is a ColumnRange by name."""
 
     path: str
     columns: frozenset[str]
@@ -47,7 +47,7 @@ class RangesOfBase:
 
 @dataclass(frozen=True, slots=True)
 class RangesOfLog:
-    """The ranges of columns over the records of a log file, (path, size)."""
+    """The ranges of `columns` over the records of a log file, (path, size). The answer is a ColumnRange by name."""
 
     log: tuple[str, int]
     columns: frozenset[str]
@@ -60,7 +60,7 @@ class RangesOfLog:
 
 @dataclass(frozen=True, slots=True)
 class FilterOfBase:
-    """The bloom filter of a base file: its type and its text, or None."""
+    """The bloom filter of a base file. The answer is its type and its text, or None."""
 
     path: str
 
@@ -71,7 +71,7 @@ class FilterOfBase:
 
 @dataclass(frozen=True, slots=True)
 class KeysOfSlice:
-    """The keys in the files that were `added` to a slice, each once, and those of them that the slice shows rows for."""
+    """The distinct keys in the files that were `added` to a slice, and those of them for which the slice shows rows."""
 
     found: SliceRead
     added: frozenset[str]
@@ -104,7 +104,7 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class FileContents:
-    """Answers of the engine's tasks; `known` are those of an earlier moment. Without an engine, this process reads."""
+    """The answers to questions. `known` starts with earlier answers. Without an engine, this process reads the files."""
 
     storage: Storage
     engine: Engine | None = None
@@ -115,7 +115,7 @@ class FileContents:
         return cls(storage, engine, dict(known))
 
     def ask(self, questions: Iterable[Question]) -> None:
-        """Has all of them answered at once: a job of Spark, not one each."""
+        """Gets the answers to all questions that are not known yet, in one Spark job instead of one each."""
         new = [question for question in dict.fromkeys(questions) if question not in self.known]
         answering = Answering(self.storage)
         answers = map(answering, new) if self.engine is None else self.engine.map(answering, new)
@@ -128,7 +128,7 @@ class FileContents:
 
 
 def changed_keys(storage: Storage, found: SliceRead, added: Collection[str], shape: RecordShape) -> Any:
-    """The keys in the files of the slice that the write added, each once."""
+    """The distinct keys in the files that the write added to the slice."""
     parts: list[Any] = [pa.array([], pa.string())]
     if found.base_path in added:
         assert found.base_path is not None

@@ -10,10 +10,10 @@
     FILEINF2  := "PBUF"  length  protobuf map of bytes
     trailer   := "TRABLK\\"$"  length  protobuf numbers  padding  i32 version 3 (in HBase's style 03000003)
 
-Hudi 0.x writes with HBase's classes, Hudi 1.x with its own: there a key of the index, and the last key in the file's
-info, is the row with its length alone. Values of a row are Hudi's own affair; a row is what this module calls a key.
+Hudi 0.x writes with HBase's classes, Hudi 1.x with its own. In Hudi 1.x, a key of the index, and the last key in the
+file's info, is only the row with its length. This module calls a row a key, and doesn't interpret the values.
 
-Not checked: the checksums. What is compressed is checked by gzip, the lengths of all else against each other.
+The checksums are not checked. gzip checks compressed data; other lengths are checked against each other.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ VERSION: Final = 3
 GZIP: Final = 1
 UNCOMPRESSED: Final = 2
 
-_BLOCK_BYTES_MAX: Final = 256 * 1024 * 1024  # one value names all files of a partition: some hundred bytes a file
+_BLOCK_BYTES_MAX: Final = 256 * 1024 * 1024  # one value names all files of a partition: about a hundred bytes each
 
 Torn = Callable[[str], EventideError]
-"""What is wrong -> the error that says it, with the file's name and the cure."""
+"""Makes the error for a description of what is wrong; the error names the file and the solution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """What the trailer says, as far as a reader needs it. Offsets from the file's beginning."""
+    """The fields of the trailer that a reader needs. Offsets are from the file's beginning."""
 
     info_offset: int
     index_offset: int
@@ -67,10 +67,10 @@ class _Block:
 
 
 class HFile:
-    """One HFile, of which only the blocks that are requested are read.
+    """One HFile. Reads only the blocks that are requested.
 
-    Torn bytes raise what `torn` makes of them, now or when they are read; a form of HFile that Hudi doesn't write raises
-    UnsupportedTableError.
+    Torn bytes raise the error that `torn` makes, in the constructor or when they are read. A compression that Hudi doesn't
+    write raises UnsupportedTableError.
     """
 
     def __init__(self, read: ReadRange, size: int, torn: Torn) -> None:
@@ -86,7 +86,7 @@ class HFile:
             )
 
     def info(self) -> Mapping[str, bytes]:
-        """What the file says about itself; Hudi keeps the values' Avro schema under `schema`."""
+        """The file info. Hudi stores the values' Avro schema under `schema`."""
         block = self._block(self._trailer.info_offset, INFO_MAGIC)
         cursor = Cursor(block.data, self._torn)
         if cursor.take(len(INFO_PREFIX)) != INFO_PREFIX:
@@ -101,7 +101,7 @@ class HFile:
         return found
 
     def entries(self, wanted: Collection[bytes] | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values in the file's order; with `wanted` those alone, and only their blocks are read."""
+        """Keys and values in the file's order. With `wanted`, yields only these keys and reads only their blocks."""
         keys = None if wanted is None else sorted(set(wanted))
         for offset in self._data_offsets(keys):
             block = self._block(offset, None)
@@ -111,11 +111,11 @@ class HFile:
                         yield key, value
 
     def _data_offsets(self, wanted: list[bytes] | None) -> Iterator[int]:
-        """Where the data blocks lie that may hold a wanted key."""
+        """The offsets of the data blocks that may contain a wanted key."""
         trailer = self._trailer
         if trailer.entry_count == 0:
             return
-        if trailer.index_levels != 1:  # an index of several levels has its lower ones between the data blocks
+        if trailer.index_levels != 1:  # the lower levels of such an index are between the data blocks
             offset = trailer.first_data_offset
             while offset <= trailer.last_data_offset:
                 yield offset
@@ -123,7 +123,7 @@ class HFile:
             return
         index = list(self._index())
         for number, (first, offset) in enumerate(index):
-            # Versions of one key may continue in the next block, so that its first key counts too.
+            # Versions of a key may continue in the next block, so the block's range includes the next block's first key.
             last = index[number + 1][0] if number + 1 < len(index) else None
             if wanted is None:
                 yield offset
@@ -137,7 +137,7 @@ class HFile:
         before = -1
         for _ in range(self._trailer.block_count):
             offset = cursor.number(8)
-            if offset <= before:  # else one block could be there as often as the index is long
+            if offset <= before:  # otherwise, a damaged index could repeat one block for each of its entries
                 raise self._torn(f"its index goes back from byte {before} to {offset}")
             before = offset
             cursor.number(4)
@@ -145,7 +145,7 @@ class HFile:
             yield key.take(key.number(2)), offset
 
     def _header(self, offset: int) -> tuple[bytes, int, int, int]:
-        """Magic, size of the data on disk, size of the data, and where the next block begins."""
+        """Magic, size of the data on disk, size of the data, and the offset of the next block."""
         if not 0 <= offset <= self._size - TRAILER_LENGTH - BLOCK_HEADER_LENGTH:
             raise self._torn(f"it has no block at byte {offset}")
         cursor = Cursor(self._range(offset, BLOCK_HEADER_LENGTH), self._torn)
@@ -194,7 +194,7 @@ class HFile:
 
 
 class Cursor:
-    """Bytes taken from the front; what goes beyond the end is torn."""
+    """Takes bytes from the front. Raises the error of `torn` if too few are left."""
 
     __slots__ = ("_data", "_torn", "position")
 
@@ -220,7 +220,7 @@ class Cursor:
         return int.from_bytes(self.take(length), "big", signed=True)
 
     def varint(self) -> int:
-        """A number as protobuf has it."""
+        """A number in protobuf's encoding."""
         value = shift = 0
         while True:
             byte = self.take(1)[0]
@@ -232,7 +232,7 @@ class Cursor:
                 raise self._torn("a number of more than 64 bits")
 
     def vint(self) -> int:
-        """A number of 0 or more as Hadoop has it: itself up to 127, else its length below -112, then its bytes."""
+        """A number of 0 or more in Hadoop's encoding: up to 127 itself; above, -112 minus its byte count, then its bytes."""
         first = self.number(1)
         if first >= 0:
             return first
@@ -253,7 +253,7 @@ def _entries(cursor: Cursor) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _messages(cursor: Cursor) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message: numbers, and what has a length."""
+    """The fields of a protobuf message that are varints or have a length. Skips those of fixed size."""
     while not cursor.is_at_end:
         tag = cursor.varint()
         match tag & 7:

@@ -21,17 +21,17 @@ from eventide_adapters.format.metadata_table.hfile import (
 )
 
 _BLOCK_BYTES: Final = 64 * 1024  # HBase's default
-_CHECKSUM_CHUNK: Final = 16 * 1024  # HBase's default; the place for the sums is kept though none are made
+_CHECKSUM_CHUNK: Final = 16 * 1024  # HBase's default; no checksums are made, but their space is reserved
 _CHECKSUM_LENGTH: Final = 4
 _NO_CHECKSUMS: Final = 0
 _COMPARATOR: Final = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 _COLUMN_AND_TIME: Final = b"\0" + struct.pack(">q", 2**63 - 1) + b"\4"  # no family, the latest time, a put
 _ENTRY_HEAD: Final = struct.Struct(">iih")  # lengths of the cell, the value and the row
-_CELL_LENGTH_MORE: Final = 2 + len(_COLUMN_AND_TIME)  # than its row
+_CELL_LENGTH_MORE: Final = 2 + len(_COLUMN_AND_TIME)  # how much longer a cell is than its row
 
 
 class HFileStyle(Enum):
-    """Whose reader has to read it, by the last word of the file: Hudi 1's own one, or HBase's."""
+    """The reader that the file is for, as the last four bytes of the file: that of Hudi 1, or HBase's."""
 
     NATIVE = 3
     HBASE = 0x03000003
@@ -40,10 +40,10 @@ class HFileStyle(Enum):
 def encode_hfile(
     entries: Sequence[tuple[bytes, bytes]], schema: str, style: HFileStyle, *, block_bytes: int = _BLOCK_BYTES
 ) -> bytes:
-    """The bytes of an HFile; `entries` are keys and values in the order of the keys, at least one.
+    """The bytes of an HFile. `entries` are keys and values in the order of the keys, at least one.
 
-    `schema` is the values' Avro schema. A data block is closed as soon as it has `block_bytes`. The same input makes the
-    same bytes.
+    `schema` is the values' Avro schema. A data block ends as soon as it has `block_bytes`. The same input makes the same
+    bytes.
     """
     file = bytearray()
     write_hfile(file.extend, entries, schema, style, block_bytes=block_bytes)
@@ -59,9 +59,9 @@ def write_hfile(
     block_bytes: int = _BLOCK_BYTES,
     has_key_range: bool = False,
 ) -> int:
-    """The same, block by block through `write`; how many entries there were.
+    """Writes an HFile as `encode_hfile` does, block by block through `write`. Returns the number of entries.
 
-    `has_key_range`: the file's info names the first and the last key, as in Hudi's base files.
+    If `has_key_range`, the file's info names the first and the last key, as in Hudi's base files.
     """
     index = bytearray()
     totals = _Totals()
@@ -77,7 +77,7 @@ def write_hfile(
         size += 1
     assert totals.count
     index_offset = end
-    # The second index is that of meta blocks, of which there are none.
+    # The second index is for meta blocks. It is empty because there are none.
     indexes = _block(INDEX_MAGIC, bytes(index)) + _block(INDEX_MAGIC, b"")
     info_offset = index_offset + len(indexes)
     info = _block(INFO_MAGIC, _info(totals, schema, style, has_key_range=has_key_range))
@@ -102,7 +102,7 @@ def write_hfile(
 
 @dataclass(slots=True)
 class _Totals:
-    """What the entries of a file come to; lengths in bytes, of keys without what a cell adds."""
+    """The totals over the entries of a file. Lengths are in bytes; key lengths exclude the bytes that a cell adds."""
 
     count: int = 0
     key_length: int = 0
@@ -114,7 +114,7 @@ class _Totals:
 def _data_blocks(
     entries: Iterable[tuple[bytes, bytes]], totals: _Totals, block_bytes: int
 ) -> Iterator[tuple[bytes, bytes]]:
-    """First key and data of each block."""
+    """The first key and the data of each block."""
     data = bytearray()
     first = b""
     for key, value in entries:

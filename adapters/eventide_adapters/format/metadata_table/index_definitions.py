@@ -1,4 +1,4 @@
-"""What Hudi says of the indexes of a table: `.hoodie/.index_defs/index.json`, and how an index is dropped.
+"""Reads Hudi's definitions of a table's indexes in `.hoodie/.index_defs/index.json`, and drops an index.
 
     partition of the metadata table     type             fields               function
     column_stats                        column_stats     all its columns
@@ -6,8 +6,8 @@
     expr_index_<name>                   column_stats     one column           a function of Spark
     expr_index_<name>                   bloom_filters    one column           a function of Spark
 
-Hudi 1.0 writes no version, which means the first one. An index is dropped as Hudi drops one: out of the table's settings
-first, so that nobody reads it anymore, then out of the definitions, then its files.
+Hudi 1.0 writes no version, which means the first version. Dropping an index follows Hudi's order: first remove it from the
+table's settings, so that no reader uses it anymore, then from the definitions, then remove its files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ALL: Final = "indexDefinitions"
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """`fields` are the columns that it is over, none if nothing says it."""
+    """`fields` are the indexed columns; empty if the definition names none."""
 
     type: str
     fields: tuple[str, ...]
@@ -54,7 +54,7 @@ def index_definition(storage: Storage, partition: str) -> IndexDefinition:
 
 
 def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
-    """Removes these partitions of the metadata table, and their definitions. Harmless if an earlier run began it."""
+    """Removes these partitions of the metadata table, and their definitions. Safe to repeat after an interrupted run."""
     if not partitions:
         return
     prefix = f"{METADATA_PARTITIONS_KEY}="

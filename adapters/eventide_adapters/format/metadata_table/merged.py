@@ -1,15 +1,15 @@
-"""The versions of a record of the metadata table, merged into one: by partition, as Hudi's HoodieMetadataPayload does.
+"""Merges the versions of a metadata table record into one, by partition, as Hudi's HoodieMetadataPayload does.
 
-    files            names added and removed; of two sizes of a name the greater one
-    column_stats     the span of the ranges of one file; a removal takes the ranges before it away
-    partition_stats  the same; a range that is tight replaces those before it
-    bloom_filters    the latest
+    files            the names, as added and removed; of two sizes of a name, the greater one
+    column_stats     the span of the ranges of one file; a removal removes the earlier ranges
+    partition_stats  the same; a tight range replaces the earlier ranges
+    bloom_filters    the latest; nothing if it is a removal
     record_index     the latest
-    secondary_index  the latest; nothing of a pair that is deleted
+    secondary_index  the latest; nothing if the pair is deleted
     expr_index       as column_stats and partition_stats, or as bloom_filters
 
-A DELETE block takes every version before it away. What is removed leaves nothing behind: a merge has all versions, the base
-file's too.
+A DELETE block removes every earlier version. A removal leaves no record behind, because a merge has all versions, including
+the base file's.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from eventide_adapters.format.metadata_table.records import (
     merged_files,
 )
 
-_DECIMAL: Final = 10  # among Hudi's numbers of value types: bytes that are a number
+_DECIMAL: Final = 10  # Hudi's value type of decimals: the bytes are a number
 _SIGNED_BYTES: Final = "DecimalWrapper"
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _OF_LATEST: Final = ("isTightBound",)
 
 
 class Source(NamedTuple):
-    """A base file or HFILE block of a slice: its entries by key, their schema, and its place, for messages.
+    """A base file or HFILE block of a slice: its entries by key, their schema, and its place for messages.
 
-    `is_merged`: a base file, whose records a compaction has merged before.
+    `is_merged` is true for a base file, whose records a compaction has already merged.
     """
 
     entries: Iterable[tuple[bytes, bytes]]
@@ -55,7 +55,7 @@ class Source(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One version of a key: which of the sources it is from, counted from the oldest, and its bytes."""
+    """One version of a key: the number of its source, counted from the oldest, and its bytes."""
 
     key: bytes
     source: int
@@ -65,10 +65,11 @@ class Version(NamedTuple):
 def merged_entries(
     partition: str, sources: Sequence[Source], deleted: Mapping[bytes, int], schema: str
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values in the order of the keys, one for each that is left; the values are of `schema`.
+    """Keys and values in the order of the keys, one for each key that is left. The values have `schema`.
 
-    `sources` are in the order of their age, oldest first. `deleted` keys lose what the sources before that number say.
-    Holds one version of each source at a time. Raises RecordDecodeError.
+    `sources` are ordered by age, oldest first. `deleted` has a number for each deleted key: the key's versions in the
+    sources before that number don't count. Keeps one version of each source in memory at a time, and all those of the
+    current key. Raises RecordDecodeError.
     """
     merge = _MERGES[kind_of(partition)]
     versions = heapq.merge(*(_versions(number, source) for number, source in enumerate(sources)))
@@ -92,12 +93,12 @@ def merged_entries(
 
 
 def can_merge(partition: str) -> bool:
-    """Whether the records of that partition of the metadata table are known well enough."""
+    """If eventide can merge the records of that partition of the metadata table."""
     return kind_of(partition) in _MERGES
 
 
 def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
-    """The statistics of a column: of several versions, one for each append, their span. None if they were deleted."""
+    """The statistics of a column: the span of several versions, one for each append. None if they were deleted."""
     merged: Value | None = None
     for version in versions:
         if version is None or version["isDeleted"]:
@@ -105,7 +106,7 @@ def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
         elif merged is None or version.get("isTightBound"):
             merged = version
         else:
-            # Where one of them had no values, only the other one says of what kind values are.
+            # If one of them has no values, only the other one states the type of the values.
             form = merged if version["minValue"] is None else version
             ends = {
                 "minValue": _outer(form, merged["minValue"], version["minValue"], is_least=True),
@@ -152,7 +153,7 @@ _MERGES: Final[Mapping[str, Callable[[Sequence[Value]], Value | None] | None]] =
     SECONDARY_INDEX_PREFIX: _secondary_key,
     EXPRESSION_INDEX_PREFIX: _expression,
 }
-"""None: the latest version, as it is."""
+"""None: the latest version counts, unchanged."""
 
 
 def _outer(form: Value, one: Any, other: Any, *, is_least: bool) -> Any:
@@ -169,5 +170,5 @@ def _order(wrapped: tuple[str, Value], *, is_number: bool) -> Any:
     if isinstance(value, bytes) and (is_number or name.endswith(_SIGNED_BYTES)):
         return int.from_bytes(value, "big", signed=True)
     if isinstance(value, float):
-        return (math.isnan(value), 0.0 if math.isnan(value) else value)  # as for Java, NaN is the greatest
+        return (math.isnan(value), 0.0 if math.isnan(value) else value)  # as in Java, NaN is the greatest value
     return value

@@ -1,8 +1,8 @@
-"""Removes the old slices of the metadata table: of each file group the latest stays, and the one before it.
+"""Removes the old slices of the metadata table. Each file group keeps its latest slice and the previous one.
 
-A reader that began on the one before finds it until the next compaction. Nothing else needs an older one, neither in
-Hudi nor here: the metadata table has no savepoints, and no query goes back in it. So nothing on its timeline records the
-removal. A crash leaves files that the next removal takes. Of a slice the base goes first.
+A reader that began on the previous slice finds it until the next compaction. Neither Hudi nor eventide needs an older one:
+the metadata table has no savepoints, and no query reads its past. So its timeline doesn't record the removal. If a crash
+leaves files, the next removal removes them. The base file of a slice is removed first.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ VERSIONS_KEPT: Final = 2
 
 
 def earliest_needed(reader: MetadataTableReader) -> str:
-    """The first instant on the metadata table's timeline by which the slices that stay are found; empty if all are needed.
+    """The earliest instant on the metadata table's timeline that the kept slices need; empty if all instants are needed.
 
-    1. The compaction below which all slices are old, and every delta commit that completed since. Without that many
-       compactions, or while Hudi builds an index, all are needed.
-    2. From version 8 on, the delta commit of each log file in a slice that began after it was requested: without its
-       completion time, the log file would belong to the slice before.
+    1. Needed are the compaction below which all slices are old, and every write that completed since then. With fewer
+       than VERSIONS_KEPT compactions, or while Hudi builds an index, all instants are needed.
+    2. From version 8 on, a log file's delta commit is also needed if the log file's slice began after the delta commit was
+       requested: without its completion time, the log file would belong to the previous slice.
     """
     compactions = [i.requested_time for i in reader.timeline.completed if i.action is Action.COMMIT]
     if len(compactions) < VERSIONS_KEPT or reader.building:

@@ -1,12 +1,12 @@
-"""What Hudi's metadata table of one table holds now.
+"""Reads the current content of Hudi's metadata table of one table.
 
-It is a table of its own below `.hoodie/metadata`: HFile bases, and log files of HFILE blocks, in the slices of any
-merge-on-read table of that version. What differs:
+The metadata table is a separate table in `.hoodie/metadata`. It has HFile base files and log files of HFILE blocks, in
+the same slices as any merge-on-read table of that version. It differs as follows:
 
-1. Its delta commit at C is made before the commit at C of the table, and counts from that commit on: an instant that is
+1. Its delta commit at C is made before the table's commit at C, and counts only after that commit: an instant that is
    pending on the table's timeline does not count.
-2. A log file whose delta commit has been archived belongs below a base of a later instant.
-3. The versions of a record's key are merged, not replaced: the callers say how.
+2. A log file whose delta commit is archived belongs below a base file of a later instant.
+3. The versions of a record's key are merged, not replaced. The callers define how.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from eventide_core.table.table_config import METADATA_BUILDING_KEY, METADATA_PAR
 from eventide_core.table.table_path import METADATA_DIRECTORY
 from eventide_core.table.timeline import Timeline
 
-COMPLETION_TIME_VERSION: Final = 8  # from which on timelines have a directory, and slices go by completion time
-_SMALL_FILE_BYTES_MAX: Final = 1 << 20  # below it one read costs less than the several that ranges take
+COMPLETION_TIME_VERSION: Final = 8  # from this version on, timelines have a directory and slices use completion times
+_SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableReader:
-    """The metadata table at one moment. `partitions` are in use, `building` are being made by Hudi.
+    """The metadata table at one moment. `partitions` are in use; `building` are those that Hudi is building.
 
-    `timeline` is its own; `timeline_path` and `archive_path` lead to it from the table's root. Where no partition is in
-    use it may not exist.
-    `data_timeline` is that of the table whose metadata it is.
+    `timeline` is that of the metadata table. `timeline_path` and `archive_path` are relative to the table's root. If no
+    partition is in use, the timeline may not exist.
+    `data_timeline` is the timeline of the table that the metadata table describes.
     """
 
     storage: Storage
@@ -71,7 +71,7 @@ class MetadataTableReader:
 
     @classmethod
     def load(cls, storage: Storage) -> MetadataTableReader:
-        """Raises NotAHudiTableError if the table's own properties say no version."""
+        """Raises NotAHudiTableError if the table's properties state no version."""
         properties = parse_properties(settings_text(storage.read, storage.root))
         version = int(properties.get("hoodie.table.version", "0"))
         if not version:
@@ -107,14 +107,14 @@ class MetadataTableReader:
         return LogArchivedTimeline(self.storage, self.archive_path)
 
     def slices(self, partition: str, completed_before: str | None = None) -> tuple[FileSlice, ...]:
-        """The latest slice of each file group of a partition of the metadata table, in the order of their numbers.
+        """The latest slice of each file group in a partition of the metadata table, ordered by file group number.
 
-        With `completed_before`, without the log files that were completed at that moment or later (8 and later).
+        With `completed_before`, leaves out the log files that completed at that moment or later (version 8 and later).
         """
         return self.view(partition, completed_before).latest_slices()
 
     def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
-        """The same, all slices."""
+        """All slices of a partition of the metadata table; `completed_before` as in `slices`."""
         directory = f"{METADATA_DIRECTORY}/{partition}"
         listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(directory) if not e.is_directory]
         if completed_before is not None:
@@ -127,10 +127,10 @@ class MetadataTableReader:
         )
 
     def records(self, found: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
-        """The versions of each record, oldest first; of `keys` alone where given.
+        """The versions of each record, oldest first; with `keys`, only of these keys.
 
         Raises MissingFileError, CorruptBaseFileError, CorruptLogBlockError, RecordDecodeError; UnsupportedTableError for
-        blocks that are no HFiles.
+        blocks that eventide does not support in the metadata table, such as data blocks other than HFile blocks.
         """
         wanted = None if keys is None else frozenset(key.encode() for key in keys)
         sources, deleted = self.sources(found, wanted)
@@ -145,10 +145,10 @@ class MetadataTableReader:
     def sources(
         self, found: FileSlice, wanted: Collection[bytes] | None = None
     ) -> tuple[list[Source], Mapping[bytes, int]]:
-        """What the slice's records are merged from, oldest first, and the deleted keys; see `merged.merged_entries`.
+        """The sources of the slice's records, oldest first, and the deleted keys; see `merged.merged_entries`.
 
-        Of the keys that are `wanted` alone where given. The entries are read as they are requested. Raises what
-        `records` does.
+        With `wanted`, the sources have entries of only these keys. Entries are read when they are requested. Raises the
+        same errors as `records`.
         """
         sources: list[Source] = []
         deleted: dict[bytes, int] = {}
@@ -177,7 +177,7 @@ class MetadataTableReader:
         return None if schema is None else _text(schema, found.base_file.path)
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
-        """The instants of the blocks of a log file, torn ones apart."""
+        """The instants of the blocks of a log file, including torn ones; None for a header that states no instant."""
         return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
 
     def _is_completed_since(self, moment: str, file: DataFile) -> bool:
@@ -187,7 +187,10 @@ class MetadataTableReader:
         return completion is not None and completion >= moment
 
     def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
-        """Logs of archived delta commits, whose completion times are gone, left out where a later base stands above."""
+        """Leaves out log files of archived delta commits if their file group has a later base file.
+
+        The completion times of archived delta commits are no longer known.
+        """
         if not self.slices_by_completion_time:
             return files
         latest: dict[str, str] = {}
@@ -226,7 +229,7 @@ class MetadataTableReader:
         return counting
 
     def _ranges(self, path: str, size: int) -> ReadRange:
-        """Reads ranges of a file; a small one is read once, as a whole."""
+        """Reads ranges of a file. A small file is read once, as a whole."""
         known = self._small_files.get((path, size))
         if known is None and size <= _SMALL_FILE_BYTES_MAX:
             known = self._small_files[path, size] = self.storage.read(path)

@@ -1,10 +1,10 @@
-"""What a write changes in the record index of the metadata table: which file group each key of the table lives in.
+"""The changes of a write to the record index of the metadata table, which maps each key of the table to its file group.
 
-Readers and writers of Hudi look a key up in it alone, so it has to be exact. Of the keys that the files of a write hold, in
-records or deletes:
+Hudi's readers and writers look up a key only in this index, so it must be exact. The files of a write contain keys in
+records and in deletes. After the write has completed:
 
-1. A key that its slice shows a row for, once the write has completed, lives there.
-2. A key that no slice of the write shows has gone. A delete that a later row beats deletes nothing.
+1. If a slice shows a row for a key, the key is in that slice's file group.
+2. If no slice of the write shows a key, the key is removed. A delete that a later row beats deletes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 
 
 def check_record_index(reader: MetadataTableReader) -> None:
-    """Raises UnsupportedTableError for a record index that has file groups of its own for each partition."""
+    """Raises UnsupportedTableError for a record index that has separate file groups for each partition."""
     for found in reader.slices(RECORD_INDEX):
         if not _GLOBAL_FILE_ID.fullmatch(found.file_id):
             raise UnsupportedTableError(
@@ -36,7 +36,7 @@ def check_record_index(reader: MetadataTableReader) -> None:
 
 
 def key_questions(changes: FileChanges) -> list[KeysOfSlice]:
-    """What has to be read of the files of a write."""
+    """The questions about the files of a write."""
     written = changes.written
     if written is None:
         return []
@@ -49,7 +49,7 @@ def key_questions(changes: FileChanges) -> list[KeysOfSlice]:
 def record_index_changes(
     reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
 ) -> Iterator[tuple[str, Value | None]]:
-    """Keys with where they live; None for those that have gone."""
+    """Keys with their file groups; None for removed keys."""
     gone: set[str] = set()
     living: set[str] = set()
     instant_ms = _epoch_ms(instant, reader.has_utc_instants)

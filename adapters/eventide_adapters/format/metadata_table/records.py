@@ -1,21 +1,21 @@
 """The records of Hudi's metadata table: their keys, and their values as Avro without a header.
 
     partition of the table   record key                                                            type   value
-    files                    a partition path, "." for the one of a table that has none             2     its files
+    files                    a partition path; "." for the only one of an unpartitioned table       2     its files
                              "__all_partitions__"                                                   1     all of those paths
     column_stats             hash64(column) + hash64(partition) + md5(file name)                    3     a column's range
     bloom_filters            hash64(partition) + md5(file name)                                     4     a bloom filter
     record_index             a record key                                                           5     its file group
     partition_stats          hash64(column) + hash64(partition)                                     6     a column's range
     secondary_index_<name>   a value + "$" + a record key                                           7     if it is deleted
-    expr_index_<name>        as in column_stats, or as in bloom_filters                             3, 4  those of a function
+    expr_index_<name>        as in column_stats, or as in bloom_filters                             3, 4  same, of a function
                              hash64(column) + hash64("__partition_stat__") + hash64(partition)      6     a function's range
 
-Each part of a hashed key is base64. A record lies in the file group that Java's hash of its key chooses. In an HFile the
-value's own `key` is empty, as the key exists already.
+Each part of a hashed key is base64. Java's hash of a record's key selects the record's file group. In an HFile, the field
+`key` of a value is empty, because the entry already has the key.
 
-Values are decoded without their logical types, so that one that is copied is written as it was; of a union of records a
-value is (name, record).
+Values are decoded without their logical types, so that a copied value is written unchanged. A value of a union of records
+is decoded as (name, record).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BLOOM_FILTER_TYPE: Final = 4
 _RECORD_INDEX_TYPE: Final = 5
 _PARTITION_STATS_TYPE: Final = 6
 _SECONDARY_INDEX_TYPE: Final = 7
-_NO_NUMBER: Final = -1  # of a file id without a number
+_NO_NUMBER: Final = -1  # the number of a file id that has none
 _UUID_AND_NUMBER: Final = re.compile(r"(?P<uuid>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-(?P<number>\d+))?")
 _HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's int 0xdabadaba, widened with its sign
 _MISFITS = (
@@ -74,18 +74,18 @@ Value = dict[str, Any]
 
 
 def kind_of(partition: str) -> str:
-    """What a partition of the metadata table holds: its name, or the prefix that partitions of its kind share."""
+    """The kind of a partition of the metadata table: its name, or the prefix that partitions of its kind share."""
     prefixes = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
     return next((prefix for prefix in prefixes if partition.startswith(prefix)), partition)
 
 
 def files_key(partition: str) -> str:
-    """The key under which the files of a partition stand."""
+    """The key in `files` of a partition's record."""
     return partition or _UNPARTITIONED
 
 
 def partition_of(key: str) -> str:
-    """The partition that a key of `files` stands for."""
+    """The partition that a key in `files` belongs to."""
     return "" if key == _UNPARTITIONED else key
 
 
@@ -102,7 +102,7 @@ def bloom_filter_key(partition: str, file_name: str) -> str:
 
 
 def file_group_number(key: str, file_groups: int) -> int:
-    """Which of the file groups of its partition a record lies in."""
+    """The number of the file group, in its partition, that contains the record."""
     code = 0
     for unit in memoryview(key.encode("utf-16-le")).cast("H"):  # as Java's String.hashCode
         code = (31 * code + unit) & 0xFFFFFFFF
@@ -110,7 +110,7 @@ def file_group_number(key: str, file_groups: int) -> int:
 
 
 def decode_value(data: bytes, schema: str, place: str) -> Value:
-    """A value, by the schema its block or file says. Raises RecordDecodeError."""
+    """Decodes a value with the schema of its block or file. Raises RecordDecodeError."""
     stream = io.BytesIO(data)
     try:
         value: Any = fastavro.schemaless_reader(
@@ -130,14 +130,14 @@ def encode_value(value: Value, schema: str) -> bytes:
 
 
 def files_value(added: Mapping[str, int], removed: tuple[str, ...]) -> Value:
-    """A change of a partition's files: names added with their sizes, names removed."""
+    """A change of a partition's files: the added names with their sizes, and the removed names."""
     entries = {name: {"size": size, "isDeleted": False} for name, size in added.items()}
     entries |= {name: {"size": 0, "isDeleted": True} for name in removed}
     return {"type": _FILES_TYPE, "filesystemMetadata": entries}
 
 
 def all_partitions_value(keys: Iterable[str]) -> Value:
-    """Partitions that have files, by their keys of `files`."""
+    """The partitions that have files, by their keys in `files`."""
     return {
         "type": _ALL_PARTITIONS_TYPE,
         "filesystemMetadata": {key: {"size": 0, "isDeleted": False} for key in keys},
@@ -145,7 +145,7 @@ def all_partitions_value(keys: Iterable[str]) -> Value:
 
 
 def merged_files(versions: Iterable[Value]) -> dict[str, int]:
-    """The files of a partition: a removal takes a name away, of two sizes the greater one holds (an appended log file)."""
+    """The files of a partition. A removal removes a name. Of two sizes, the greater one counts (an appended log file)."""
     files: dict[str, int] = {}
     for version in versions:
         for name, info in (version["filesystemMetadata"] or {}).items():
@@ -169,7 +169,7 @@ def secondary_index_value(*, is_deleted: bool) -> Value:
 
 
 def record_index_value(partition: str, file_id: str, instant_ms: int) -> Value:
-    """The file group of a key. A file id is a UUID, mostly with a number after it; any other is there as a text."""
+    """The file group of a key. A file id that is a UUID, mostly with a number after it, is in binary; any other is text."""
     parts = _UUID_AND_NUMBER.fullmatch(file_id)
     if parts is None:
         place: Value = {

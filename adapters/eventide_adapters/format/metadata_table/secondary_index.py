@@ -1,15 +1,15 @@
-"""What a write changes in a secondary index of the metadata table: which keys have which value of its column.
+"""The changes of a write to a secondary index of the metadata table, which maps the values of a column to keys.
 
 Hudi reads the index by a value, and then looks up the keys in the record index. The key of a record is
-`<value>$<record key>`. In both, a backslash stands before a backslash, `$` and the zero character. The value of a record
-says only whether it is deleted.
+`<value>$<record key>`. Both parts escape a backslash, `$` and the zero character with a backslash. The value of a record
+states only if the record is deleted.
 
-1. Of each slice that the write changed, the values of the changed keys are read as they were, and as they will be.
-2. A pair that is new is added. A pair that no slice of the write shows anymore is deleted.
+1. In each slice that the write changed, the values of the changed keys are read from before and after the write.
+2. A new pair is added. A pair that no slice of the write shows anymore is deleted.
 
     version of the index    a null            a date                    file group by the hash of
-    first (Hudi 1.0)        isn't in it       as text, 2026-11-21       the record's whole key
-    second (from 1.1 on)    is the zero       its number of days        the value with its `$`
+    first (Hudi 1.0)        is left out       text, 2026-11-21          the record's whole key
+    second (from 1.1 on)    the zero          its number of days        the value with its `$`
                             character
 
 A compaction changes nothing: each key keeps its value.
@@ -40,7 +40,7 @@ _ESCAPED: Final = str.maketrans({character: f"\\{character}" for character in ("
 _TYPES: Final = (pa.string(), pa.int32(), pa.int64(), pa.date32())
 
 Pairs = set[tuple[str, str]]
-"""Values, escaped, and record keys."""
+"""Escaped values, and record keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SecondaryIndex:
     definition: IndexDefinition
 
     def is_followed(self, written: WrittenRows) -> bool:
-        """Whether it is over a column whose values eventide writes as Hudi does."""
+        """If the index is over one column, whose values eventide writes as Hudi does."""
         fields = {field.arrow.name: field.arrow.type for field in table_fields(written.shape.schema)}
         return len(self.definition.fields) == 1 and fields.get(self.definition.fields[0]) in _TYPES
 
@@ -64,7 +64,7 @@ class SecondaryIndex:
         for found in written.slices:
             keys = changed_keys(self.storage, found, added, written.shape)
             after |= self._pairs(found, keys, written)
-            if found.base_path not in added:  # a new base file has the rows of the old one as they were
+            if found.base_path not in added:  # a new base file has the old one's rows unchanged
                 old = replace(found, log_paths=tuple(log for log in found.log_paths if log[0] not in added))
                 before |= self._pairs(old, keys, written)
         for pairs, is_deleted in ((after - before, False), (before - after, True)):
@@ -72,7 +72,7 @@ class SecondaryIndex:
                 yield f"{value}{SEPARATOR}{key.translate(_ESCAPED)}", secondary_index_value(is_deleted=is_deleted)
 
     def placing(self, key: str) -> str:
-        """The part of a record's key by which its file group is chosen."""
+        """The part of a record's key that selects its file group."""
         return key[: _separator(key) + 1] if self.definition.is_of_second_version else key
 
     def _pairs(self, found: SliceRead, keys: Any, written: WrittenRows) -> Pairs:
@@ -99,7 +99,7 @@ class SecondaryIndex:
 
 
 def _separator(key: str) -> int:
-    """Where the first `$` is that isn't escaped."""
+    """The position of the first `$` that isn't escaped."""
     place = 0
     while key[place] != SEPARATOR:
         place += 2 if key[place] == "\\" else 1

@@ -1,11 +1,11 @@
 """Column statistics of the files that a commit adds, for the metadata table.
 
-Hudi prunes files, and works a partition's range out again at its next write, from these records: a live file without
-one would be a silent loss of rows. So each added file gets them:
+Hudi uses these records to prune files, and to recompute a partition's range at its next write. A live file without a
+record would be a silent loss of rows. So each added file gets them:
 
-1. A file that repeats another one's records (a left-over) gets the other one's statistics under its own name.
-2. A new base file gets the ranges of its own rows, for the columns that the files it was merged from have statistics for,
-   in the form that they have.
+1. A file that repeats another file's records (a left-over) gets that file's statistics under its own name.
+2. A new base file gets the ranges of its rows, in the form of its source files' statistics, for the columns for which
+   those exist.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ColumnStatistics:
 def known_statistics(
     reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str], partition: str = COLUMN_STATS
 ) -> dict[str, dict[str, Value]]:
-    """What is known about each file: statistics by column, in that partition of the metadata table."""
+    """The statistics of each file by column, from that partition of the metadata table."""
     slices = reader.slices(partition)
     wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
     found: dict[str, dict[str, Value]] = {}
@@ -92,7 +92,7 @@ def known_statistics(
 
 
 def column_models(known: Mapping[str, Mapping[str, Value]]) -> Mapping[str, Value]:
-    """For each column one of Hudi's records, preferably of a base file and with values."""
+    """For each column, one of the known records: preferably one with values, then one of a base file."""
     models: dict[str, Value] = {}
     for source, statistics in known.items():
         for column, stats in statistics.items():
@@ -106,7 +106,10 @@ def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
 
 
 def range_record(file_name: str, column: str, found: ColumnRange, model: Value) -> Value:
-    """A column's range as statistics of the model's form. Raises UnsupportedTableError if that has no values."""
+    """A column's range as statistics in the model's form.
+
+    Raises UnsupportedTableError if the range has values and the model has none, or none of a form that fits them.
+    """
     least = greatest = None
     if found.least is not None:
         if model["minValue"] is None:
@@ -122,7 +125,7 @@ def range_record(file_name: str, column: str, found: ColumnRange, model: Value) 
         "maxValue": greatest,
         "valueCount": found.value_count,
         "nullCount": found.null_count,
-        # Sizes are not comparable between writers, and nobody prunes by them.
+        # Writers count sizes differently, and no reader prunes by them.
         "totalSize": 0,
         "totalUncompressedSize": 0,
     }

@@ -1,19 +1,20 @@
-"""Hudi's metadata table, kept up to date by commits that are not Hudi's.
+"""Keeps Hudi's metadata table up to date with commits that Hudi doesn't make.
 
-What each of its partitions needs of an action of the table at the instant C:
+Each of its partitions needs, for an action of the table at the instant C:
 
-    files                        the names and sizes of the files; nothing else makes them visible to a listing by it
+    files                        the names and sizes of the files; a listing by the metadata table shows only these files
     bloom_filters                the filter in the footer of each new base file; an index that finds none fails
-    column_stats                 `metadata_table_stats`; nothing of a file that goes
-    partition_stats              nothing if rows stay or go: its ranges hold every row that is left
+    column_stats                 `stats`; nothing for a file that is removed
+    partition_stats              nothing if rows stay or are removed: its ranges contain every row that is left
     record_index                 nothing if all rows stay: no key moves to another file group
     secondary_index_*            the same: no key has another value
     expr_index_*                 `expression_index`
 
-If rows are written, `written_stats` says what their statistics are, `record_index` where keys live now, and
-`secondary_index` which values they have. Records with new columns need statistics whose form nothing shows yet: such
-writes are refused, and so is rolling rows back if there is a record index, and any partition that isn't in this list.
-An index that cannot follow an action is dropped with it: see `update`.
+If rows are written, `written_stats` defines their statistics, `record_index` the file groups of their keys, and
+`secondary_index` their values. Records with new columns need statistics whose form no existing record shows: if the
+table has column or partition statistics, such writes are refused. Also refused are a rollback of rows if there is a
+record index, and any action if the metadata table has a partition that isn't in this list. An index that cannot follow
+an action is dropped with it: see `update`.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ _WHEN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataTable:
-    """Implements `ports.MetadataTable` over the storage of the table whose metadata it is.
+    """Implements `ports.MetadataTable`. `storage` is that of the table that the metadata table describes.
 
-    Tasks of the engine read data files; without one, this process does.
+    Tasks of the engine read the data files. Without an engine, this process reads them.
     """
 
     storage: Storage
@@ -101,7 +102,7 @@ class HudiMetadataTable:
         return _read_files(reader)
 
     def read_files(self) -> Mapping[str, Mapping[str, int]]:
-        """The files of each partition with their sizes, as committed, whatever it has followed."""
+        """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""
         return _read_files(MetadataTableReader.load(self.storage))
 
     def read_ahead(self, changes: FileChanges) -> FileAnswers:
@@ -176,7 +177,7 @@ class HudiMetadataTable:
         return reader
 
     def _logs_of(self, reader: MetadataTableReader, partition: str, instant: str) -> list[str]:
-        """The log files that hold records of that instant. Raises UnsupportedTableError if one holds others' too."""
+        """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
         found: list[str] = []
         for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
             name = LogFileName.parse(entry.path.rpartition("/")[2])

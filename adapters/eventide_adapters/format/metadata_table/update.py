@@ -1,21 +1,21 @@
-"""What an action of the table adds to its metadata table: the log files with their records, and the delta commit.
+"""Adds an action of the table to its metadata table: the log files with their records, and the delta commit.
 
-Order of the writes, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log file for each file
-group with records (an HFILE block, and a DELETE block where keys go), the completed delta commit. The whole goes before
-the commit at C of the table: readers ignore it until then. Each name is fixed by C and what the table was, so that a
-second run makes the same ones; a log file that isn't committed is replaced.
+eventide writes in this order, all below `.hoodie/metadata`: `C.deltacommit.requested`, `.inflight`, one log file for each
+file group with records (an HFILE block, and a DELETE block if keys are removed), the completed delta commit. All of this
+comes before the table's commit at C, and readers ignore it until then. C and the state of the table determine each name,
+so that a second run makes the same names. A log file that isn't committed is replaced.
 
     version 6      log file `.<file id>_<base instant>.log.<last + 1>_<token>`
     8 and later    log file `.<file id>_<C>.log.1_<token>`; it completes a millisecond before the commit of the table
 
-The token is that of C alone, so that a writer who shares no lock and counts to the same number has another name.
+The token depends only on C. So a writer that shares no lock and uses the same log number has a different name.
 
-An index that cannot follow the action is dropped before all that, as Hudi drops one:
+Before all that, an index that cannot follow the action is dropped, as Hudi drops one:
 
-    expr_index_* of column_stats    where rows are written, since Spark alone computes its function; where a source of a new
-                                    base file has no range; where rows are rolled back
-    secondary_index_*               over a column whose texts eventide doesn't know, where rows are written
-    partition_stats                 where rows are rolled back: its ranges may lack those that come back
+    expr_index_* of column_stats    if rows are written, because only Spark computes its function; if a source of a new base
+                                    file has no range; if rows are rolled back
+    secondary_index_*               if rows are written and eventide doesn't know the column's texts; if rows are rolled back
+    partition_stats                 if rows are rolled back: its ranges may lack the rows that come back
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ from eventide_core.table.instant import Action, Instant, State, instant_epoch_ms
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.table_path import METADATA_DIRECTORY
 
-_OPERATION: Final = "UPSERT_PREPPED"  # as Hudi names its own writes to the metadata table
+_OPERATION: Final = "UPSERT_PREPPED"  # Hudi's name for its writes to the metadata table
 
 Records = list[tuple[str, Value | None]]
-"""Keys with values; None for a key that is deleted."""
+"""Keys with values; None for a deleted key."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """A log file to write: its place, its number of records, and its bytes."""
+    """A log file to write: its slice and name, its number of records, and its bytes."""
 
     file_slice: FileSlice
     name: LogFileName
@@ -87,9 +87,9 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataUpdate:
-    """Implements `ports.MetadataUpdate`. `logs` are None if its delta commit is there already.
+    """Implements `ports.MetadataUpdate`. `logs` is None if the delta commit is already completed.
 
-    `extra_metadata` of the delta commit: the schema of the last write, which each write repeats. `dropped` are the
+    `extra_metadata` of the delta commit is the schema of the last write, which each write repeats. `dropped` are the
     indexes that cannot follow the action.
     """
 
@@ -103,8 +103,8 @@ class HudiMetadataUpdate:
     def of(
         cls, reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
     ) -> HudiMetadataUpdate:
-        """Raises UnsupportedTableError for column statistics of an unknown form, MetadataTableBusyError for an index that is
-        to be dropped while a compaction is pending that may have a part of it."""
+        """Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has
+        to be dropped while a plan is pending that may include a part of it."""
         known = reader.timeline.find(instant)
         if known is not None and known.is_completed:
             return cls(reader, instant, None, {})
@@ -155,10 +155,10 @@ class HudiMetadataUpdate:
         storage.put_if_absent(completed, self._commit(stats, self.extra_metadata))
 
     def _end(self, completion_time: str) -> str:
-        """Just before the table's own commit: a compaction of the metadata table may take that time as its instant.
+        """The completion time: a millisecond before the table's commit, whose time a compaction may take as its instant.
 
-        After the instant of every compaction that exists: a log file that had completed before would belong below its
-        base.
+        Not before the instant of any existing compaction: a log file that completes before it would belong below its base
+        file.
         """
         before = instant_time(instant_epoch_ms(completion_time) - 1)
         plans = (Action.COMPACTION, Action.COMMIT)
@@ -192,7 +192,7 @@ class HudiMetadataUpdate:
 
 
 def read_ahead(reader: MetadataTableReader, changes: FileChanges, contents: FileContents) -> None:
-    """Has the files of a write read, all of them in one go.
+    """Reads all files of a write at once, through `contents`.
 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
@@ -211,7 +211,7 @@ def _bases(changes: FileChanges) -> list[AddedFile]:
 
 
 def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> Records | None:
-    """What an index over values gets, none for any other partition; None for an index that cannot follow."""
+    """The records for an index over values; empty for any other partition; None for an index that cannot follow."""
     kind = kind_of(partition)
     if kind not in (names.SECONDARY_INDEX_PREFIX, names.EXPRESSION_INDEX_PREFIX):
         return []
@@ -231,7 +231,7 @@ def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges)
 
 
 def _placing(reader: MetadataTableReader, partition: str) -> Callable[[str], str]:
-    """Which part of a record's key chooses its file group."""
+    """A function that returns the part of a record's key that selects its file group."""
     if kind_of(partition) != SECONDARY_INDEX_PREFIX:
         return lambda key: key
     return SecondaryIndex(reader.storage, index_definition(reader.storage, partition)).placing
@@ -271,7 +271,7 @@ def _encoded(reader: MetadataTableReader, file_slice: FileSlice, instant: str, r
 
 
 def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> str:
-    """The schema that Hudi last wrote with; a file group that never had a record has that of `files`."""
+    """The latest schema in the file group. A file group that never had a record uses that of `files`."""
     for candidate in (file_slice, *reader.slices(FILES)):
         schema = reader.schema(candidate)
         if schema is not None:

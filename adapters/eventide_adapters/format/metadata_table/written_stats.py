@@ -1,12 +1,12 @@
 """Column statistics of the files of a write, for `column_stats` and `partition_stats` of the metadata table.
 
-Hudi prunes files and partitions by them, and works a partition's range out again from those of its files: a file that
-lacks them, a log file too, would be a silent loss of rows at its next write.
+Hudi uses them to prune files and partitions, and recomputes a partition's range from those of its files. If a file lacks
+them, even a log file, Hudi's next write would silently lose rows.
 
-1. The columns are those that the table's index definition names, or else those that files of the last writes have
-   statistics for: each writer covers all of them.
-2. A value's wrapper is that of statistics of Hudi's for the column; where no file had a value yet, the one for its type.
-3. A partition's range becomes wider: a record that is not tight is merged with the ones before it.
+1. The columns are those in the table's index definition. If it names none, they are the columns for which files of the
+   last writes have statistics: each writer covers all columns.
+2. A value's wrapper is that of known statistics of the column. If no file had a value yet, it is the wrapper of the type.
+3. A partition's range becomes wider: a record that is not tight is merged with the earlier ones.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.file_name import BaseFileName
 
-_EXAMPLES_MAX: Final = 64  # files whose statistics are looked up; each write covers all columns
-_NO_VALUE: Final = 1  # among the numbers of value types
+_EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
+_NO_VALUE: Final = 1  # Hudi's value type of a column without values
 
 _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
     pa.bool_(): ("BooleanWrapper", 2),
@@ -51,7 +51,7 @@ _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
     pa.string(): ("StringWrapper", 7),
     pa.binary(): ("BytesWrapper", 8),
 }
-"""The wrapper of a type, and its number among Hudi's value types, which the second version of the index has."""
+"""The wrapper of a type, and its number as a Hudi value type, which only the second version of the index has."""
 
 _OF_SECOND_VERSION: Final[Mapping[Any, tuple[str, int]]] = {
     pa.date32(): ("IntWrapper", 12),
@@ -72,7 +72,7 @@ class WrittenStatistics:
     _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
     def questions(self) -> list[Question]:
-        """What has to be read of each added file. Raises what `column_stats` does."""
+        """The question about each added file. Raises the same errors as `column_stats`."""
         self._models = self._models or self._found_models()
         return [self._question(file) for file in self.changes.added]
 
@@ -121,12 +121,12 @@ class WrittenStatistics:
 
 
 def _all_columns(written: WrittenRows) -> Iterator[str]:
-    """All columns, and the fields within structs, dotted."""
+    """The names of all columns, and the dotted names of the fields in structs."""
     yield from column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))
 
 
 def _empty_model(column: str, *, has_value_types: bool) -> Value:
-    """The statistics of a column of which no file had a value."""
+    """The statistics of a column for which no file had a value."""
     return {
         "columnName": column,
         "minValue": None,
@@ -138,7 +138,7 @@ def _empty_model(column: str, *, has_value_types: bool) -> Value:
 
 
 def _first_form(name: str, column: str, found: ColumnRange, model: Value) -> Value:
-    """What the first values of a column make of its statistics."""
+    """The form of a column's statistics after its first values."""
     has_value_types = model.get("valueType") is not None
     known = {**_PLAIN, **_OF_SECOND_VERSION} if has_value_types else _PLAIN
     more = None

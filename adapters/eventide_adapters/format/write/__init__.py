@@ -1,1 +1,1 @@
-"""The records of a write: their keys, their file groups, their files. Imports every other room but `metadata_table`."""
+"""The records of a write: their keys, file groups and files. Imports every other package except `metadata_table`."""

@@ -1,10 +1,10 @@
 """The records of a write as Arrow tables in this process: ports.IncomingRecords.
 
-1. Keys, partition paths, checks and (where wanted) one version of each key: `keyed_records`.
-2. Each record gets its place: a bucket, the file group that holds its key, or none.
-3. When the groups of the write are planned, a record goes to its place's group, or to one of several by a hash of its
-   key, so that a second run deals it out alike.
-4. The rows are sorted by group once, and each group's rows handed to a task of the engine.
+1. `keyed_records` adds keys and partition paths, checks the records, and keeps one version of each key if requested.
+2. Each record gets its place: a bucket, the file group that contains its key, or none.
+3. After the groups of the write are planned, a record is assigned to its place's group. If the place has several groups, a
+   hash of the record's key selects one, so that a second run assigns it to the same group.
+4. The rows are sorted by group once, and each group's rows are passed to a task of the engine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class ArrowRecords:
-    """`upserts` have columns of the table, `deletes` those of key and partition, and perhaps the ordering column."""
+    """`upserts` have columns of the table; `deletes` have those of key and partition, and optionally of the ordering."""
 
     upserts: pa.Table | None
     deletes: pa.Table | None
@@ -94,7 +94,7 @@ class ArrowRecords:
                 wanted = keys.take(rows)
                 tasks.append(LookupTask(file_slice, self._required_shape.records, wanted, by_bloom=by_bloom))
         found = self.engine.map(KeyLookup(self.writer.storage), tasks)
-        # A key in several file groups (after an insert that did not look it up) is written to each of them.
+        # If a key is in several file groups, after an insert that did not look it up, it is written to each of them.
         hits = [rows_of[task.file_slice.partition][positions] for task, positions in zip(tasks, found, strict=True)]
         slice_of_hit = np.repeat(np.arange(1, len(tasks) + 1), [len(rows) for rows in hits])
         hit_rows = np.concatenate([np.zeros(0, np.int64), *hits])
@@ -142,7 +142,7 @@ class ArrowRecords:
         return self._shape
 
     def _place(self, numbers: Numbers, name: Callable[[int], str]) -> tuple[Placement, ...]:
-        """Sets each row's place, its partition and `numbers`. Returns the placements by partition and number."""
+        """Sets each row's place, by its partition and number. Returns a placement for each partition and number."""
         partitions = self._keyed.column(PARTITION_PATH).combine_chunks().dictionary_encode()
         directories: list[Any] = partitions.dictionary.to_pylist()
         span = int(numbers.max()) + 1 if len(numbers) else 1
@@ -159,9 +159,9 @@ class ArrowRecords:
 
 
 def hashed_texts(keyed: pa.Table, shape: WriteShape, hash_fields: Sequence[str]) -> list[Any]:
-    """The columns whose texts are hashed for a key's bucket.
+    """The columns with the texts that are hashed for a key's bucket.
 
-    Raises UnsupportedTableError for a key that Hudi versions split in different ways.
+    Raises UnsupportedTableError for a key that Hudi's versions split in different ways.
     """
     parts = key_parts(shape)
     names = [parts[shape.keys.key_fields.index(name)] for name in hash_fields] if parts else [RECORD_KEY]
@@ -169,7 +169,7 @@ def hashed_texts(keyed: pa.Table, shape: WriteShape, hash_fields: Sequence[str])
     for name in parts or (RECORD_KEY,):
         column: Any = keyed.column(name).combine_chunks()
         if own_colon:
-            # `field:value`: Hudi hashes it whole as long as there is no comma in it.
+            # `field:value`: Hudi hashes it as a whole if it contains no comma.
             unclear = pc.match_substring(column, ",")
         else:
             unclear = pc.match_substring_regex(column, "[:,]" if parts else ":")

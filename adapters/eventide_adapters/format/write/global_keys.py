@@ -1,14 +1,16 @@
-"""Where the records of a write go in a table in which a key is one, whatever its partition: Hudi's global indexes.
+"""Places the records of a write in a table in which a key is unique across partitions: Hudi's global indexes.
 
-A key lives in a slice that shows a row for it; what log files have deleted doesn't count, for a key that has moved
-leaves its old row behind in a base file. A record whose key lives
+A key is in a slice that shows a row for it. Rows that log files delete don't count, because a key that has moved leaves its
+old row in a base file. If a record's key is
 
-    in its own partition              goes there
-    in another one, it is a delete,   goes there, and has that partition
-    or keys don't move
-    in another one, keys move         stays in its partition, as a new record, and its key is deleted there; where the row
-                                      there is later by its ordering value, the record goes there, where it loses
-    nowhere                           is new
+    in the record's partition          the record is written to that slice
+    in another partition, and the      the record is written to that slice, with that partition
+    record is a delete or keys
+    don't move
+    in another partition, and keys     the record stays in its partition as a new record, and its key is deleted in the
+    move                               other one. If the row there has a greater ordering value, the record is written to
+                                       that slice instead, and loses
+    in no slice                        the record is new
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """Where keys live: of each home the row of the records whose key it is, its slice, and the ordering value there."""
+    """The homes of keys, the slices that show a row for them.
+
+    For each home: the number of the record with the key, the slice's partition and file ID, and the row's ordering value.
+    """
 
     rows: Numbers
     partitions: pa.Array[Any]
@@ -49,12 +54,12 @@ class Homes:
 
 @dataclass(frozen=True, slots=True)
 class HomeLookup:
-    """Finds which of a task's keys live in its slice. Picklable."""
+    """Finds the keys of a task for which its slice shows rows. Picklable."""
 
     storage: Storage
 
     def __call__(self, task: LookupTask, /) -> tuple[Numbers, pa.Array[Any]]:
-        """The positions among the task's keys of those that do, and their ordering values."""
+        """The positions of the found keys among the task's keys, and their ordering values."""
         fields = task.shape.ordering_fields
         positions: list[Numbers] = [np.zeros(0, np.int64)]
         orderings: list[pa.Array[Any]] = []
@@ -73,9 +78,9 @@ class HomeLookup:
 def homes_of(
     found: Sequence[tuple[Numbers, pa.Array[Any]]], slices: Sequence[tuple[str, str]], key_codes: Numbers
 ) -> Homes:
-    """The results of lookups in `slices` (partition, file ID), by rows.
+    """Converts the results of lookups in `slices` (partition, file ID) from distinct keys to rows of the records.
 
-    They looked for keys that are each there once; `key_codes` say which one each row of the records has.
+    `key_codes` has, for each row of the records, the position of its key among the distinct keys.
     """
     by_key = np.argsort(key_codes, kind="stable")
     begins, ends = (
@@ -99,7 +104,7 @@ def homes_of(
 
 
 def place_records(keyed: pa.Table, homes: Homes, shape: WriteShape, *, moves: bool) -> pa.Table:
-    """The records with their places in a column PLACE, the deletes of keys that move among them."""
+    """The records with their places in a column PLACE, including the deletes of keys that move."""
     at_home = keyed.take(_indices(homes.rows))
     is_own = pc.equal(at_home.column(PARTITION_PATH).combine_chunks(), homes.partitions).to_numpy(zero_copy_only=False)
     is_delete = at_home.column(IS_DELETE).to_numpy()
@@ -124,7 +129,7 @@ def _indices(numbers: Numbers) -> Any:
 
 
 def _wins(rows: pa.Table, homes: Homes, shape: WriteShape) -> npt.NDArray[np.bool_]:
-    """Whether each record beats the row at its key's home."""
+    """For each record, if it beats the row at its key's home."""
     if shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING or not len(homes.rows):
         return np.ones(len(homes.rows), np.bool_)
     mine = orderings_of(rows.combine_chunks().to_batches()[0], shape.records.ordering_fields)

@@ -1,10 +1,9 @@
 """Fits the columns of incoming records to a table's schema, and evolves the schema.
 
-A column that the table has     is brought to the table's type where every value of its type fits, or where all of the
-                                values at hand do; or else the table's type is widened: int to long, float to double,
-                                int to double.
-A column that it does not have  is added at the end, and may be null, as Hudi does it.
-A column that is missing        is null in these records, where the table's may be.
+A column that the table has     is cast to the table's type if all of its values fit. If its type is wider, the table's type
+                                is widened instead: int to long, float to double, int to double.
+A column that it does not have  is added at the end and may be null, as in Hudi.
+A column that is missing        is null in these records, if the table's column may be null.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _WIDER: Final = {
 
 
 def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> str:
-    """The table's Avro schema after records with these columns: the same text where nothing changes. None: it has none.
+    """The table's Avro schema after records with these columns; the same text if nothing changes.
 
-    Raises InvalidRecordError for a missing column that is never null, InvalidColumnNameError for a new one whose name Avro
-    cannot hold.
+    `schema` is None if the table has none yet. Raises InvalidRecordError for a missing column that is never null, and
+    InvalidColumnNameError for a new column with a name that Avro does not allow.
     """
     if schema is None:
         own = [column.with_nullable(True) for column in incoming if column.name not in META_FIELDS]
@@ -63,9 +62,10 @@ def evolved_schema(schema: str | None, incoming: pa.Schema, table_name: str) -> 
 
 
 def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.Table:
-    """The records with the columns and types of `schema`, missing ones null.
+    """The records with the columns and types of `schema`. Missing columns are null.
 
-    Raises InvalidRecordError, naming row and column, for a value that does not fit, and a null if none may be.
+    Raises InvalidRecordError for a value that does not fit, with its column, and for a null that is not allowed, with its
+    row and column.
     """
     columns: list[Any] = []
     for field in schema:
@@ -88,7 +88,7 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
 
 
 def _widened(avro: Any, incoming: Any) -> Any | None:
-    """The type that holds both; None if the table's type stays."""
+    """The wider type for the values of both types; None if the table's type stays."""
     if isinstance(avro, list):
         branches = [_WIDER.get((branch, incoming), branch) if isinstance(branch, str) else branch for branch in avro]
         return branches if branches != avro else None

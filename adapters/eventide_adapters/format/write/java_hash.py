@@ -1,4 +1,4 @@
-"""Java's hash codes of whole columns of texts, and the buckets that Hudi's index makes of them."""
+"""Java's hash codes of whole columns of texts, and the buckets that Hudi's index derives from them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from eventide_core.table.bucket import INT_MAX, java_hash
 
 Hashes = npt.NDArray[np.uint32]
 
-_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: neighbouring keys get distant numbers
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: adjacent hashes get distant numbers
 
 
 def java_hashes(texts: pa.Array[Any]) -> Hashes:
-    """`String.hashCode` of each text, without its sign; the column has no nulls."""
+    """`String.hashCode` of each text, as an unsigned number. The column has no nulls."""
     count = len(texts)
     if count == 0:
         return np.zeros(0, np.uint32)
@@ -25,7 +25,7 @@ def java_hashes(texts: pa.Array[Any]) -> Hashes:
     offsets = np.frombuffer(buffers[1], np.int32)[texts.offset : texts.offset + count + 1].astype(np.int64)
     data = np.frombuffer(buffers[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     if bool((data >= 0x80).any()):
-        # Java hashes UTF-16, not the UTF-8 bytes at hand.
+        # Java hashes UTF-16, but Arrow stores UTF-8 bytes.
         decoded: list[Any] = texts.to_pylist()
         return np.array([java_hash(text) for text in decoded], np.uint32)
     lengths = np.diff(offsets)
@@ -40,7 +40,7 @@ def java_hashes(texts: pa.Array[Any]) -> Hashes:
 
 
 def buckets_of(columns: Sequence[pa.Array[Any]], buckets: int) -> npt.NDArray[np.int64]:
-    """The bucket of each row, as `eventide_core.table.bucket.bucket_of` has it; a column for each key field."""
+    """The bucket of each row, as `eventide_core.table.bucket.bucket_of` computes it; one column for each hashed field."""
     found = np.ones(len(columns[0]), np.uint32)
     for column in columns:
         found = np.uint32(31) * found + java_hashes(column)

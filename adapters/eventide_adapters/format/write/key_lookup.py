@@ -1,8 +1,9 @@
-"""Finds which keys a file slice holds, so that writes find a key's file group without a bucket index.
+"""Finds the keys in a file slice, so that writes find a key's file group without a bucket index.
 
-1. The base file's keys alone are read; with a bloom filter first its footer, and nothing more where that excludes all.
-2. The keys of records in log files count as well: a table may have keys that no base file holds. A delete's key
-   doesn't.
+1. Only the keys of the base file are read. If bloom filters are used, its footer is read first, and the keys only if the
+   footer doesn't exclude all wanted keys.
+2. The keys of records in log files count too: a table may have keys that are in no base file. The keys of deletes don't
+   count.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class KeyLookup:
     storage: Storage
 
     def __call__(self, task: LookupTask, /) -> npt.NDArray[np.int64]:
-        """The positions of the task's keys that the slice holds, ascending."""
+        """The positions of those of the task's keys that are in the slice, ascending."""
         found = np.zeros(len(task.keys), np.bool_)
         for keys in self._keys(task):
             found |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
@@ -72,7 +73,7 @@ class KeyLookup:
                 yield block.records.column(RECORD_KEY)
 
     def _is_excluded(self, path: str, keys: pa.Array[Any]) -> bool:
-        """Whether the footer excludes every key, by its range of keys and its filter; one without either excludes none."""
+        """If the footer excludes every key, by its range of keys and its filter. A footer with neither excludes none."""
         footer = read_footer(self.storage, path)
         least, greatest, text = (footer.get(key) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
         texts: list[Any] = keys.to_pylist()

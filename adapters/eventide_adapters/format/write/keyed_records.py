@@ -1,8 +1,8 @@
-"""The records of one write with their keys and partition paths, checked; and one version of each key where it should be.
+"""Checks the records of one write, adds their keys and partition paths, and combines the versions of each key if required.
 
-A keyed table has the columns `_hoodie_record_key`, `_hoodie_partition_path`, KEY_PART_n (the texts of the key fields, where
-there are several), IS_DELETE, and those of the table, which are null in a delete except for its ordering value (null: a
-delete in natural order).
+A keyed table has the columns `_hoodie_record_key`, `_hoodie_partition_path`, KEY_PART_n (the texts of the key fields, if
+there are several), IS_DELETE, and those of the table. In a delete by keys, of the table's columns only those of key,
+partition and ordering have values. An ordering value of null means a delete in natural order.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def keyed_schema(shape: WriteShape) -> pa.Schema:
 
 
 def key_parts(shape: WriteShape) -> tuple[str, ...]:
-    """The columns that hold the texts of the key fields: the key itself where it is one bare value."""
+    """The columns with the texts of the key fields; empty if there is only one key field or the key is one bare value."""
     if not shape.keys.names_key_fields or len(shape.keys.key_fields) == 1:
         return ()
     return tuple(f"{_KEY_PART}{number}" for number in range(len(shape.keys.key_fields)))
 
 
 def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
-    """Records to write; those marked by `_hoodie_is_deleted` are deletes.
+    """Records to write. Records marked by `_hoodie_is_deleted`, or by the table's delete marker, are deletes.
 
-    Raises InvalidRecordError for a missing column of key or partition, and for a null if none may be: a key, an
-    ordering value where that decides, a column that is never null.
+    Raises InvalidRecordError for a missing column of key or partition, and for a null that is not allowed: in a key, in an
+    ordering value if that decides, or in a column that is never null.
     """
     _check_placed(records, shape, "records")
     schema = arrow_schema(shape.records.schema)
@@ -62,7 +62,7 @@ def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -
 
 
 def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
-    """Keys to delete: the columns of key and partition, and optionally the ordering column."""
+    """Keys to delete: the columns of key and partition, and optionally the ordering columns."""
     schema = arrow_schema(shape.records.schema)
     _check_placed(keys, shape, "deletes")
     names = {*shape.keys.fields, *top_level(shape.records.ordering_fields)}
@@ -83,8 +83,8 @@ def _check_placed(rows: pa.Table, shape: WriteShape, what: str) -> None:
 def combined(keyed: pa.Table, shape: WriteShape) -> pa.Table:
     """One version of each key in each partition, or (global keys) in the table.
 
-    The one with the greatest ordering value, the last on a tie; in COMMIT_TIME_ORDERING the last one. A delete in natural
-    order comes last: it deletes whatever is there.
+    It is the version with the greatest ordering value, and the last one on a tie. In COMMIT_TIME_ORDERING, it is the last
+    version. In other modes, a delete in natural order comes last, because it deletes any version.
     """
     place = _place_codes(keyed, shape)
     if len(np.unique(place)) == len(place):
@@ -112,7 +112,7 @@ def require_single_keys(keyed: pa.Table, shape: WriteShape) -> None:
 
 
 def _is_delete(rows: pa.Table, shape: WriteShape) -> Any:
-    """Which records are deletes by a mark of their own: Hudi's column, or the marker that the table has."""
+    """For each record, if it is marked as a delete: by Hudi's column, or by the table's delete marker."""
     found: Any = pa.repeat(pa.scalar(value=False), len(rows))
     marker = shape.records.delete_marker
     if IS_DELETED in rows.column_names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):

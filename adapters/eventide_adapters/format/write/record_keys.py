@@ -14,7 +14,7 @@ from eventide_core.table.key_format import NULL_PARTITION, KeyFormat, PartitionT
 from eventide_core.table.table_path import why_no_partition
 
 Column = Any
-"""Any pa.Array; the library's stubs type each kind apart."""
+"""Any pa.Array; the library's stubs have a separate type for each kind."""
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -27,7 +27,7 @@ _DIRECTIVES: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%
 def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[Column, tuple[Column, ...]]:
     """Each record's key, and the texts of its key fields.
 
-    Raises InvalidRecordError, naming row and column, for a null or an empty text.
+    Raises InvalidRecordError with the row and column of a null or an empty text.
     """
     parts = tuple(_key_texts(columns.column(name).combine_chunks(), name) for name in keys.key_fields)
     if not keys.names_key_fields:
@@ -39,11 +39,11 @@ def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[Column, tuple[Colum
 
 
 _NAME_BYTES_MAX = 255
-"""Of one name on every common file system, and on HDFS. Found out by the storage, it would end a write halfway."""
+"""The limit for one name on every common file system and on HDFS. Checked early: in the storage, it would fail mid-write."""
 
 
 def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
-    """Each record's partition path. Raises InvalidRecordError for a value that makes no path inside the table."""
+    """Each record's partition path. Raises InvalidRecordError for a value that cannot be a path inside the table."""
     if not keys.partition_fields:
         return pa.repeat("", len(columns))
     parts: list[Any] = []
@@ -53,7 +53,7 @@ def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
             column = _times(column, keys.partition_time, name)
         texts = _texts(column, name).dictionary_encode()
         directories = [_directory(text, name, keys) for text in texts.dictionary.to_pylist()]
-        # A null's place in the dictionary is one beyond its end.
+        # A null's index is one after the dictionary's last.
         lookup = pa.array([*directories, _directory(None, name, keys)], pa.string())
         parts.append(lookup.take(pc.fill_null(texts.indices, len(directories))))
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "/")
@@ -64,7 +64,8 @@ def _directory(value: str | None, name: str, keys: KeyFormat) -> str:
     if keys.is_url_encoded:
         text = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
     directory = f"{name}={text}" if keys.is_hive_style else text
-    # What looks like a scheme does so only at the beginning of a path. A value that steps up is none behind `name=` either.
+    # A scheme is only possible at the beginning of a path. A value that leads to a parent directory is refused after `name=`
+    # too.
     path = directory if name == keys.partition_fields[0] else f"_/{directory}"
     if _CONTROL.search(text) or why_no_partition(path) is not None or why_no_partition(f"_/{text}") is not None:
         raise InvalidRecordError(

@@ -1,10 +1,12 @@
 """Writes the files of one file group: a base file, or log files.
 
-1. The marker by which Hudi finds the file when it rolls back the write; then the file, under its planned name.
-2. A base file holds the records, after those of the one that it fills up, if any. Log files hold data blocks of bounded
-   size, and the deletes after the last of them; a file that has reached its size ends, and the next version begins.
-3. A name that is taken was written by an attempt before: what exists counts. Nobody else makes such a name, for it
-   holds the instant of the write, in its token at least.
+1. The marker comes first, by which Hudi finds the file when it rolls back the write. The file follows, under its planned
+   name.
+2. A base file contains the records, after those of the base file that it fills up, if any. Log files contain data blocks of
+   bounded size, and the deletes after the last of them. A log file that has reached its size ends, and the next version
+   begins.
+3. If a name exists, an earlier attempt wrote the file, and the existing file counts. No other writer makes such a name,
+   because it contains the instant of the write, at least in its token.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """One task: a file group, and the rows of a keyed table that it gets."""
+    """One task: a file group, and its rows of a keyed table."""
 
     group: FileGroupWrite
     shape: WriteShape
@@ -63,12 +65,12 @@ def _group_rows(group: FileGroupWrite, shape: WriteShape, data: bytes) -> GroupR
 
 @dataclass(frozen=True, slots=True)
 class RowWriter:
-    """Writes the files of one group. Picklable, re-runnable: the same task makes the same names."""
+    """Writes the files of one group. Picklable. A task can run again, because the same task makes the same names."""
 
     storage: Storage
 
     def __call__(self, task: GroupRows, /) -> tuple[WriteStat, ...]:
-        """A write stat for each file. Raises UnsupportedTableError for a value that the format cannot hold."""
+        """A write stat for each file. Raises UnsupportedTableError for a value that the format cannot represent."""
         is_delete = task.rows.column(IS_DELETE)
         upserts, deletes = task.rows.filter(pc.invert(is_delete)), task.rows.filter(is_delete)
         match task.group.kind:
@@ -109,7 +111,7 @@ class RowWriter:
         )
 
     def _rows_before(self, group: FileGroupWrite, shape: WriteShape, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of the filled-up base file, in the form of the new one."""
+        """The rows of the base file that is filled up, with the new file's columns and name."""
         if group.filled_up is None:
             return
         for batch in read_base(self.storage, group.filled_up.path, table_fields(shape.records.schema)):
@@ -193,7 +195,7 @@ def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, dele
 
 
 def _delete_orderings(deletes: pa.Table, fields: Sequence[str]) -> Any:
-    """Null, a delete in natural order, where one of the fields is."""
+    """The ordering values of deletes. Null, a delete in natural order, if one of the ordering fields is null."""
     values: Any = orderings_of(deletes.combine_chunks().to_batches()[0], fields)
     if len(fields) < 2:
         return values
@@ -223,7 +225,7 @@ def _in_blocks(upserts: pa.Table, shape: WriteShape) -> Iterator[pa.Table]:
 def _with_meta_columns(
     rows: pa.Table, shape: WriteShape, group: FileGroupWrite, file_name: str, first_row: int
 ) -> pa.Table:
-    """The records with Hudi's meta columns in front, and the table's columns as its schema has them."""
+    """The records with Hudi's meta columns first, then the table's columns in the order of its schema."""
     count = len(rows)
     numbers: Any = pa.array(range(first_row, first_row + count), pa.int64()).cast(pa.string())
     prefix: Any = f"{group.instant}_{group.number}"
@@ -247,7 +249,10 @@ def _event_times(rows: pa.Table, shape: WriteShape) -> EventTimeRange:
 
 
 def _delete_event_times(orderings: Any, shape: RecordShape) -> EventTimeRange:
-    """As whoever reads the block finds them: a delete has the event time that its ordering value is, or none."""
+    """The event times of deletes, as readers of the block find them.
+
+    If the event time is an ordering field, a delete has it in its ordering value; otherwise, a delete has none.
+    """
     name = shape.event_time_field
     if name is None or name not in shape.ordering_fields:
         return EventTimeRange(None, None, len(orderings))
@@ -258,7 +263,7 @@ def _range(column: Any) -> EventTimeRange:
     try:
         times = event_times_ms(column)
     except UnsupportedTableError:
-        # Only a compaction by event time needs them, and reports it.
+        # Only a compaction by event time needs the times, and it reports this error.
         return EventTimeRange(None, None, len(column))
     ends: Any = pc.min_max(times).as_py()
     return EventTimeRange(ends["min"], ends["max"], times.null_count)
