@@ -4,7 +4,7 @@
     merge                     log files onto their base, by columns
     log_file                  log blocks and their content
     base_file | timeline      base files; the files of `.hoodie`
-    avro                      schemas and records, which all other rooms use
+    avro                      schemas and records, which all other packages use
 
-Each room knows the rooms below it. `schemas/` holds Hudi's own Avro schemas.
+Each package imports only the packages below it. `schemas/` contains Hudi's own Avro schemas.
 """

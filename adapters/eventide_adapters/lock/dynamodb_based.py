@@ -1,18 +1,18 @@
 """Hudi's DynamoDBBasedLockProvider: the layout of Amazon's DynamoDB Lock Client, without its sort key.
 
-1. The lock is an item of the lock table. It names its owner, how long a lease lasts, and the version of its record.
-2. A contender that finds no item creates one on the condition that there is none.
-3. The holder renews the lease three times within its length, each time with a new version, on the condition that the
-   version is still its own.
-4. A contender that sees one version for as long as the lease lasts, by its own clock, replaces the item on the condition
-   that the version is still that one. No two clocks are compared.
-5. The holder deletes the item to release the lock, on the same condition.
+1. The lock is an item of the lock table. It contains its owner, the length of a lease, and the version of its record.
+2. A contender that finds no item creates one, on the condition that none exists.
+3. The holder renews the lease three times within its length, each time with a new version, on the condition that the item
+   still has the holder's last version.
+4. A contender that sees the same version for longer than the lease, by its own clock, replaces the item, on the condition
+   that the item still has that version. No two clocks are compared.
+5. The holder deletes the item to release the lock, on the condition that the item still has the holder's last version.
 
-A lease lasts for `hoodie.write.lock.wait_time_ms`, as in Hudi. A contender waits that long as well, and once more where it
-finds a holder, so that the lock of a process that died is acquired in the same call.
+A lease lasts for `hoodie.write.lock.wait_time_ms`, as in Hudi. A contender waits for the same time. If it finds a holder, it
+also waits for the length of the holder's lease, so that it acquires the lock of a dead process in the same call.
 
-Not guarded against: a holder that stands still for longer than the lease lasts, between `Lease.check` and the write that
-follows it. Put-if-absent stands behind it.
+The lock does not protect against a holder that pauses for longer than the lease, between `Lease.check` and the next write.
+In that case, put-if-absent still protects the table.
 """
 
 import os
@@ -47,15 +47,15 @@ _LEASE_MS: Final = "leaseDuration"
 _VERSION: Final = "recordVersionNumber"
 _RELEASED: Final = "isReleased"
 
-_RENEWALS_IN_A_LEASE: Final = 3  # as Hudi
-_POLL_MS: Final = 1000  # as the lock client
+_RENEWALS_IN_A_LEASE: Final = 3  # as in Hudi
+_POLL_MS: Final = 1000  # as in the lock client
 _REGION_DEFAULT: Final = "us-east-1"  # Hudi's
 _IS_THIS_VERSION: Final = f"attribute_exists(#{_KEY}) AND #{_VERSION} = :{_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The lock's item as somebody saw it. `version` is for replacing only this one."""
+    """The lock's item as read. `version` is the condition for replacing this state of the item."""
 
     owner: str
     version: str
@@ -64,7 +64,7 @@ class _Found:
 
 
 class DynamoDBBasedLock:
-    """ports.TableLock; `key` returns the lock's name in its table. Raises ConfigError where the lock table isn't named."""
+    """ports.TableLock. `key` returns the lock's name in its table. Raises ConfigError if the options name no lock table."""
 
     def __init__(self, key: Callable[[], str], options: Options, clock: Clock, owner: str) -> None:
         table = options.get(DYNAMODB_TABLE)
@@ -88,11 +88,11 @@ class DynamoDBBasedLock:
         return f"{self.key!r} in the DynamoDB table {self._table}"
 
     def acquire(self) -> "DynamoDBBasedLease":
-        """Raises LockError."""
+        """Acquires the lock. Raises LockError."""
         self._create_table()
         owner = f"{self._owner} {uuid.uuid4().hex}"
         allowed_ms = self._wait_ms
-        # Of this process's own sleep: a clock that is set meanwhile must not end a lease.
+        # The sum of this process's pauses: setting the clock meanwhile must not end a lease.
         waited_ms = unchanged_ms = 0
         seen: _Found | None = None
         while True:
@@ -117,7 +117,7 @@ class DynamoDBBasedLock:
             unchanged_ms += pause_ms
 
     def renew(self, owner: str, version: str) -> str | None:
-        """The holder's next version; None where the lock was lost."""
+        """The holder's next version; None if the lock was lost."""
         renewed = str(uuid.uuid4())
         is_renewed = self._change(
             "update_item",
@@ -136,14 +136,14 @@ class DynamoDBBasedLock:
         return None
 
     def check(self, version: str) -> None:
-        """Raises LockLostError where the lock isn't of this version."""
+        """Raises LockLostError if the lock doesn't have this version."""
         found = self._look()
         if found is None or found.version != version:
             now = "is gone" if found is None else f"is now held by {found.owner!r}"
             raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
 
     def release(self, owner: str, version: str) -> None:
-        """Releases the lock, unless it is somebody else's by now."""
+        """Releases the lock, unless it now belongs to another owner."""
         self._change(
             "delete_item",
             ConditionExpression=f"{_IS_THIS_VERSION} AND #{_OWNER} = :{_OWNER}",
@@ -152,7 +152,7 @@ class DynamoDBBasedLock:
         )
 
     def _take(self, owner: str, over: _Found | None) -> str | None:
-        """The version of the lock that is now this owner's; None where another contender was faster."""
+        """The version of the lock that this owner now holds; None if another contender was faster."""
         version = str(uuid.uuid4())
         item = {_KEY: self.key, _OWNER: owner, _LEASE_MS: str(self.lease_ms), _VERSION: version}
         is_taken = self._change(
@@ -162,7 +162,7 @@ class DynamoDBBasedLock:
             names=(_KEY,) if over is None else (_KEY, _VERSION),
             values={} if over is None else {f":{_VERSION}": over.version},
         )
-        # The answer to a request that was repeated is that to the last one.
+        # The client may repeat a request. The repetition fails if the first request succeeded, so look at the item.
         return version if is_taken or self._holds(version) else None
 
     def _holds(self, version: str) -> bool:
@@ -174,7 +174,7 @@ class DynamoDBBasedLock:
         return _parse(answer["Item"], self.place) if "Item" in answer else None
 
     def _change(self, request: str, *, names: tuple[str, ...], values: Mapping[str, str], **more: Any) -> bool:
-        """Whether the condition held."""
+        """Sends a conditional request. Returns whether the condition held."""
         arguments = {
             "TableName": self._table,
             "ExpressionAttributeNames": {f"#{name}": name for name in names},
@@ -212,13 +212,13 @@ class DynamoDBBasedLock:
 
 
 class DynamoDBBasedLease:
-    """ports.Lease, renewed by a thread of its own until it is released or lost."""
+    """ports.Lease. A thread renews it until it is released or lost."""
 
     def __init__(self, lock: DynamoDBBasedLock, owner: str, version: str) -> None:
         self._lock = lock
         self._owner = owner
         self._version = version
-        # Of the last renewal's request: the lease lasts at least from then on.
+        # The time of the last renewal request: the lease begins then or later.
         self._renewed_seconds = time.monotonic()
         self._one_at_a_time = threading.Lock()
         self._end = threading.Event()
@@ -242,12 +242,12 @@ class DynamoDBBasedLease:
     ) -> None:
         self._end.set()
         self._thread.join()
-        # A lock that cannot be released ends with its lease, and what was done under it is done.
+        # A lock that cannot be released ends with its lease. The work under it is complete.
         with suppress(LockError):
             self._lock.release(self._owner, self._version)
 
     def renew(self) -> bool:
-        """Makes the lease last from now on; False where the lock was lost."""
+        """Restarts the lease now. Returns False if the lock was lost."""
         with self._one_at_a_time:
             now_seconds = time.monotonic()
             renewed = self._lock.renew(self._owner, self._version)
@@ -258,20 +258,20 @@ class DynamoDBBasedLease:
     def _keep(self) -> None:
         is_held = True
         while is_held and not self._end.wait(self._lock.lease_ms / _RENEWALS_IN_A_LEASE / 1000):
-            # A renewal that fails may be followed by one that succeeds; `check` reports a lease that has ended.
+            # After a failed renewal, the next one may succeed. `check` reports a lease that has ended.
             with suppress(LockError):
                 is_held = self.renew()
 
 
 class _Service:
-    """The DynamoDB service, contacted when it is first asked."""
+    """The DynamoDB service. Connects on the first request."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._client: Any = None
 
     def ask(self, request: str, failed: str | None = None, **arguments: Any) -> Any:
-        """The answer; None where the service answers with the error `failed`. Raises LockError."""
+        """The response; None if the service responds with the error `failed`. Raises LockError."""
         client = self._connected()
         from botocore.exceptions import BotoCoreError, ClientError
 

@@ -1,12 +1,13 @@
 """Hudi's HiveMetastoreBasedLockProvider: an exclusive lock of a table in the Hive Metastore's lock manager.
 
-1. A contender asks for an exclusive lock of `hoodie.write.lock.hivemetastore.database` and `.table`. The metastore grants
-   it or queues the request, in order; a queued request is asked about until it is granted or the wait is over.
-2. The holder sends heartbeats. The metastore drops a lock without one for `hive.txn.timeout`, five minutes by default.
-3. The holder unlocks it. The lock of a holder that died ends with its last heartbeat's time.
+1. A contender requests an exclusive lock of `hoodie.write.lock.hivemetastore.database` and `.table`. The metastore grants
+   it or queues the request, in order. The contender polls a queued request until it is granted or the wait time is over.
+2. The holder sends heartbeats. The metastore drops a lock that has no heartbeat for `hive.txn.timeout`, by default five
+   minutes.
+3. The holder unlocks it. The lock of a dead holder ends when that timeout has passed since its last heartbeat.
 
-The table need not exist in the metastore. Its transaction tables must: a metastore whose schema was created by
-`schematool` has them.
+The table need not exist in the metastore. The metastore's transaction tables must exist: a metastore whose schema was
+created by `schematool` has them.
 """
 
 import getpass
@@ -38,7 +39,7 @@ _POLL_MS: Final = 200
 
 
 class HiveMetastoreBasedLock:
-    """ports.TableLock; `owner` tells a person who is at work. Raises ConfigError where the table isn't named."""
+    """ports.TableLock. `owner` names the holder for people. Raises ConfigError if the options name no table."""
 
     def __init__(self, options: Options, clock: Clock, owner: str) -> None:
         database, table = options.get(METASTORE_LOCK_DATABASE), options.get(METASTORE_LOCK_TABLE)
@@ -70,7 +71,7 @@ class HiveMetastoreBasedLock:
             raise
 
     def _granted(self, client: Any) -> int:
-        """The number of the lock, which is this process's. Raises LockError."""
+        """Acquires the lock and returns its number. Raises LockError."""
         thrift = metastore_thrift()
         component = thrift.LockComponent(
             type=_EXCLUSIVE,
@@ -99,7 +100,7 @@ class HiveMetastoreBasedLock:
         except BaseException:
             self.unlock(client, number)
             raise
-        # A request that stays queued would be granted to nobody.
+        # Otherwise, the metastore would later grant the queued request although nobody waits for it.
         self.unlock(client, number)
         raise LockError(
             f"the table lock {self.place} was not free within {self._wait_ms} ms; try again. `SHOW LOCKS` in Hive tells who "
@@ -107,13 +108,13 @@ class HiveMetastoreBasedLock:
         )
 
     def unlock(self, client: Any, number: int) -> None:
-        """Releases it. A lock that cannot be released ends without heartbeats."""
+        """Releases the lock. A lock that cannot be released ends because it gets no heartbeats."""
         with suppress(OSError, EOFError, thrift_error()):
             client.unlock(metastore_thrift().UnlockRequest(lockid=number))
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
-        """Turns the errors of the block into LockError, and a lock that is gone into LockLostError."""
+        """Turns the errors of the block into LockError, and the error of a missing lock into LockLostError."""
         thrift = metastore_thrift()
         try:
             yield
@@ -130,7 +131,7 @@ class HiveMetastoreBasedLock:
 
 
 class HiveMetastoreBasedLease:
-    """ports.Lease, kept by the heartbeats of a thread of its own until it is released or lost."""
+    """ports.Lease. A thread sends its heartbeats until it is released or lost."""
 
     def __init__(self, lock: HiveMetastoreBasedLock, client: Any, number: int) -> None:
         self._lock = lock
@@ -165,7 +166,7 @@ class HiveMetastoreBasedLease:
             self._client.close()
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
-        # One connection answers one request at a time.
+        # One connection handles one request at a time.
         with self._one_at_a_time, self._lock.asking("confirm it"):
             return ask()
 

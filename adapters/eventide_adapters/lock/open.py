@@ -1,4 +1,4 @@
-"""Opens the table lock that a provider's name means."""
+"""Opens the table lock of a provider, by its name."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,16 +35,15 @@ _DYNAMODB_BASED = ("dynamodb-based", f"{_HUDI_AWS_PACKAGE}DynamoDBBasedLockProvi
 _DYNAMODB_IMPLICIT = ("dynamodb-based-implicit", f"{_HUDI_AWS_PACKAGE}DynamoDBBasedImplicitPartitionKeyLockProvider")
 _METASTORE_BASED = ("hivemetastore-based", "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider")
 
-_PATH_HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's, of every hash of a path
+_PATH_HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's, for each hash of a path
 _IMPLICIT_ZOOKEEPER_KEY: Final = "lock_key"  # Hudi's
 
 
 def open_lock(provider: str | None, storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
-    """The lock of that name, or the default; touches nothing.
+    """The lock with that name, or the default lock. Makes no request.
 
     A plug-in is `module:factory`, and the factory is called as factory(storage, options, clock, owner). The name must
-    come from the user, never from the table: it says which code to run. Raises ConfigError for a name that means
-    nothing here.
+    come from the user, never from the table, because it selects the code to run. Raises ConfigError for an unknown name.
     """
     if provider is None:
         return _DefaultLock(FileSystemBasedLock(storage, options, clock, owner), storage)
@@ -75,7 +74,7 @@ def open_lock(provider: str | None, storage: Storage, options: Options, clock: C
 
 
 class _DefaultLock:
-    """The default, unless the table's settings name another: a lock that no other writer looks at protects nothing."""
+    """The default lock. Raises ConfigError if the table's settings name another: a lock must be the one of all writers."""
 
     def __init__(self, lock: FileSystemBasedLock, storage: Storage) -> None:
         self._lock = lock
@@ -118,13 +117,13 @@ def _zookeeper_path(storage: Storage, options: Options) -> str:
 
 
 def _table_name(option: Option[str | None], storage: Storage, options: Options) -> str:
-    """What the option says, else the name of the table, as Hudi takes it."""
+    """The value of the option, otherwise the table's name, as in Hudi."""
     named = options.get(option) or options.values.get("hoodie.table.name")
     return named or parse_properties(settings_text(storage.read, storage.root))["hoodie.table.name"]
 
 
 def _path_hash(storage: Storage, options: Options) -> str:
-    """What the implicit locks of Hudi make of the table's path, which must be the same text for every writer."""
+    """The hash of the table's path in Hudi's implicit locks. The path must be the same text for every writer."""
     path = options.get(LOCK_BASE_PATH)
     if path is None and not storage.root.startswith(("s3://", "s3a://")):
         raise ConfigError(

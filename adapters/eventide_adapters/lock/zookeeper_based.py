@@ -1,13 +1,13 @@
-"""Hudi's ZookeeperBasedLockProvider: the lock recipe of ZooKeeper, as Apache Curator's InterProcessMutex lays it out.
+"""Hudi's ZookeeperBasedLockProvider: ZooKeeper's lock recipe, with the nodes of Apache Curator's InterProcessMutex.
 
 1. A contender creates an ephemeral sequential node below `<base_path>/<lock_key>`. Its name ends with `-lock-` and ten
    digits, which is how Curator and Kazoo recognize each other's contenders.
 2. The contender with the least number holds the lock. Every other contender watches the one before it.
-3. The holder deletes its node to release the lock. The node of a holder that died goes with its session, after
-   `hoodie.write.lock.zookeeper.session_timeout_ms`.
+3. The holder deletes its node to release the lock. If a holder dies, ZooKeeper deletes its node when the session expires,
+   after `hoodie.write.lock.zookeeper.session_timeout_ms`.
 
-Not guarded against: a holder that stands still for longer than its session lasts, between `Lease.check` and the write that
-follows it. Put-if-absent stands behind it. ZooKeeper is contacted without authentication.
+The lock does not protect against a holder that pauses for longer than its session, between `Lease.check` and the next write.
+In that case, put-if-absent still protects the table. The connection to ZooKeeper has no authentication.
 """
 
 import threading
@@ -26,13 +26,13 @@ from eventide_core.config import (
 )
 from eventide_core.errors import ConfigError, LockError, LockLostError
 
-_LOCK_NAME: Final = "-lock-"  # Curator orders contenders by what follows the last "lock-" of their names
+_LOCK_NAME: Final = "-lock-"  # Curator orders contenders by the text after the last "lock-" of their names
 
 
 class ZookeeperBasedLock:
-    """ports.TableLock at the path that `path` returns; `owner` tells a person who is at work.
+    """ports.TableLock at the path that `path` returns. `owner` names the holder for people.
 
-    Raises ConfigError where no server is named.
+    Raises ConfigError if the options name no server.
     """
 
     def __init__(self, path: Callable[[], str], options: Options, owner: str) -> None:
@@ -57,7 +57,7 @@ class ZookeeperBasedLock:
 
     def acquire(self) -> "ZookeeperBasedLease":
         kazoo = _kazoo()
-        place = self.place  # a table without a name is refused before anybody is contacted
+        place = self.place  # refuses a table without a name before it connects
         client = kazoo.client.KazooClient(self._hosts, timeout=self._session_seconds)
         try:
             client.start(timeout=self._connection_seconds)
@@ -73,15 +73,15 @@ class ZookeeperBasedLock:
             raise
 
     def _taken(self, client: Any) -> Any:
-        """The lock, acquired. Raises LockError where it isn't free in time."""
+        """Acquires the lock and returns it. Raises LockError if it isn't free in time."""
         lock = _curator_lock()(client, self.path, self._owner)
-        # Kazoo restarts the time for each contender that leaves.
+        # Kazoo restarts its timeout for each contender that leaves.
         deadline = threading.Timer(self._wait_seconds, lock.cancel)
         deadline.daemon = True
         deadline.start()
         kazoo = _kazoo()
         try:
-            # A lock that is free is acquired however short the wait is.
+            # A free lock is acquired even if the wait time is short.
             is_taken = lock.acquire(timeout=max(self._wait_seconds, 1e-3))
         except (kazoo.exceptions.LockTimeout, kazoo.exceptions.CancelledError):
             is_taken = False
@@ -109,7 +109,7 @@ class ZookeeperBasedLease:
     def check(self) -> None:
         kazoo = _kazoo()
         try:
-            # Another server of the ensemble may lag behind the one that ended the session.
+            # Another server of the ensemble may lag behind the server that ended the session.
             self._client.sync(self._node)
             found = self._client.exists(self._node)
         except (kazoo.exceptions.KazooException, kazoo.handlers.threading.KazooTimeoutError) as failure:
@@ -128,7 +128,7 @@ class ZookeeperBasedLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        # Closing the session deletes the node as well; without a connection the node expires.
+        # Closing the session also deletes the node. Without a connection, the node expires.
         with suppress(_kazoo().exceptions.KazooException):
             self._lock.release()
         _disconnect(self._client)
@@ -143,7 +143,7 @@ def _curator_lock() -> Any:
     from kazoo.recipe.lock import Lock
 
     class CuratorLock(Lock):  # type: ignore[misc, unused-ignore]
-        """Kazoo's lock under names that Curator orders by their number."""
+        """Kazoo's lock, with node names that Curator orders by their number."""
 
         _NODE_NAME = _LOCK_NAME
         _EXCLUDE_NAMES: ClassVar = [_LOCK_NAME]

@@ -4,11 +4,11 @@
 2. A data or delete block counts if its instant is accepted.
 3. A rollback block rolls back the blocks of its target instant that come before it, in this log file and in earlier
    ones; a later write of the same instant stays.
-4. Where a log compaction merged blocks, its block takes their place (table/log_compaction.py).
-5. What eventide does not know raises, if it would count: HFile and change data blocks, records with operations
-   (table/changelog.py).
-6. A torn block is what a write left that was interrupted, and readers skip it. A strict caller skips it only where it
-   would not count if it were whole, by the instant in its header; otherwise, records are lost that a commit promised.
+4. If a log compaction merged blocks, its block replaces them (table/log_compaction.py).
+5. A block that would count but that eventide does not support raises an error: HFile and change data blocks, records with
+   operations (table/changelog.py).
+6. A torn block is left by an interrupted write, and readers skip it. A strict caller skips it only if it would not count
+   even if it were whole, by the instant in its header. Otherwise, committed records would be lost.
 """
 
 import io
@@ -85,7 +85,7 @@ class PlacedBlock:
 
     @contextmanager
     def open_content(self, storage: Storage) -> Iterator[BinaryIO]:
-        """The content as a stream of its own."""
+        """The content as a separate stream."""
         if self.content is not None:
             yield io.BytesIO(self.content)
             return
@@ -95,7 +95,7 @@ class PlacedBlock:
 
 
 class _Window(io.RawIOBase):
-    """A part of a stream as a stream of its own."""
+    """A part of a stream as a separate stream."""
 
     def __init__(self, stream: BinaryIO, offset: int, length: int) -> None:
         self._stream, self._offset, self._length = stream, offset, length
@@ -126,10 +126,10 @@ class _Window(io.RawIOBase):
 def read_headers(
     storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
 ) -> Iterator[PlacedBlock]:
-    """The blocks of one log file up to `size`, large contents unread. Torn blocks raise if strict, else are CORRUPT.
+    """The blocks of one log file up to `size`, without large contents. A torn block raises if strict, otherwise is CORRUPT.
 
-    What lies after `size` was appended after the listing and is not read. Raises MissingFileError, and
-    CorruptLogBlockError where the file is shorter.
+    Bytes after `size` were appended after the listing and are not read. Raises MissingFileError, and CorruptLogBlockError
+    if the file is shorter.
     """
     ranges = ReadAhead(partial(storage.read_range, path), size)
     for block in read_headers_of(ranges, path, size, is_strict=is_strict):
@@ -184,7 +184,7 @@ def counting_blocks(
 
 
 def instant_of_torn_block(placed: PlacedBlock) -> str:
-    """Raises CorruptLogBlockError if its header doesn't state it: then it may have held what a commit promised."""
+    """The instant of a torn block. Raises CorruptLogBlockError if its header lacks it: the block may be committed."""
     instant = placed.block.instant_time
     if instant is None:
         raise CorruptLogBlockError(

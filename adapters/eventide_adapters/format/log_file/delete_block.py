@@ -2,8 +2,8 @@
 
     content := i32 version  i32 length  HoodieDeleteRecordList (version 3: Avro; 1 and 2: Java objects, delete_block_kryo)
 
-An ordering value of null or of the int 0 means a delete in natural order: Hudi writes the int 0 where a writer gave none,
-whatever the column's type. Several ordering fields make an ArrayWrapper of their values; there the int 0 stands for a null.
+An ordering value of null or of the int 0 means a delete in natural order: if the writer sets none, Hudi writes the int 0,
+whatever the column's type. The values of several ordering fields are in an ArrayWrapper, in which the int 0 means null.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, U
 from eventide_core.table.log_block import BlockType, HeaderKey, encode_block
 
 _VERSION = 3
-_PLACES = 15  # of every decimal in a DecimalWrapper
+_PLACES = 15  # the decimal places of every decimal in a DecimalWrapper
 _LAST_PLACE = Decimal(1).scaleb(-_PLACES)
-_EXACT = Context(prec=80)  # more than a decimal of 38 digits and these places take
+_EXACT = Context(prec=80)  # more digits than a decimal with 38 digits and these places needs
 _JAVA_VERSIONS = (1, 2)
 _NAMESPACE = "org.apache.hudi.avro.model"
 _NATURAL_ORDERS = (None, ("IntWrapper", 0))
@@ -39,8 +39,8 @@ _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError
 def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """The keys, and their ordering values in the type of `ordering_values`, null for natural order; in the block's order.
 
-    `place` names the block in errors. Raises RecordDecodeError for a content that is none, UnsupportedLogFormatError for
-    another version or Java objects of other classes, UnsupportedTableError where an ordering value does not fit its column.
+    `place` names the block in errors. Raises RecordDecodeError for invalid content, UnsupportedLogFormatError for another
+    version or Java objects of other classes, and UnsupportedTableError if an ordering value does not fit its column.
     """
     deletes = _read_deletes(content, place)
     keys = pa.array([key for key, _ in deletes], pa.string())
@@ -211,9 +211,9 @@ def _wrapped_column(orderings: pa.Array[Any], *, is_in_array: bool = False) -> l
     if not wrappers and orderings.null_count < len(orderings):
         raise UnsupportedTableError(f"a delete cannot have an ordering value of type {kind}")
     if pa.types.is_decimal(kind) and kind.scale > _PLACES:
-        # The same value with as many places as the wrapper has; one that has more stays, and is refused.
+        # The same value with the wrapper's number of places. A value with more places stays, and is refused.
         fewer = [None if value is None else value.quantize(_LAST_PLACE, context=_EXACT) for value in values]
         values = [short if short == value else value for short, value in zip(fewer, values, strict=True)]
-    # Among several Hudi has a wrapper of its own for a date.
+    # In an ArrayWrapper, Hudi has a separate wrapper for a date.
     wrapper = "LocalDateWrapper" if is_in_array and pa.types.is_date32(kind) else "".join(wrappers[:1])
     return [_WRAPPED_NULL if value is None else (f"{_NAMESPACE}.{wrapper}", {"value": value}) for value in values]

@@ -35,9 +35,9 @@ Wrapped = tuple[str, Any]
 
 
 def read_kryo_deletes(data: bytes, version: int, place: str) -> list[tuple[str, Wrapped | None]]:
-    """Keys with their ordering values, None if there is none, as in version 1 always.
+    """Keys with their ordering values; None if there is none, which is always the case in version 1.
 
-    Raises RecordDecodeError for bytes that are no such objects, UnsupportedLogFormatError for objects of other classes.
+    Raises RecordDecodeError for bytes that are not such objects, UnsupportedLogFormatError for objects of other classes.
     """
     reader = _Reader(data, place)
     try:
@@ -137,7 +137,7 @@ class _Reader:
         if number > 1:
             return self._objects[number - 2]
         place = len(self._objects)
-        self._objects.append(None)  # the object has its number before those inside it
+        self._objects.append(None)  # the object is numbered before the objects inside it
         self._objects[place] = read()
         return self._objects[place]
 

@@ -1,7 +1,7 @@
 """Divides the rows of a write into log blocks that each hold one span of event times.
 
-A compaction by event time then needs the headers of the blocks alone to skip what lies at or after T. Spans of few
-rows, neighbours in time, share a block: late records come in many of them, and each block costs a header.
+A compaction by event time then needs only the headers of the blocks to skip rows at or after T. Adjacent spans with few rows
+share a block: late records have many such spans, and each block costs a header.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _FEW: Final = 64  # a span of less than one row in so many is a small one
 
 
 def by_event_time(rows: pa.Table, event_time_field: str | None, bucket_ms: int) -> Iterator[pa.Table]:
-    """The rows in portions by event time, the earliest first and those without one before them; within one as they came.
+    """The rows in portions by event time, the earliest first, and rows without one before all. Keeps the order within one.
 
-    In one portion, as they came, where the order of the rows may say which of two versions of a key is the newer, and where
-    the event time is not known. `bucket_ms` is the span of a portion, 0 for none.
+    Returns one portion in the original order if the order of the rows may decide which of two versions of a key is newer, or
+    if the event time is unknown. `bucket_ms` is the span of a portion, 0 for none.
     """
     if not bucket_ms or event_time_field is None or len(rows) < 2 or _has_doubles(rows):
         yield rows
@@ -48,7 +48,7 @@ def by_event_time(rows: pa.Table, event_time_field: str | None, bucket_ms: int) 
 
 
 def _portions(sizes: Any, few: int) -> list[int]:
-    """The sizes of spans, with neighbours put together that have few rows each."""
+    """The sizes of the portions, after combining adjacent spans with few rows each."""
     portions: list[int] = []
     is_open = False
     for size in map(int, sizes):

@@ -1,4 +1,4 @@
-"""Merges a slice's log files with its base, by columns, to compact, read or audit it.
+"""Merges a slice's log files with its base file, in columns, to compact, read or audit the slice.
 
-Which version of a key wins is said by the core's `table/record_order`. Imports `log_file`, `base_file` and `avro`.
+The core's `table/record_order` defines which version of a key wins. Imports `log_file`, `base_file` and `avro`.
 """

@@ -1,12 +1,12 @@
-"""How a slice's folded log files meet its base, in whole columns: the second step of core's record_order.
+"""Merges a slice's folded log files with its base file, in whole columns: the second step of core's record_order.
 
-The base comes in batches, so that memory holds the log files and a batch, and the one that is read ahead of it.
+The base file is read in batches, so that memory holds the log files, the current batch, and the batch that is read ahead.
 
-1. A base row of a key without winner passes; otherwise, the winner takes its place, unless under EVENT_TIME_ORDERING
-   the base row's ordering value is greater and the winner no natural delete. Of several base rows with one key (insert
-   operations may write them) only the first meets the winner, as in Hudi 1.1.1.
-2. A record that wins takes the columns that it lacks from the other one (partial_fold), also the base's from a winner of the
-   log files that comes too late.
+1. A base row stays if no log file has a winner for its key. Otherwise, the winner replaces the row, except under
+   EVENT_TIME_ORDERING if the base row's ordering value is greater and the winner is not a natural delete. If several base
+   rows have one key (insert operations may write them), the winner meets only the first, as in Hudi 1.1.1.
+2. The winning record takes the columns that it lacks from the other one (partial_fold). So a base row that wins takes them
+   from the log files' winner, which comes too late to win.
 3. Winners that met no base row come last, as inserts, in order of their first appearance in the log files.
 """
 
@@ -35,7 +35,7 @@ Fillers: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
 
 def merge_columns(shape: RecordShape) -> tuple[str, ...]:
-    """The columns that a merge needs, whatever else is read."""
+    """The columns that a merge always needs."""
     return top_level((RECORD_KEY, *shape.ordering_fields))
 
 
@@ -48,14 +48,14 @@ class Tombstones:
     instants: tuple[str, ...]
 
     def filter(self, mask: pa.Array[Any]) -> Tombstones:
-        """Those where the mask is true."""
+        """The tombstones for which the mask is true."""
         instants = tuple(i for i, is_kept in zip(self.instants, mask.to_pylist(), strict=True) if is_kept)
         return Tombstones(self.keys.filter(mask), self.orderings.filter(mask), instants)
 
 
 @dataclass(slots=True)
 class SliceMerge:
-    """One pass over a base. The counts and `tombstones` are complete when `batches` has ended."""
+    """One pass over a base file. The counts and `tombstones` are complete after `batches` has ended."""
 
     logs: FoldedLogs
     shape: RecordShape
@@ -74,13 +74,13 @@ class SliceMerge:
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the log files.
 
-        Where texts of the base come as dictionaries, those of the merged slice may, all of a column or none.
+        If a text column of the base is dictionary-encoded, that of the merged slice may be too, entirely or not at all.
         """
         yield from self.met(base)
         yield self.inserted()
 
     def met(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """What has become of the base's rows: no other keys than the base's."""
+        """The base's rows after the merge. They have only keys of the base."""
         columns: pa.Schema | None = None
         for batch in base:
             if columns is None:
@@ -89,10 +89,10 @@ class SliceMerge:
             yield self._meet(in_columns(batch, columns), self._index.find(batch.column(RECORD_KEY)))
 
     def inserted(self) -> pa.Table:
-        """The rows of keys that the base, of which all has been met, doesn't have."""
+        """The rows of keys that the base doesn't have. Call it after `met` has read the whole base."""
         inserted = np.flatnonzero(~self._is_met & ~self.logs.is_delete)
         self.inserts = len(inserted)
-        if not self.inserts:  # as in most slices; to take no row of each column takes its time, too
+        if not self.inserts:  # as in most slices; even an empty `take` of each column costs time
             return self.logs.rows.slice(0, 0)
         rows = self.logs.row_of[inserted]
         if self.shape.partial_update is None:
@@ -112,14 +112,14 @@ class SliceMerge:
 
     @property
     def tombstones(self) -> Tombstones:
-        """The ordered deletes that a later reader of the merged slice can't know of."""
+        """The ordered deletes, of which the merged slice keeps no trace for later readers."""
         logs = self.logs
         chosen = np.nonzero(logs.is_delete & ~logs.is_natural_delete & ~self._is_beaten)[0]
         instants = tuple(logs.instants[i] for i in logs.instant_of[chosen])
         return Tombstones(logs.keys.take(chosen), logs.orderings.take(chosen), instants)
 
     def _meet(self, batch: pa.RecordBatch, found: npt.NDArray[np.int32]) -> pa.Table:
-        """`found`: each row's place among the log files' keys, -1 where its key is none of them."""
+        """Merges a batch. `found` is each row's place among the log files' keys, -1 if the log files lack its key."""
         table = pa.Table.from_batches([batch])
         rows = np.flatnonzero(found >= 0)
         keys = found[rows]
@@ -136,8 +136,8 @@ class SliceMerge:
         is_update = source >= 0
         self.updates += int(is_update.sum())
         self.deletes += int((~is_update).sum())
-        # What this batch needs of the log files first: to take from texts in several chunks, Arrow makes one of all of
-        # them.
+        # First take the rows of the log files that this batch needs: to take from a text column of several chunks, Arrow
+        # combines all of them.
         updates = self.logs.rows.take(source[is_update])
         index = np.arange(len(batch))
         index[rows] = np.where(is_update, len(batch) + np.cumsum(is_update) - 1, -1)
@@ -154,13 +154,13 @@ class SliceMerge:
 
     @staticmethod
     def _base_where_lacking(index: Numbers, rows: Numbers, lacks: Flags) -> Numbers:
-        """The index, in which the base's own rows stay where their updates lack a column."""
+        """The index, with the base's own rows where their updates lack a column."""
         of_column = index.copy()
         of_column[rows[lacks]] = rows[lacks]
         return of_column
 
     def _fillers(self, batch: pa.RecordBatch, keys: npt.NDArray[np.int32], rows: Numbers) -> Fillers:
-        """By column: rows of the base that win and lack it, and the rows of the log files that have it."""
+        """By column: the winning rows of the base that lack it, and the rows of the log files that have it."""
         if self.shape.partial_update is None or not len(rows):
             return {}
         source = self.logs.row_of[keys]
@@ -175,7 +175,7 @@ class SliceMerge:
         return found
 
     def _filled(self, merged: pa.Table, fillers: Fillers, place_of: Numbers) -> pa.Table:
-        """The merged rows with these columns filled; `place_of` says where each row of the base is now."""
+        """The merged rows with these columns filled. `place_of` has the current place of each base row."""
         for name, (rows, source) in fillers.items():
             number = merged.schema.get_field_index(name)
             field = merged.schema.field(number)
@@ -187,10 +187,10 @@ class SliceMerge:
         return merged
 
     def _is_first(self, keys: npt.NDArray[np.int32]) -> Flags:
-        """Which of these numbers of keys come for the first time."""
+        """Which of these key numbers occur for the first time."""
         places = np.arange(len(keys))
         first = np.empty(len(self.logs.keys), np.int64)
-        first[keys[::-1]] = places[::-1]  # of several the last assignment stays, which is the first place
+        first[keys[::-1]] = places[::-1]  # the last assignment of a key stays, which is its first place
         return np.asarray(first[keys] == places, np.bool_)
 
     def _beats_base(self, keys: npt.NDArray[np.int32], batch: pa.RecordBatch, rows: Numbers) -> Flags:

@@ -1,4 +1,4 @@
-"""Which deletes a compaction carries into the new slice below its left-overs, and the log file that holds them."""
+"""Selects the deletes that a compaction carries into the new slice, below its left-overs, and encodes their log file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from eventide_core.table.record_shape import RecordShape
 
 
 def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, early: EarlyRecords) -> Tombstones:
-    """Those tombstones that a live record of a left-over would lose to, if it only met them.
+    """The tombstones to which a live record of a left-over would lose if it met them.
 
-    Where the event time orders the versions, an exact cut has met all such records of the old slice: like the tombstones
-    they lie before T. It has met none of a log file without a new name, which belongs to the new slice.
+    If event time orders the versions, an exact cut has already merged all such records of the old slice: like the
+    tombstones, they lie before T. It has merged none from a log file without a new name, which belongs to the new slice.
     """
     if task.carried_path is None or len(tombstones.keys) == 0:
         return tombstones.filter(pa.array([False] * len(tombstones.keys), pa.bool_()))
@@ -53,7 +53,7 @@ def encode_carried(task: MergeTask, tombstones: Tombstones) -> bytes:
 
 
 def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
-    """In milliseconds: no later record loses to any of them. None if their order is not that of event times."""
+    """The latest event time in milliseconds: no later record loses to a tombstone. None if event times don't order them."""
     kind: Any = tombstones.orderings.type
     is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     if task.shape.ordering_fields != (task.shape.event_time_field,) or not is_time:
@@ -64,7 +64,7 @@ def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
 def _live_records(
     storage: Storage, task: MergeTask, last_ms: int | None
 ) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
-    """Keys and ordering values of the left-overs' records that are no deletes, a block at a time, up to an event time."""
+    """Keys and ordering values of the left-overs' live records, block by block, up to an event time."""
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"
     reader = BlockReader(storage, shape, merge_columns(shape))
@@ -72,7 +72,7 @@ def _live_records(
     for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
         times = event_times_in_header(placed.block, shape.event_time_field)
         if last_ms is not None and times is not None and not times.starts_before(last_ms + 1):
-            continue  # every record of it is later: its header is enough
+            continue  # the header shows that all its records are later
         for block in reader.read(placed):
             if isinstance(block, DataBlock):
                 yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)

@@ -1,13 +1,13 @@
-"""Reads what a write changed in a file group, in the rows of Hudi's incremental queries of format `cdc`.
+"""Reads what a write changed in a file group, as the rows of Hudi's incremental queries of format `cdc`.
 
     op       i, u or d
     ts_ms    the write's instant
-    before   the row that was there, as JSON with the meta columns; null for i
-    after    the row that exists now; null for d
+    before   the row before the write, as JSON with the meta columns; null for i
+    after    the row after the write; null for d
 
-The slice is read as it was before the write and as the write left it. A row that has the write's commit time is an
-insert or an update, a key that is gone a delete. Dates are days, times of day and timestamps whole numbers in their
-unit, as Hudi's readers have them; binary values are in Base64, decimals texts.
+The slice is read in its states before and after the write. A row with the write's commit time is an insert or an update; a
+key that no longer exists is a delete. As in Hudi's readers, dates are numbers of days, and times of day and timestamps are
+whole numbers in their unit. Binary values are in Base64, and decimals are texts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHANGES: Final = pa.schema({name: pa.string() for name in _COLUMNS})
 
 @dataclass(frozen=True, slots=True)
 class ArrowChangeReader(ArrowSliceReader):
-    """The reader of ChangeReads, in the place of an ArrowSliceReader."""
+    """An ArrowSliceReader for ChangeReads."""
 
     def schema_of(self, shape: RecordShape) -> pa.Schema:  # noqa: ARG002
         return CHANGES
@@ -41,7 +41,7 @@ class ArrowChangeReader(ArrowSliceReader):
     def read(
         self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None
     ) -> Iterator[pa.RecordBatch]:
-        """The changes in one batch, inserts and updates before deletes; none is empty."""
+        """The changes in one batch, inserts and updates before deletes; no batch if there are none."""
         assert isinstance(slice_read, ChangeRead)
         before = self._rows(slice_read.before, shape)
         after = self._rows(slice_read, shape)
@@ -75,7 +75,7 @@ def _plain(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _counted(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """Dates and times as the numbers that stand for them."""
+    """Dates and times as the numbers that represent them."""
     kind: ArrowType = column.type
     if pa.types.is_temporal(kind):
         return column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())

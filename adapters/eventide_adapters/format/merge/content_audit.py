@@ -1,7 +1,8 @@
-"""Looks into data files to verify them: every column of every record is decoded, in whole columns.
+"""Verifies data files: decodes every column of every record, in whole columns.
 
-A slice is read twice: its base and each of its log files as files, to see that they can be read and what they hold;
-then merged, in the few columns that tell a version of a record, to see what a snapshot shows.
+A slice is read twice. First, its base file and each of its log files are read separately, to check that they are readable
+and what they contain. Then they are merged, in the few columns that identify a version of a record, to check what a snapshot
+query returns.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class ArrowContentAudit:
         return found if any((lost, added, changed)) else None
 
     def _base(self, path: str, shape: RecordShape) -> pa.Table:
-        """What tells the versions in a base file, of which every column is decoded."""
+        """The columns that identify the versions in a base file. Decodes every column."""
         fields = table_fields(shape.schema)
         parts = [_version(batch, shape) for batch in read_keyed_base(self.storage, path, fields, shape)]
         return pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
@@ -129,7 +130,7 @@ class ArrowContentAudit:
     def _least_event_times(
         self, slice_read: SliceRead, shape: RecordShape, unreadable: dict[str, str]
     ) -> dict[str, int | None]:
-        """The least event time in each log file, of which every column is decoded."""
+        """The earliest event time in each log file. Decodes every column."""
         reader = BlockReader(self.storage, shape, None)
         least: dict[str, int | None] = {}
         try:
@@ -152,7 +153,7 @@ class ArrowContentAudit:
     def _late_rows(
         self, slice_read: SliceRead, shape: RecordShape, watermark_ms: int, base: pa.Table
     ) -> StrayKeys | None:
-        """Rows of the snapshot before the watermark whose version the base does not have."""
+        """The snapshot's rows before the watermark whose version is not in the base file."""
         shown = self._shown(slice_read, shape)
         early = shown.filter(pc.less(shown.column(_EVENT_TIME), pa.scalar(watermark_ms)))
         if not len(early):
@@ -162,7 +163,7 @@ class ArrowContentAudit:
         return _stray(late.column(RECORD_KEY))
 
     def _shown(self, slice_read: SliceRead, shape: RecordShape) -> pa.Table:
-        """The versions that a snapshot of the slice shows."""
+        """The versions that a snapshot query of the slice returns."""
         times = () if shape.event_time_field is None else top_level([shape.event_time_field])
         names = {*_VERSION, *merge_columns(shape), *times}
         batches = ArrowSliceReader(self.storage).records(slice_read, shape, table_fields(shape.schema, names))
@@ -175,21 +176,21 @@ class ArrowContentAudit:
 
 
 def _damage(error: EventideError) -> str:
-    """What is wrong with a file; a failing world is passed on, and what eventide doesn't support, which is no damage."""
+    """The damage of a file. Raises errors that are no damage: a failing storage, and features that eventide lacks."""
     if error.exit_code == StorageError.exit_code or isinstance(error, UnsupportedTableError):
         raise error
     return str(error)
 
 
 def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
-    """Key, commit and event time: what tells one version of a record from another."""
+    """Key, commit and event time, which identify a version of a record."""
     field = shape.event_time_field
     times = pa.nulls(len(batch), pa.int64()) if field is None else event_times_ms(column_at(batch, field))
     return pa.table([*map(batch.column, _VERSION), times], names=[*_VERSION, _EVENT_TIME])
 
 
 def _least(part: DataBlock | DeleteBlock, shape: RecordShape) -> int | None:
-    """The least event time of a part of a block; of deletes by their ordering value, where that is the event time."""
+    """The earliest event time of a part of a block. That of a delete is its ordering value, if that is the event time."""
     field = shape.event_time_field
     if field is None:
         return None
@@ -220,7 +221,7 @@ def _distinct(versions: pa.Table) -> pa.Table:
 
 
 def _repeated(versions: pa.Table) -> tuple[RepeatedKey, ...]:
-    """The keys that are there more than once, gathered by where, and by which commits."""
+    """The keys that occur more than once, grouped by where they occur and by their commits."""
     counted: Any = pc.value_counts(versions.column(RECORD_KEY).combine_chunks())
     keys = counted.field("values").filter(pc.greater(counted.field("counts"), pa.scalar(1))).drop_null()
     if not len(keys):
@@ -238,7 +239,7 @@ def _repeated(versions: pa.Table) -> tuple[RepeatedKey, ...]:
 
 
 def _comparable(versions: pa.Table) -> pa.Table:
-    """Without nulls, which no join finds equal."""
+    """The versions without nulls, because joins treat nulls as different."""
     columns: list[Any] = [versions.column(name) for name in (*_VERSION, _EVENT_TIME)]
     fillers = ("", "", "", 0)
     filled = [pc.fill_null(column, filler) for column, filler in zip(columns, fillers, strict=True)]
@@ -268,7 +269,7 @@ def _changed(old: pa.Table, new: pa.Table) -> StrayKeys | None:
     for name in old.column_names:
         left, right = old.column(name), new.column(name)
         if not left.equals(right):
-            # Value by value, and by their texts: a NaN is none other than itself.
+            # Compares value by value, as texts: a NaN must equal itself.
             pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
             differs |= np.fromiter((repr(a) != repr(b) for a, b in pairs), np.bool_, len(old))
     return _stray(old.column(RECORD_KEY).filter(pa.array(differs)))

@@ -20,8 +20,8 @@ from eventide_core.ports import MergeTask, Storage
 class EarlyRecords:
     """Iterates once over the records of left-overs that an exact cut merges, block by block in reader order.
 
-    `uncompacted_from_ms` is then known: what each of these log files holds besides, see MergeResult. So is `live`,
-    where deletes may have to be carried: keys and ordering values of the early records that are no deletes.
+    After that, `uncompacted_from_ms` is known: what else each of these log files contains, see MergeResult. If deletes may
+    have to be carried, so is `live`: the keys and ordering values of the early records that are not deletes.
     """
 
     def __init__(self, storage: Storage, task: MergeTask, columns: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class EarlyRecords:
                 claimed = event_times_in_header(placed.block, task.shape.event_time_field)
                 if claimed is not None and not claimed.starts_before(before_ms):
                     self._leave(path, claimed.min_ms)
-                    continue  # nothing of it is early: its header is enough
+                    continue  # the header shows that it has no early record
                 for part in self._reader.read(placed):
                     times = event_times_of(part, task.shape)
                     is_early = is_before(times, before_ms)

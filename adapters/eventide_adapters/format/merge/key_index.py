@@ -1,12 +1,13 @@
-"""Where record keys lie among a slice's: a table of hashes that is made once and searched for each batch of the base.
+"""Finds the places of record keys among a slice's keys: a hash table that is built once and searched for each base batch.
 
-Arrow's own lookup (`index_in`) makes its table again each time it is asked: that costs several times the asking where
-the table is large and the base comes in many batches.
+Arrow's own lookup (`index_in`) builds its table again on each call. If the table is large and the base file has many
+batches, that costs several times as much as the lookups.
 
-1. Each key has a print of 64 bits, of its length and its first bytes.
-2. The prints lie in slots, at most half of them filled, each in the first free one from where its own bits say.
-3. Looked for is the first equal print from there on, up to a free slot. Then the keys themselves are compared.
-4. Where two keys share a print, or very many a place, Arrow's lookup answers. So a print may be weak, never wrong.
+1. Each key has a fingerprint of 64 bits, from its length and its first bytes.
+2. The fingerprints are in slots, of which at most half are filled. Each is in the first free slot from its hash position on.
+3. A lookup finds the first equal fingerprint from that position on, up to a free slot. Then it compares the keys themselves.
+4. If two keys share a fingerprint, or very many share a position, Arrow's lookup is used. So a weak fingerprint costs time,
+   but never gives a wrong result.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ Prints = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
 
-_ASKED_SHARE_MAX: Final = 4  # where more keys are requested, to make Arrow's table each time is the least of it
-_STEPS_MAX: Final = 64  # with half of the slots free, prints that differ take a dozen
+_ASKED_SHARE_MAX: Final = 4  # if more keys are requested, building Arrow's table each time costs little in comparison
+_STEPS_MAX: Final = 64  # with half of the slots free, different fingerprints take a dozen steps
 _WORDS_MAX: Final = 64  # of eight bytes
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 by the golden ratio, odd: spreads neighbours far apart
 _SHIFT: Final = np.uint64(29)
-# The bytes of a word that belong to a key of which so many are left.
+# For each number of remaining bytes of a key, the mask of its bytes in a word.
 _MASKS: Final = np.array([(1 << (8 * left)) - 1 for left in range(9)], np.uint64)
 
 
 @dataclass(slots=True)
 class KeyIndex:
-    """Strings, no two alike and none null."""
+    """An index of strings that are distinct and not null."""
 
     keys: pa.Array[Any]
     _table: _Table | None = field(default=None, init=False)
     _is_exact_only: bool = field(default=False, init=False)
 
     def find(self, keys: pa.Array[Any]) -> Places:
-        """The place of each of these keys among those of the index; -1 for one that is none of them, and for null."""
+        """The place of each of these keys among those of the index; -1 for a missing key and for null."""
         if not self._is_exact_only and 0 < len(keys) < _ASKED_SHARE_MAX * len(self.keys):
             if self._table is None:
                 self._table = _Table.of(_prints_of(self.keys))
@@ -60,20 +61,20 @@ class KeyIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Slots, a power of two: the print in each, and its place among the keys, -1 where the slot is free."""
+    """Slots, their number a power of two: the fingerprint in each, and its place among the keys, -1 if the slot is free."""
 
     prints: Prints
     places: Places
 
     @classmethod
     def of(cls, prints: Prints) -> _Table | None:
-        """None if very many want the same slots."""
+        """The table of these fingerprints; None if too many need the same slots."""
         count = 1 << (2 * len(prints) - 1).bit_length()
         places = np.full(count, -1, np.int32)
         waiting, slot = np.arange(len(prints), dtype=np.int32), _first_slots(prints, count)
         for _ in range(_STEPS_MAX):
             is_free = places[slot] < 0
-            places[slot[is_free]] = waiting[is_free]  # of several the last one stays
+            places[slot[is_free]] = waiting[is_free]  # if several have the same slot, the last one stays
             is_left = places[slot] != waiting
             waiting, slot = waiting[is_left], (slot[is_left] + 1) & (count - 1)
             if len(waiting) == 0:
@@ -81,7 +82,7 @@ class _Table:
         return None
 
     def find(self, prints: Prints) -> Places | None:
-        """The place of the first key with each print, -1 for none; None if that takes too long."""
+        """The place of the first key with each fingerprint, -1 for none; None if that takes too many steps."""
         slot = _first_slots(prints, len(self.places))
         found = self.places[slot]
         other = np.flatnonzero((self.prints[slot] != prints) & (found >= 0))
@@ -96,7 +97,7 @@ class _Table:
 
 
 def _first_slots(prints: Prints, count: int) -> Numbers:
-    """Where each print is looked for first: its upper bits, which every byte of the key has moved."""
+    """The first slot for each fingerprint: its upper bits, which depend on every hashed byte of the key."""
     return (prints >> np.uint64(65 - count.bit_length())).astype(np.int64)
 
 
@@ -106,7 +107,7 @@ def _prints_of(keys: pa.Array[Any]) -> Prints:
     starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
     content = np.zeros(int(offsets[-1] - offsets[0]) + 8, np.uint8)
     content[:-8] = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    # Every position as the start of a number: unaligned views that overlap.
+    # Unaligned, overlapping views: each byte position is the start of a number.
     words = np.ndarray((len(content) - 7,), "<u8", content, strides=(1,))
     prints: Prints = lengths.astype(np.uint64) * _FACTOR
     rows: Any = slice(None)

@@ -1,8 +1,8 @@
-"""The versions that a slice holds of some keys, found by columns.
+"""Finds the versions of some keys in a slice, in columns.
 
-1. Of each log file only the keys are read together with their ordering values, as columns.
-2. The keys that both sides hold are found among the columns, and those without a delete dropped where only deletes count.
-3. Only what is left becomes Python objects.
+1. Of each log file, only the keys and their ordering values are read, as columns.
+2. The keys that are on both sides are found in the columns. If only deletes count, keys without a delete are dropped.
+3. Only the remaining versions become Python objects.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from eventide_core.table.record_order import Version
 
 @dataclass(frozen=True, slots=True)
 class VersionColumns:
-    """Versions in reader order: keys, ordering values (null: none given), whether each is a delete, whether it may take
-    columns of others, and whether it is merged although its log file remains.
+    """Versions in reader order: keys, ordering values (null if not set), whether each is a delete, whether it may take
+    columns from others, and whether it is merged although its log file stays.
     """
 
     keys: Any
@@ -36,7 +36,7 @@ class VersionColumns:
 
     @classmethod
     def concat(cls, parts: Sequence[VersionColumns], ordering: Any) -> VersionColumns:
-        """All of them, one after another; `ordering` is the type of the ordering values."""
+        """The versions of all parts, in order. `ordering` is the type of the ordering values."""
         return cls(
             pa.concat_arrays([pa.array([], pa.string()), *(part.keys for part in parts)]),
             pa.concat_arrays([pa.array([], ordering), *(part.orderings for part in parts)]),
@@ -54,7 +54,7 @@ class VersionColumns:
         return replace(self, is_early=pa.array(mask))
 
     def of(self, keys: Any) -> VersionColumns:
-        """Only the versions of those keys."""
+        """The versions of the given keys only."""
         mask = pc.is_in(self.keys, keys)
         columns = (self.keys, self.orderings, self.is_delete, self.is_partial, self.is_early)
         return VersionColumns(*(column.filter(mask) for column in columns))
@@ -63,7 +63,7 @@ class VersionColumns:
 def versions_of_block(
     block: Any, key_column: str, ordering_fields: Sequence[str], *, is_partial: bool
 ) -> VersionColumns:
-    """The versions in a block that `BlockReader` gave. `is_partial`: any record may take columns."""
+    """The versions in a part of a block from `BlockReader`. `is_partial`: any record may take columns."""
     if isinstance(block, DeleteBlock):
         return VersionColumns.of_keys(block.keys, block.orderings, is_delete=True)
     orderings = orderings_of(block.records, ordering_fields)
@@ -76,9 +76,9 @@ def versions_of_block(
 
 
 def common_keys(merged: VersionColumns, left_overs: VersionColumns, *, only_deleted: bool) -> Any:
-    """The keys of both sides, in the order of the first; `only_deleted`: those with a delete in either.
+    """The keys on both sides, in the order of the first side. `only_deleted`: only those with a delete on either side.
 
-    What is merged early belongs to both.
+    Records that are merged early belong to both sides.
     """
     keys = pc.unique(pa.concat_arrays([merged.keys, left_overs.keys.filter(left_overs.is_early)]))
     keys = keys.filter(pc.is_in(keys, left_overs.keys))
@@ -91,7 +91,7 @@ def common_keys(merged: VersionColumns, left_overs: VersionColumns, *, only_dele
 def histories(
     keys: Any, base: VersionColumns, merged: VersionColumns, left_overs: VersionColumns
 ) -> tuple[KeyHistory, ...]:
-    """The history of each key, from columns that hold versions of no others."""
+    """The history of each key, from columns that contain only versions of these keys."""
     versions: dict[str, tuple[list[Version], list[Version], list[Version]]] = {
         key: ([], [], []) for key in keys.to_pylist()
     }
@@ -110,10 +110,10 @@ def histories(
 
 
 def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool, bool, bool]]:
-    """Each version with an ordering value that can be compared, whether it is a delete, may take columns, and is early.
+    """Each version with a comparable ordering value, and whether it is a delete, may take columns, and is early.
 
-    A record without one has Hudi's default, which is 0 (of a text: nothing, the least one); a delete without one is in
-    natural order and has None. Several fields make a tuple.
+    A record without an ordering value has Hudi's default, which is 0 (for a text: the empty text, which is the least). A
+    delete without one is in natural order and has None. The value of several fields is a tuple.
     """
     values = _comparable(columns.orderings)
     default = _default(columns.orderings.type)
@@ -124,7 +124,7 @@ def _rows(columns: VersionColumns) -> Iterable[tuple[str, Any, bool, bool, bool]
 
 
 def _comparable(orderings: Any) -> list[Any]:
-    """Python values; a time or date as the number below it, for Python's own hold fewer years."""
+    """Python values. A time or date is its underlying number, because Python's own types cover fewer years."""
     kind = orderings.type
     if pa.types.is_struct(kind):
         fields = []
@@ -134,7 +134,7 @@ def _comparable(orderings: Any) -> list[Any]:
         is_given = orderings.is_valid().to_pylist()
         return [values if given else None for values, given in zip(zip(*fields, strict=True), is_given, strict=True)]
     if pa.types.is_floating(kind):
-        orderings = comparable(orderings)  # a NaN compares, too
+        orderings = comparable(orderings)  # makes NaN comparable
     elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         orderings = orderings.view(pa.int64())
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):

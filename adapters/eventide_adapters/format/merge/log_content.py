@@ -1,4 +1,4 @@
-"""Answers the planner's questions about log files: their event times, and the histories of keys. Hands out no records."""
+"""Answers the planner's questions about log files: their event times, and the histories of keys. Returns no records."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from eventide_core.table.slice_read import BlockFilter
 
 @dataclass(frozen=True, slots=True)
 class ArrowLogContent:
-    """ports.LogContent by columns. A torn block that may count raises: a plan needs the whole log file."""
+    """ports.LogContent, in columns. A torn block that may count raises an error: a plan needs the whole log file."""
 
     storage: Storage
 
     def summarize(self, log: LogFile, shape: RecordShape) -> LogSummary:
-        """The summary of one log file, all its blocks counted, whatever has become of their instants.
+        """The summary of one log file. Counts all its blocks, whatever the state of their instants.
 
-        By their headers; a data block whose schema has its event times is not read further.
+        Reads the headers. Of a data block whose schema states its event times, reads nothing else.
         """
         tally, reader = _Tally(), _event_time_reader(self.storage, shape)
         instants: set[str] = set()
@@ -85,7 +85,7 @@ class ArrowLogContent:
         return frozenset(placed.path for placed in counting if placed.is_partial)
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
-        """How many of its records and deletes have an event time before the threshold; unknown ones don't count."""
+        """The number of its records and deletes with an event time before the threshold. Unknown ones don't count."""
         reader = _event_time_reader(self.storage, shape)
         count = 0
         for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=True):
@@ -125,7 +125,7 @@ class ArrowLogContent:
         early_before_ms: int | None = None,
         above: Collection[str] = (),
     ) -> tuple[KeyHistory, ...]:
-        """The histories of the keys that both sides hold, in the order in which the merged side first names them.
+        """The histories of the keys on both sides, in the order of their first appearance on the merged side.
 
         A rollback block rolls back blocks of either side. Positions count a key's versions: base, merged, remaining.
         """
@@ -173,7 +173,7 @@ def _event_time_columns(storage: Storage, shape: RecordShape) -> list[str]:
 
 
 class _Tally:
-    """Gathers event times of a log file."""
+    """Collects the event times of a log file."""
 
     def __init__(self) -> None:
         self.event_times = EventTimeRange(None, None)

@@ -1,18 +1,18 @@
-"""Folds a slice's log files into one winner a key, in whole columns: the first step of core's record_order.
+"""Folds a slice's log files into one winner per key, in whole columns: the first step of core's record_order.
 
-Keys become numbers in order of first appearance, records positions in reader order.
+Keys become numbers in order of first appearance; records become positions in reader order.
 
 COMMIT_TIME_ORDERING: the last position wins.
-EVENT_TIME_ORDERING: only what follows the key's last natural delete counts; the greatest ordering value among that wins,
-the last position on a tie; where nothing follows it, the natural delete itself is the winner.
+EVENT_TIME_ORDERING: only versions after the key's last natural delete count. The greatest ordering value among them wins,
+and the last position on a tie. If no version follows the natural delete, the delete itself wins.
 HUDI_0X_OVERWRITE_WITH_LATEST: the same, but the few keys with an ordered delete are folded one by one.
 
-Memory holds the winners and some more: whenever the versions outgrow twice the winners before, only the winners stay. Not
-under HUDI_0X_OVERWRITE_WITH_LATEST, where a version that has lost may still decide.
+Memory holds little more than the winners: whenever the versions take more than twice the bytes of the previous winners, all
+but the winners are dropped. This does not apply to HUDI_0X_OVERWRITE_WITH_LATEST, where a losing version may still decide.
 
-Where records lack columns, `partial_fold` says which versions a row is made of.
+If records lack columns, `partial_fold` determines the versions that a row consists of.
 
-How ordering values compare, `ordering_values` says; without an ordering field all records are level.
+`ordering_values` defines how ordering values compare. Without an ordering field, all records are equal.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from eventide_core.table.record_order import MergeRule, Version, fold
 from eventide_core.table.record_shape import RecordShape
 
 HELD_BYTES: Final = 256 * 1024 * 1024
-_WINNERS_SHARE_MIN: Final = 0.5  # where fewer of the records have won, the others leave the memory
+_WINNERS_SHARE_MIN: Final = 0.5  # if a smaller share of the records has won, the others are removed from memory
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedLogs:
-    """The winner of each key in the log files; all arrays count keys.
+    """The winner of each key in the log files. All arrays are indexed by key.
 
-    `rows` holds the winning records that are no deletes, and may hold others, so that they need not be copied; `row_of`
-    says which of them is a key's: -1 where the winner is a delete. `orderings` has a null if there is no ordering
-    value. `lacking` says which of `rows` lack a column, by its name: the base's record may have it.
+    `rows` has the winning records that are not deletes, and may have others, to avoid a copy. `row_of` has each key's place
+    in `rows`, or -1 if the winner is a delete. `orderings` has a null if there is no ordering value. `lacking` has, by
+    column name, which of `rows` lack the column: the base's record may have it.
     """
 
     keys: pa.Array[Any]
@@ -71,7 +71,7 @@ class FoldedLogs:
     ) -> FoldedLogs:
         """Folds blocks in reader order; data blocks have exactly the columns of `schema`.
 
-        At least `held_bytes` of versions are held before they are reduced to winners.
+        Versions are reduced to winners only when they take at least `held_bytes`.
         """
         log: _Log | None = None
         waiting, size, limit = list[DataBlock | DeleteBlock](), 0, held_bytes
@@ -110,9 +110,9 @@ class FoldedLogs:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """Records of the log files, deletes among them, in reader order as far as one key goes; arrays count records.
+    """Records and deletes of the log files, in reader order among those of one key. Arrays are indexed by record.
 
-    `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, counts the rows of `data`.
+    `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, is indexed by the rows of `data`.
     """
 
     keys: pa.Array[Any]
@@ -154,7 +154,7 @@ class _Log:
         )
 
     def after(self, earlier: _Log | None) -> _Log:
-        """Both, the earlier one first."""
+        """The records of both, the earlier ones first."""
         return self if earlier is None else earlier._followed_by(self)
 
     def _followed_by(self, later: _Log) -> _Log:
@@ -176,12 +176,12 @@ class _Log:
         )
 
     def winners(self, rule: MergeRule) -> tuple[pa.Array[Any], Numbers]:
-        """The keys in order of their first appearance, and the position of each one's winner."""
+        """The keys in order of their first appearance, and the position of each key's winner."""
         keys, codes = self._numbered()
         return keys, _winners(codes, len(keys), self, rule)
 
     def _numbered(self) -> tuple[pa.Array[Any], Numbers]:
-        """The keys in order of their first appearance, and the number of each record's."""
+        """The keys in order of their first appearance, and the number of each record's key."""
         encoded = self.keys.dictionary_encode()
         if encoded.null_count:
             raise RecordDecodeError(
@@ -192,7 +192,7 @@ class _Log:
         return encoded.dictionary, codes
 
     def reduced(self, rule: MergeRule) -> _Log:
-        """The winners alone, in order of their keys' first appearance."""
+        """The winners only, in order of their keys' first appearance."""
         if self.lacking:
             return self._reduced_partial(rule)
         keys, winner = self.winners(rule)
@@ -224,7 +224,7 @@ class _Log:
         )
 
     def take_rows(self, winner: Numbers) -> tuple[pa.Table, Numbers]:
-        """The data rows among the winning records in one piece, and which of them is each winner's (-1: none)."""
+        """The winners' data rows in one table, and each winner's place in it (-1: none)."""
         source = self.row[winner]
         is_live = source >= 0
         row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
@@ -275,7 +275,7 @@ def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numb
 
 
 def _greatest(codes: Numbers, winner: Numbers, positions: Numbers, order: Numbers, is_natural_delete: Flags) -> Numbers:
-    """`winner`, all -1, becomes the last of the greatest after a key's last natural delete, or that delete."""
+    """Fills `winner`, all -1, with the last of the greatest versions after a key's last natural delete, or that delete."""
     np.maximum.at(winner, codes[is_natural_delete], positions[is_natural_delete])
     counts = positions > winner[codes]
     greatest = np.full(len(winner), LEAST, np.int64)
@@ -286,7 +286,7 @@ def _greatest(codes: Numbers, winner: Numbers, positions: Numbers, order: Number
 
 
 def _fold_one_by_one(codes: Numbers, winner: Numbers, order: Numbers, log: _Log, rule: MergeRule) -> Numbers:
-    """`winner`, corrected for the keys with ordered deletes: there Hudi 0.x's rule is no order of the versions."""
+    """Corrects `winner` for the keys with ordered deletes, for which Hudi 0.x's rule is not an order of the versions."""
     is_delete = log.row < 0
     keys = np.unique(codes[is_delete & ~log.is_natural_delete])
     chosen = np.nonzero(np.isin(codes, keys))[0]

@@ -1,13 +1,12 @@
 """Folds versions that may lack columns, in whole columns: core's table/partial_update.
 
-Records are sorted by key, each key's in reader order. A record is *high* where its ordering value is at least that of every
-earlier record and delete of its key, or where it follows a natural delete, which begins again; a natural delete is
-high.
+Records are sorted by key, and those of one key are in reader order. A record is *high* if its ordering value is at least
+that of every earlier record and delete of its key. A natural delete is high, and after it the comparison begins again.
 
-1. Of each key the last high record or delete wins. Where it is a delete, the key has no row.
-2. Otherwise, the row takes each column from the last high record that has it, counted from the first one after the last
-   high delete; where none of these has it, from the first record that does, which came too late to win.
-3. A column that no record has is the winner's own value, and stays lacking: the base's record may have it.
+1. The last high record or delete of each key wins. If it is a delete, the key has no row.
+2. Otherwise, the row takes each column from the last high record after the last high delete that has the column. If none of
+   these has it, the row takes it from the first record that does, although that record came too late to win.
+3. A column that no record has keeps the winner's own value, and stays lacking: the base's record may have it.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from eventide_core.table.record_shape import PartialUpdate
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Lacking: TypeAlias = Mapping[str, Flags]
-"""By column, which rows lack it; a column that no row lacks isn't there."""
+"""For each column, which rows lack it. Contains only columns that some row lacks."""
 
 
 def lacking_values(rows: pa.Table | pa.RecordBatch, how: PartialUpdate | None) -> dict[str, Flags]:
-    """Which rows lack which columns by the values in them, as a partial update mode says."""
+    """Which rows lack which columns, by their values, according to a partial update mode."""
     found: dict[str, Flags] = {}
     if how is None:
         return found
@@ -54,9 +53,9 @@ def _lacks(column: Any, kind: pa.DataType, how: PartialUpdate) -> Flags | None:
 
 @dataclass(frozen=True, slots=True)
 class PartialFold:
-    """`winner`: the place of each key's winning version. `sources`: by column that may lack, the row that it comes from.
+    """`winner` is the place of each key's winning version; `sources` is, for each column that may lack, its source row.
 
-    `lacking` says of which keys a column still lacks. Places and rows of keys whose winner is a delete mean nothing.
+    `lacking` has the keys that still lack a column. If the winner is a delete, the key's places and rows are undefined.
     """
 
     winner: Numbers
@@ -67,9 +66,9 @@ class PartialFold:
 def fold_partial(
     codes: Numbers, key_count: int, order: Numbers, is_natural_delete: Flags, row: Numbers, lacking: Lacking
 ) -> PartialFold:
-    """Folds versions in reader order. `codes` are their keys, `order` ranks their ordering values.
+    """Folds versions in reader order. `codes` are their keys, and `order` ranks their ordering values.
 
-    `row` is a version's row in the data, -1 for a delete; `lacking` counts these rows.
+    `row` is a version's row in the data, -1 for a delete. `lacking` is indexed by these rows.
     """
     versions = np.argsort(codes, kind="stable")
     keys, rows, is_natural = codes[versions], row[versions], is_natural_delete[versions]
@@ -93,7 +92,7 @@ def fold_partial(
 
 
 def taken(rows: pa.Table, places: Numbers, sources: Iterator[tuple[str, Numbers]]) -> pa.Table:
-    """The rows at these places; the columns named in `sources` are of other rows, one for each place."""
+    """The rows at these places. The columns named in `sources` come from other rows, one for each place."""
     found = rows.take(places)
     for name, of_rows in sources:
         number = rows.schema.get_field_index(name)
@@ -102,8 +101,8 @@ def taken(rows: pa.Table, places: Numbers, sources: Iterator[tuple[str, Numbers]
 
 
 def _high(keys: Numbers, order: Numbers, is_natural: Flags) -> Flags:
-    """Which versions, sorted by key, win over all before them."""
-    # A natural delete begins a stretch of its own, as the first version of a key does; in it, it is the least.
+    """Which versions, sorted by key, win over all earlier versions of their key."""
+    # A natural delete begins a new segment, as the first version of a key does. In its segment, it is the least.
     begins = np.ones(len(keys), np.bool_)
     begins[1:] = keys[1:] != keys[:-1]
     stretch = np.cumsum(begins | is_natural) - 1
@@ -113,14 +112,14 @@ def _high(keys: Numbers, order: Numbers, is_natural: Flags) -> Flags:
 
 
 def _last(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
-    """The last of these places of each key; -1 for none."""
+    """The last of these places for each key; -1 if there is none."""
     found = np.full(key_count, -1, np.int64)
     np.maximum.at(found, keys[mask], places[mask])
     return found
 
 
 def _first(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
-    """The first of these places of each key; one beyond the last place for none."""
+    """The first of these places for each key; one beyond the last place if there is none."""
     found = np.full(key_count, len(places), np.int64)
     np.minimum.at(found, keys[mask], places[mask])
     return found

@@ -1,10 +1,9 @@
 """Merges one slice into a new base file, in Arrow.
 
-1. Read the base and the merged log files strictly. With an exact cut, read the records of left-overs that lie before
-   it, too.
+1. Read the base file and the merged log files strictly. With an exact cut, also read the records of left-overs before it.
 2. Write the merged rows to the output that the caller opened.
-3. Encode the deletes that beat a record in a left-over, but left no row in the base: they are carried in DELETE blocks of
-   their original instants.
+3. Encode the deletes that win over a record in a left-over, but have no row in the base file: they are carried in DELETE
+   blocks with their original instants.
 
 The order of the writes to the storage is the core's: `service/compaction/compact_slice.py`.
 """
@@ -39,7 +38,7 @@ from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.table.schema import FILE_NAME, META_FIELDS
 
-_PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a slice of few rows takes beside Arrow's own pool, each thread
+_PIECE_BYTES: Final = 4 * 1024 * 1024  # half of what a thread needs outside of Arrow's pool for a slice of few rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class ArrowSliceMerger:
         self, task: MergeTask, output: OutputFile, footer_of: Callable[[MergeResult], Mapping[str, str]]
     ) -> MergedSlice:
         apply_malloc_settings()
-        # All columns but the one that every row of the new file has alike.
+        # All columns but the file name, which is the same in every row of the new file.
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
@@ -104,10 +103,10 @@ def _codec(footer: BaseFooter | None, task: MergeTask) -> str:
 
 
 def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[BloomFilterBuilder | None, bool]:
-    """The filter to be filled, None if the table has no keys to be found by, and whether it has the base's keys.
+    """The Bloom filter to fill, None if the table has no keys to look up, and whether it already has the base's keys.
 
-    The base's own filter continues, until a tenth of its keys are of rows that are no more: each of those is as likely
-    to be taken for a row as one of a row is found.
+    The base's own filter is reused until a tenth of its keys belong to rows that no longer exist. The filter always reports
+    such a key as found, as it does the key of an existing row.
     """
     if task.shape.key_fields:
         return None, False
@@ -121,24 +120,25 @@ def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[Bl
 
 
 def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
-    """With the new file's name in every row, and the keys taken out again that were made of the columns."""
+    """The rows with the new file's name, and without keys that were computed from the columns."""
     if task.shape.key_fields:
         place = table.schema.get_field_index(RECORD_KEY)
         table = table.set_column(place, table.schema.field(place), pa.nulls(len(table), pa.string()))
     name = task.new_base_path.rpartition("/")[2]
-    # Held once, not once a row.
+    # A dictionary holds the name once, not once per row.
     names = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int32), pa.array([name]))
     return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)
 
 
 @cache
 def apply_malloc_settings() -> None:
-    """Keeps memory that was freed for what comes next, where the C library would return it to the kernel each time.
+    """Makes the C library keep freed memory for reuse instead of returning it to the kernel each time.
 
-    The footer of the smallest base file holds half a megabyte of bloom filter, of which Arrow makes one copy after the
-    other while a file is read and the next one written. At first glibc asks the kernel for each piece of more than 128 KiB,
-    and returns the end of its heap when as much is free there; the kernel clears every page again. It learns from what
-    is freed (mallopt(3), M_MMAP_THRESHOLD): pieces up to the largest of these then come out of the heap, and twice as
-    much may lie free at its end. So this frees a piece that nobody has touched. Other C libraries ignore that.
+    The footer of the smallest base file contains half a megabyte of Bloom filter, of which Arrow makes several copies while
+    one file is read and the next one is written. Initially, glibc requests each piece of more than 128 KiB from the kernel,
+    and returns the end of its heap when as much is free there. The kernel then clears every page again. glibc adapts to the
+    pieces that are freed (mallopt(3), M_MMAP_THRESHOLD): from then on, pieces up to the largest freed one come from the
+    heap, and twice as much may be free at its end. So this function allocates an unused piece and frees it. Other C
+    libraries ignore that.
     """
     bytes(_PIECE_BYTES)

@@ -1,7 +1,7 @@
-"""Reads one slice as a query does: base and log files merged, or the base alone, in record batches.
+"""Reads one slice as a query does: base and log files merged, or only the base file, in record batches.
 
-A read-optimized slice (one without log files) streams. Otherwise, the log files are folded in memory and the base
-streams past them. Torn log blocks are skipped, as Hudi's readers do: a query shows what can be read.
+A read-optimized slice (one without log files) is streamed. Otherwise, the log files are folded in memory, and the base file
+is streamed and merged with them. Torn log blocks are skipped, as in Hudi's readers: a query returns what is readable.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class ArrowSliceReader:
     storage: Storage
 
     def schema_of(self, shape: RecordShape) -> pa.Schema:
-        """All columns of what is read, in their order."""
+        """All columns of the result, in order."""
         return query_schema(shape)
 
     def read(
         self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None
     ) -> Iterator[pa.RecordBatch]:
-        """The slice's records with the chosen columns, all of them for None, in the order of the table's schema.
+        """The slice's records with the chosen columns, or all columns if None, in the order of the table's schema.
 
-        Meta columns come first, where the table has them. `_hoodie_file_name` of a record from a log file is the file
-        id, as Hudi shows it. Raises InvalidFilterError for a column that the table doesn't have.
+        Meta columns come first if the table has them. `_hoodie_file_name` of a record from a log file is the file ID, as in
+        Hudi. Raises InvalidFilterError for a column that the table doesn't have.
         """
         table_names = [field.name for field in table_fields(shape.schema)]
         visible = query_schema(shape).names
@@ -63,11 +63,11 @@ class ArrowSliceReader:
     def records(
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
     ) -> Iterator[pa.RecordBatch]:
-        """The slice's records in these columns, with which it can be merged; of base rows the chosen commits' alone."""
+        """The slice's records in these columns and those that a merge needs. Base rows are only those of chosen commits."""
         path = slice_read.base_path
         is_merged_whole = slice_read.log_paths and slice_read.commit_times is None
         few = dictionary_fields(fields, shape) if is_merged_whole else ()
-        # As Hudi's incremental readers have it: a version of another commit takes no part in the merge either.
+        # As in Hudi's incremental readers, versions of other commits don't take part in the merge either.
         base = (
             _of_commits(batch, slice_read.commit_times)
             for batch in (() if path is None else read_keyed_base(self.storage, path, fields, shape, few))
