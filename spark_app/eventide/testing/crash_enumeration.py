@@ -3,14 +3,15 @@
 A protocol (schedule, execute, roll back) is run once to count its writes, on a table in memory, with the real services and
 codecs. Then, for each write:
 
-1. `crash_states`: the process dies before it. What a crash after a write leaves is what one before the next write leaves,
-   and a crash between reads leaves what the write before them did: so the states after 0, 1, ... n writes are all there are.
-2. `faults`: the write fails without effect, or with effect and the reply lost, or is sent twice; the process lives and
-   handles it.
-3. `interludes`: the process stands still before it while another one does something, and continues afterwards.
+1. `crash_states`: the process dies before the write. A crash after a write leaves the same state as a crash before the
+   next write, and a crash between reads leaves the state after the previous write. So the states after 0, 1, ... n writes
+   are all possible states.
+2. `faults`: the write fails without effect, or takes effect but its reply is lost, or is sent twice. The process survives
+   and handles the fault.
+3. `interludes`: the process stands still before the write while another process acts, and continues afterwards.
 
-Whatever is left is checked, recovered from in every way there is, and checked again. `Tally` counts what was reached, so
-that a run which reaches nothing can be told from one that finds nothing.
+Each resulting state is checked, recovered from in every possible way, and checked again. `Tally` counts what was reached,
+to distinguish a run that reaches nothing from a run that finds nothing.
 """
 
 from __future__ import annotations
@@ -87,11 +88,11 @@ class Moment:
 
     @property
     def has_stuck_lock(self) -> bool:
-        """Whether a process died while it removed a lock that can expire: the documented case for the user's hand."""
+        """True if a process died while it removed an expirable lock: the documented case that the user resolves by hand."""
         return any(path.startswith(f"{LOCK_PREFIX}.") for path in self.files)
 
     def after_the_lock_expired(self) -> Moment:
-        """When others can take the lock of the process that died."""
+        """The moment at which other processes can take the lock of the process that died."""
         if not self.has_stuck_lock:
             return self.later(LOCK_EXPIRY_MS)
         free = {path: file for path, file in self.files.items() if not path.startswith(LOCK_PREFIX)}
@@ -99,7 +100,7 @@ class Moment:
 
     @property
     def visible(self) -> frozenset[tuple[str, bytes, str | None]]:
-        """What any query may depend on."""
+        """The files that a query can depend on."""
         hidden = (LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, HEARTBEATS_PREFIX)
         return frozenset((p, f.data, f.link_target) for p, f in self.files.items() if not p.startswith(hidden))
 
@@ -125,7 +126,7 @@ class Bench:
         return Moment(self.storage.dump(), self.clock.time_ms)
 
     def process(self, storage: Storage | None = None, new_uuid: Callable[[], str] = _new_uuid) -> Application:
-        """A process that works on the table as it is, one thing after the other."""
+        """A process that works on the table as it is, in one thread."""
         used, engine = storage or self.storage, LocalEngine(1)
         application = assemble(
             used.root, self.options, engine=engine, storage=used, clock=self.clock, new_uuid=new_uuid
@@ -134,13 +135,13 @@ class Bench:
         return application
 
     def run(self, moment: Moment, protocol: Protocol) -> Moment:
-        """What the protocol leaves of the table as it was at that moment."""
+        """Runs the protocol on the table as of `moment`, and returns the moment afterwards."""
         self.load(moment)
         protocol(self.process())
         return self.moment()
 
     def attempt(self, moment: Moment, protocol: Protocol) -> tuple[Moment, EventideError | None]:
-        """The same, with the error that the protocol ended in. Any other exception than eventide's own is passed on."""
+        """Like `run`, but also returns the eventide error that the protocol ended in. Other exceptions propagate."""
         self.load(moment)
         failure: EventideError | None = None
         try:
@@ -159,7 +160,7 @@ def writes_of(bench: Bench, start: Moment, protocol: Protocol) -> tuple[Operatio
 
 
 def crash_states(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[tuple[int, Moment]]:
-    """What a process leaves that dies after 0, 1, ... all writes of the protocol."""
+    """The state after a crash before each write of the protocol, with the number of the write."""
     for number, _ in enumerate(writes_of(bench, start, protocol)):
         bench.load(start)
         storage = FaultyStorage(bench.storage, FaultPlan(writes={number: Fault.CRASH_BEFORE}))
@@ -174,7 +175,7 @@ def crash_states(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[tu
 def faults(
     bench: Bench, start: Moment, protocol: Protocol
 ) -> Iterator[tuple[Fault, Operation, Moment, EventideError | None]]:
-    """What each fault at each write leaves, and the error that the protocol ended in, if any."""
+    """The state after each fault at each write, and the error that the protocol ended in, if any."""
     for number, operation in enumerate(writes_of(bench, start, protocol)):
         for fault in (Fault.ERROR, Fault.REPLY_LOST, Fault.DUPLICATED):
             bench.load(start)
@@ -188,21 +189,21 @@ def faults(
 
 
 def failing_reads(bench: Bench, start: Moment, protocol: Protocol) -> Iterator[tuple[Operation, Moment]]:
-    """What each failure of a read leaves."""
+    """The state after each failure of a read."""
     bench.load(start)
     counted = FaultyStorage(bench.storage)
     protocol(bench.process(counted))
     for number, operation in enumerate(counted.reads):
         bench.load(start)
         storage = FaultyStorage(bench.storage, FaultPlan(reads={number: Fault.ERROR}))
-        # Some fail without an error: nothing depends on the look at a lock that is given up.
+        # Some failed reads cause no error: nothing depends on the read of a lock that is being released.
         with suppress(EventideError):
             protocol(bench.process(storage))
         yield operation, bench.moment()
 
 
 class StandingStill(FaultyStorage):
-    """The storage of a process that stands still before one write, while another process does something."""
+    """The storage of a process that stands still before one write, while another process acts."""
 
     def __init__(self, inner: Storage, number: int, interlude: Callable[[], None]) -> None:
         super().__init__(inner)
@@ -218,7 +219,7 @@ class StandingStill(FaultyStorage):
 def interludes(
     bench: Bench, start: Moment, protocol: Protocol, other: Protocol
 ) -> Iterator[tuple[Operation, Moment, EventideError | None, EventideError | None]]:
-    """What is left when `other` runs as a whole before each write of the protocol, and the errors of the two."""
+    """The state if the whole of `other` runs before each write of the protocol, and the errors of the two."""
     for number, operation in enumerate(writes_of(bench, start, protocol)):
         bench.load(start)
         others_failure: list[EventideError] = []
@@ -259,7 +260,7 @@ def roll_back(instant: str) -> Protocol:
 
 
 def pending_plan(application: Application) -> CompactionPlan:
-    """The plan that is pending, as it stands on the timeline."""
+    """The pending plan, as the timeline has it."""
     config = application.files.config()
     (pending,) = application.files.timeline(config).pending_plans
     return require_ours(application.files.plan(config, pending.requested_time))

@@ -1,6 +1,6 @@
-"""Small tables with a past: commits that make trouble for a compaction, and the table and the oracle that both tell them.
+"""Small tables with a history: commits that are difficult for a compaction, written to a table and to the oracle alike.
 
-Event times are milliseconds after `EPOCH_MS`; so are the T of a history.
+Event times are milliseconds after `EPOCH_MS`; so is the T of a history.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Commit = tuple[Change, ...]
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock that stands still unless one sleeps, so that runs which do the same leave the same names."""
+    """A clock that advances only in `sleep`, so that equal runs produce equal names."""
 
     time_ms: int = _START_MS
 
@@ -79,7 +79,7 @@ class ManualClock:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Commits, the first of which makes base files, and the T and cut of the compaction that follows them."""
+    """Commits, and the T and the cut of the compaction that follows them. The first commit makes base files."""
 
     name: str
     commits: tuple[Commit, ...]
@@ -93,7 +93,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What kind of table the history is written into."""
+    """The kind of table that receives the history."""
 
     version: int
     order: Order
@@ -106,7 +106,7 @@ class Layout:
 
     @property
     def reader_orders(self) -> tuple[Order, ...]:
-        """The orders by which engines read this table, its own first: Hudi 0.x has others for what it wrote."""
+        """The orders by which engines read this table, the table's order first: Hudi 0.x has others for its own tables."""
         if self.version >= 8:
             return (self.order,)
         by_own = {
@@ -118,11 +118,11 @@ class Layout:
 
     @property
     def has_ordering_field(self) -> bool:
-        """Version 6 goes by commits alone only where it knows no field to go by."""
+        """False only for version 6 in commit order: it orders by commits alone only if it has no ordering field."""
         return self.version >= 8 or self.order is not Order.COMMIT_TIME
 
     def kept(self, changes: Commit) -> Commit:
-        """The changes as such a table keeps them: a delete says its time by the ordering field, or not at all."""
+        """The changes as such a table keeps them. Without an ordering field, a delete has no event time."""
         if self.has_ordering_field:
             return changes
         return tuple(replace(change, ms=None) if change.word is None else change for change in changes)
@@ -142,7 +142,7 @@ class Layout:
         )
 
     def create(self, storage: Storage) -> None:
-        """Makes the table. Version 8, of which eventide makes none, differs from 9 in what its settings say."""
+        """Makes the table. Eventide makes no tables of version 8, so this changes the settings of a version 9 table."""
         create(storage, self.table)
         if self.version == 8:
             (strategy, payload) = _VERSION_8[self.order]
@@ -152,8 +152,10 @@ class Layout:
 
     @property
     def write_options(self) -> dict[str, str]:
-        """Small files. Event times stand nowhere, as by Hudi on version 6, or in the headers of the blocks; of tables
-        that merge by them in write stats, too.
+        """Options for small files.
+
+        By default, no event times are recorded, as with Hudi on version 6. With `has_block_event_times`, they are in the
+        headers of the blocks, and for tables that merge by event time in the write stats, too.
         """
         return {
             LOG_EVENT_TIMES: str(self.has_block_event_times),
@@ -178,24 +180,24 @@ def layouts(*, has_block_event_times: bool = False, buckets: int = 1) -> tuple[L
 
 
 class NoLock:
-    """ports.TableLock of a writer who shares none, as Hudi's do that are set to be alone."""
+    """ports.TableLock of a writer that shares no lock, like Hudi writers in single-writer mode."""
 
     def acquire(self) -> NoLock:
         return self
 
     def check(self) -> None:
-        """There is nothing to lose."""
+        """Always succeeds: the lock can't be lost."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """There is nothing to give up."""
+        """Does nothing: no lock is held."""
 
 
 @dataclass(slots=True)
 class Story:
-    """A table that is being written, and the oracle that gets the same. Its writer takes no lock."""
+    """A table under construction, and an oracle that receives the same commits. The writer takes no lock."""
 
     layout: Layout
     storage: Storage
@@ -231,7 +233,7 @@ class Story:
         writer = self.writer
         incoming = arrow_records(writer, *records(changes))
         pending = writer.append.begin(WriteOperation.UPSERT, incoming, NoProgress())
-        # Real time has no place here: a beat a minute later would land in whatever table is under test by then.
+        # Heartbeats run in real time: a beat a minute later would land in the table that is under test by then.
         writer.append.heartbeats.stop(pending.instant)
         return pending
 
@@ -247,7 +249,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTable:
-    """A table as files in memory, what the oracle says of it, and when that was."""
+    """A table as files in memory, its oracle, and the time of both."""
 
     layout: Layout
     files: Mapping[str, MemoryFile]
@@ -256,7 +258,7 @@ class WrittenTable:
 
 
 def write_history(layout: Layout, history: History, name: str) -> WrittenTable:
-    """The table that a history leaves, in memory under that name for the time of the call."""
+    """Writes a history into a new table in memory. The memory storage has the given name during the call."""
     clock = ManualClock()
     storage = MemoryStorage.from_dump(name, {}, now_ms=clock.now_ms)
     story = Story.begin(layout, storage, clock)
@@ -266,17 +268,17 @@ def write_history(layout: Layout, history: History, name: str) -> WrittenTable:
 
 
 def put(key: str, ms: int | None, word: str, *, partition: str = "a") -> Change:
-    """An upsert; its key and partition as the table shows them. Without an event time only where commits are the order."""
+    """An upsert. Its event time can be None only if the table orders by commit time."""
     return Change(f"part={partition}", key, ms, word)
 
 
 def delete(key: str, ms: int | None = None, *, partition: str = "a") -> Change:
-    """A delete; without an event time one in natural order."""
+    """A delete. Without an event time, it is a delete in natural order."""
     return Change(f"part={partition}", key, ms, None)
 
 
 def records(changes: Commit) -> tuple[pa.Table | None, pa.Table | None]:
-    """Upserts and deletes as the writer takes them."""
+    """Upserts and deletes in the form that the writer accepts."""
     upserts = [
         {"key": c.key, "part": _directory_value(c), "ms": _epoch(c.ms), "word": c.word}
         for c in changes

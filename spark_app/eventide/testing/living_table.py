@@ -1,7 +1,8 @@
 """A table that the real services write, compact, clean and restore, with all invariants checked at each step.
 
-A step may die before any of its writes. What it leaves is inspected as it is; then the lock and the heartbeat of the dead
-process have expired, and the next step finds the table so. A refusal counts only where its reason is known.
+A step can die before any of its writes. The table is inspected in the state that the step leaves. Then the lock and the
+heartbeat of the dead process expire, and the next step finds the table in this state. A step can be refused only for a
+reason that it expects: any other refusal is a failure.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _EAGER_SERVICES: dict[str, str] = {
     "hoodie.cleaner.commits.retained": "2",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
-_LOOKED_AT = 3  # how many of the last commits each step looks back to
+_LOOKED_AT = 3  # how many of the last commits each step inspects by time travel
 
 
 @dataclass(slots=True)
 class LivingTable:
-    """`link` is how its compactions keep left-overs; `reach` counts what the steps got to."""
+    """A table in memory. `link` is how its compactions keep left-overs; `reach` counts what the steps reached."""
 
     layout: Layout
     link: LinkChoice
@@ -78,7 +79,7 @@ class LivingTable:
         return self.bench.storage.dump()
 
     def write(self, changes: Commit, crash_at: int | None = None) -> None:
-        """A commit, unless a pending compaction would be seen by it."""
+        """Makes a commit, unless the commit would make a pending compaction visible to readers."""
         changes = self.layout.kept(changes)
         if self.account.would_show(changes):
             self.reach["writes avoided"] += 1
@@ -91,21 +92,21 @@ class LivingTable:
         self._step("write", run, crash_at, (BusyError,), changes=changes, removes=bool(pending_instants(self.files)))
 
     def begin_write(self, changes: Commit, crash_at: int | None = None) -> None:
-        """A commit that stays pending, its files written, until `end_write`."""
+        """Begins a commit and writes its files. The commit stays pending until `end_write`."""
         changes = self.layout.kept(changes)
         begun: list[PendingWrite] = []
 
         def run(application: Application) -> None:
             incoming = arrow_records(application, *records(changes))
             pending = application.append.begin(WriteOperation.UPSERT, incoming, NoProgress())
-            application.append.heartbeats.stop(pending.instant)  # real time has no place here
+            application.append.heartbeats.stop(pending.instant)  # heartbeats run in real time, the test doesn't
             begun.append(pending)
 
         self._step("begin write", run, crash_at, (BusyError,), removes=bool(pending_instants(self.files)))
         self.open_writes += [(pending, changes) for pending in begun]
 
     def end_write(self, number: int = 0, crash_at: int | None = None) -> None:
-        """Completes an open write; one that a pending compaction would be seen by, or that conflicts, is rolled back."""
+        """Completes an open write. It rolls the write back if it would make a pending compaction visible to readers."""
         if not self.open_writes:
             return
         pending, changes = self.open_writes.pop(number % len(self.open_writes))
@@ -129,11 +130,11 @@ class LivingTable:
             self.reach["conflicts of writers"] += 1
 
     def expire_heartbeats(self) -> None:
-        """Time passes in which the writers of open writes were asleep: whoever looks now takes them for dead."""
+        """Lets time pass while the writers of open writes sleep, so that other processes consider them dead."""
         self._pass_the_expiry()
 
     def schedule(self, cut_ms: int, crash_at: int | None = None) -> None:
-        """Plans for T; where the link mode is refused, by whichever is possible."""
+        """Schedules a compaction at T. If the link mode `prefix` is refused, it uses `auto` instead."""
         links = [self.link, LinkChoice.AUTO] if self.link is LinkChoice.PREFIX else [self.link]
         for link in links:
             request = CompactionRequest(EPOCH_MS + cut_ms, None, link, cut=self.cut)
@@ -153,15 +154,16 @@ class LivingTable:
             refusals: tuple[type[EventideError], ...] = (BusyError,)
             if self._is_being_rolled_back(instant):
                 refusals = (BusyError, PlanMismatchError)
-                # Whoever comes upon a rollback that was decided may take away what the plan had made.
+                # Any process that finds a decided rollback can delete the files that the plan made.
                 self._before = {path: file for path, file in self._before.items() if instant not in path}
             self._step("execute", lambda a: _ignored(a.runner.execute(instant, NoProgress())), crash_at, refusals)
             self.reach["executed beside open writes"] += self.account.plan is None and bool(self.open_writes)
 
     def execute_as_stock(self) -> None:
-        """Another engine executes the plan, unless eventide has begun to.
+        """Another engine executes the plan, unless eventide has begun to execute it.
 
-        Nor on version 6 where the plan was made beside open writes: the owner has declared that no other engine runs it.
+        It also doesn't on version 6 if the plan was made beside open writes: then the owner has declared that no other
+        engine runs the plan.
         """
         plan = self.account.plan
         if plan is None or self._is_for_eventide_alone:
@@ -174,7 +176,7 @@ class LivingTable:
             self._undo("roll back plan", self.account.plan.instant, crash_at)
 
     def undo_last(self, crash_at: int | None = None) -> None:
-        """Rolls back what completed last, where nothing was built on it."""
+        """Rolls back the action that completed last. The rollback is refused if later actions depend on it."""
         if self.account.completed:
             self._undo("undo", self.account.completed[-1].instant, crash_at)
 
@@ -183,7 +185,7 @@ class LivingTable:
         self._step("clean", lambda a: _ignored(a.cleaner.clean(retained)), crash_at, (BusyError,), removes=True)
 
     def save(self, crash_at: int | None = None) -> None:
-        """A savepoint of what completed last."""
+        """Makes a savepoint of the completed commit with the latest instant."""
         shown = sorted(completed_instants(self.files))
         if shown:
             self._step("save", lambda a: _ignored(a.savepoints.save(shown[-1])), crash_at, (BusyError,))
@@ -196,7 +198,10 @@ class LivingTable:
             )
 
     def restore(self, crash_at: int | None = None) -> None:
-        """To the newest savepoint. One that dies is run again before anyone looks: a restore isn't seamless."""
+        """Restores the newest savepoint.
+
+        A restore that dies runs again before the inspection, because readers can see an interrupted restore.
+        """
         saved = savepointed_instants(self.files)
         if saved:
 
@@ -211,7 +216,7 @@ class LivingTable:
         self._step("archive", lambda a: _ignored(a.archiver.archive()), crash_at, (BusyError,), archives=True)
 
     def take_note(self, changes: Commit, retained: int | None = None) -> None:
-        """Of what others did to the table: one may have written these changes, one have cleaned but so many commits."""
+        """Records an action of another process: a commit of `changes`, or a clean that kept only `retained` commits."""
         if retained is not None:
             self._abort(retained)
         self.account.last_plan = None
@@ -220,7 +225,7 @@ class LivingTable:
         self._operations = ()
 
     def inspect(self, *, whole: bool = False) -> None:
-        """Holds the table as it is to every invariant; `whole`: as of every commit that it ever had."""
+        """Checks every invariant on the table as it is. If `whole`, it goes back to every commit that the table had."""
         files, account = self.files, self.account
         shown = completed_instants(files)
         promised = [i for i in account.oracle.instants if i in shown and i >= self._retained_from]
@@ -238,7 +243,7 @@ class LivingTable:
                 is_completed=account.plan is None,
                 reader_orders=self.layout.reader_orders,
                 untouched={path: file for path, file in self._before.items() if _is_immutable(path)},
-                # A rollback that was interrupted leaves files until someone ends it.
+                # An interrupted rollback leaves files until a process completes it.
                 rolled_back=() if pending_instants(files, "rollback") else account.rolled_back,
                 published_threshold_ms=max(cuts, default=None),
                 operations=self._operations,
@@ -247,7 +252,7 @@ class LivingTable:
         self._before = files
 
     def _abort(self, retained: int) -> None:
-        """What a clean may take from the history: nothing is promised of it any longer."""
+        """Withdraws the promise of time travel for the commits that a clean is allowed to remove."""
         writes = sorted(completed_instants(self.files))
         if len(writes) > retained:
             self._retained_from = max(self._retained_from, writes[-retained])
@@ -272,9 +277,9 @@ class LivingTable:
         archives: bool = False,
         as_stock: bool = False,
     ) -> EventideError | None:
-        """Runs a protocol, keeps the account, and inspects; the refusal that it ended in, if it did.
+        """Runs a protocol, updates the account, and inspects the table. Returns the refusal of the protocol, or None.
 
-        A busy table is one where something is pending.
+        A protocol can be refused as busy only if an action was pending.
         """
         self.bench.clock.sleep(_BETWEEN_STEPS_MS)
         self.reach[what] += 1
@@ -283,7 +288,7 @@ class LivingTable:
         assert failure is None or isinstance(failure, refusals), f"{what}: {failure!r}"
         assert was_pending or not isinstance(failure, BusyError), f"{what}: {failure!r}"
         files = self.files
-        if removes or archives:  # what is still there was not overwritten
+        if removes or archives:  # files can be gone, but the remaining ones must be unchanged
             self._before = {path: file for path, file in self._before.items() if path in files}
         if removes:
             self.account.last_plan = None
@@ -316,7 +321,7 @@ class LivingTable:
         return False, None
 
     def let_the_dead_expire(self) -> None:
-        """The lock and the heartbeat of whoever died; the open writes are alive, and continue."""
+        """Lets the lock and the heartbeat of a dead process expire. The open writes are alive, and continue."""
         self._pass_the_expiry()
         for pending, _ in self.open_writes:
             path = heartbeat_path(pending.instant)
@@ -332,7 +337,7 @@ class LivingTable:
 
 
 def _is_immutable(path: str) -> bool:
-    """Data files, and what a timeline says of what has ended."""
+    """True for data files, and for the timeline files of completed actions."""
     name = path.rpartition("/")[2]
     return not path.startswith(".hoodie/") or (name[:17].isdigit() and not name.endswith(("requested", "inflight")))
 
@@ -342,4 +347,4 @@ def _schedule(request: CompactionRequest, application: Application) -> None:
 
 
 def _ignored(_: object) -> None:
-    """A protocol answers nothing."""
+    """Drops a result, because a protocol returns None."""

@@ -1,4 +1,4 @@
-"""The results of every kind of query at one moment, which testing/invariants.py checks."""
+"""The results of every kind of query at one moment. testing/invariants.py checks them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ Files = Mapping[str, MemoryFile]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the queries answered, and the table's state then. `incremental` is by the instants of the commits requested."""
+    """The results of the queries, and the table's state at that moment.
+
+    `incremental` maps the instants of the commits that a query covers to its rows.
+    """
 
     state: TableState
     snapshot: Rows
@@ -47,9 +50,10 @@ class Seen:
 
 
 class Observer:
-    """Asks a table every query. A slice whose files and counting blocks it has read before it knows by heart.
+    """Runs every kind of query on a table.
 
-    So it does the content of a block or a base file that it has met in another slice.
+    It caches the rows of a slice by the content of the slice's files and by the blocks that count. It also caches the
+    decoded content of blocks and base files, so that other slices can reuse it.
     """
 
     def __init__(self) -> None:
@@ -65,9 +69,11 @@ class Observer:
         *,
         tries_the_rest: bool = False,
     ) -> Seen:
-        """Of a table with these commits. Time travel goes to each, incremental queries over each, and over all up to each.
+        """Runs the queries on a table that has the commits at `instants`.
 
-        Where only some are `promised`, to those; the rest, if it is tried, may have been cleaned.
+        Time travel queries go to each commit. Incremental queries cover each commit alone, and all commits up to it. If
+        `promised` is given, the queries are limited to these commits. With `tries_the_rest`, time travel queries also go
+        to all other commits, and skip those that a clean has removed.
         """
         with self._decoded.used():
             return self._look(application, instants, promised, tries_the_rest=tries_the_rest)
@@ -82,14 +88,14 @@ class Observer:
     ) -> Seen:
         queries = application.queries.of_one_moment()
         state = queries.moment
-        if state is None or state.config.metadata_partitions:  # a query's listing has no files of pending actions then
+        if state is None or state.config.metadata_partitions:  # then a query's listing has no files of pending actions
             state = application.state()
         if not state.config.slices_by_completion_time:
-            instants = sorted(instants)  # spans go by the requested time, whichever of two writes completed first
+            instants = sorted(instants)  # spans go by the requested time, not by which write completed first
         content = KnownLogContent(application.storage, self._decoded)
         facts = replace(application.freshness.facts, content=content)
         now = replace(application.freshness, content=content, facts=facts).now(state)
-        read = cache(application.storage.read)  # of one moment, in which nothing changes
+        read = cache(application.storage.read)  # safe, because the table doesn't change during the queries
         answered = [i for i in instants if promised is None or i in promised]
         as_of = {instant: self._rows(application, read, queries.as_of(instant)) for instant in answered}
         spans: dict[frozenset[str], Rows] = {}
@@ -99,11 +105,11 @@ class Observer:
                 begin = "0" if first == 0 else state.timeline.completion_time(instants[first - 1])
                 end = state.timeline.completion_time(instant)
                 assert end is not None, f"{instant} has not completed"
-                if begin is not None:  # an archived one says no more when it completed
+                if begin is not None:  # the completion time of an archived commit is unknown
                     with suppress(CleanedHistoryError):
                         plan = queries.incremental(begin, end)
                         spans[frozenset(instants[first : last + 1])] = self._rows(application, read, plan)
-        # Without an end, the span takes in the compactions that came after the last commit.
+        # Without an end, the span includes the compactions after the last commit.
         spans[frozenset({*instants, "now"})] = self._rows(application, read, queries.incremental("0", None))
         for instant in instants if tries_the_rest else ():
             with suppress(CleanedHistoryError):
@@ -131,7 +137,9 @@ class Observer:
         times = part.commit_times
         if times is not None:
             here = counting if base is None else counting | self._instants.of_base(base)
-            times = None if times >= here else times & here  # others choose no row here, and all of them every row
+            times = (
+                None if times >= here else times & here
+            )  # other times select no row; all of `here` selects every row
         seen = (part.partition, base, logs, counting, times)
         if seen not in self._known:
             reader = RowReader(replace(plan, slices=(part,)), application.reader, application.engine)
@@ -143,7 +151,7 @@ class Observer:
 
 
 class BlockInstants:
-    """The instants of the blocks in a log file, and of the rows in a base file, each file read once."""
+    """The instants of the blocks in a log file, and of the rows in a base file. Each content is read only once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, frozenset[str]] = {}
@@ -167,6 +175,9 @@ class BlockInstants:
 
 
 def check_verified(application: Application, *, is_deep: bool = False) -> None:
-    """What `eventide verify` finds in the table, by names, sizes, headers and footers, deep by every record: nothing."""
+    """Checks that `eventide verify` has no findings for the table.
+
+    It verifies names, sizes, headers and footers; if `is_deep`, also every record.
+    """
     found = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
     assert found.ok, f"verify finds {[(check.name, check.findings) for check in found.failed]}"

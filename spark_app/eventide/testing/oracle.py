@@ -1,11 +1,12 @@
 """The oracle: what every reader of a merge-on-read table must see, computed independently in plain dictionaries.
 
-It shares no code with eventide. A table is fed to it commit by commit, and compaction by compaction, and it says what each
-query must then answer. A partition has a file group a bucket; the only one of a partition is called as the partition.
+It shares no code with eventide. It receives a table commit by commit and compaction by compaction, and computes what each
+query must then answer. A partition has one file group for each bucket. If a partition has only one file group, the group
+has the name of the partition.
 
-A file group is a base (key -> change), and the commits that lie above it as log files. The first commit into a group
-makes its base. A compaction merges the first n log files into the base; deletes among them are forgotten, except for
-those that it carries.
+A file group is a base (key -> change), with the commits above it as log files. The first commit into a group makes its
+base. A compaction merges the first n log files into the base. It drops the deletes among them, except for those that it
+carries.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One version of a key: an upsert with its word, or a delete (no word), whose `ms` is None in natural order.
+    """One version of a key: an upsert with its word, or a delete (no word).
 
-    That of an upsert may be None, too, where the order is that of commits.
+    The `ms` of a delete in natural order is None. If the table orders by commit time, the `ms` of an upsert can be None,
+    too.
     """
 
     partition: str
@@ -53,7 +55,7 @@ class ExpectedFreshness:
 
 @dataclass(slots=True)
 class _Group:
-    """`early` are the changes in the log files that an exact cut has merged into the base already."""
+    """A file group. `early` holds the changes in its log files that an exact cut has already merged into the base."""
 
     base: dict[str, Change]
     logs: list[tuple[Change, ...]] = field(default_factory=list)
@@ -62,7 +64,7 @@ class _Group:
 
 @dataclass(slots=True)
 class Oracle:
-    """A table by its history. `as_of` remembers what a snapshot showed after each commit."""
+    """A table, computed from its history. `as_of` holds the snapshot after each commit."""
 
     order: Order
     buckets: int = 1
@@ -76,7 +78,7 @@ class Oracle:
         return Oracle(self.order, self.buckets, dict(self.as_of), groups, list(self._history), self._cut_ms)
 
     def as_planned(self, known: Mapping[str, int]) -> Oracle:
-        """The named groups as a plan knew them: with so many log files, and without what was written on top since."""
+        """The groups in `known` as a plan knew them: each with only its first log files, of the given number."""
         other = self.copy()
         other._groups = {name: group for name, group in other._groups.items() if name in known}
         for name, group in other._groups.items():
@@ -106,13 +108,13 @@ class Oracle:
         by: Order | None = None,
         above: Mapping[str, int] | None = None,
     ) -> None:
-        """Merges the first log files of each named group, that many of them. Without a cut, the last one stays.
+        """Merges the first log files of each group in `merged`, of the given number. Without a cut, the last cut stays.
 
-        `exact_ms`: what lies before it in the log files above them is merged, too, and stays there as well. `known` is
-        how many log files of the group the plan had seen: of what was written later nothing is merged, and no delete
-        carried for it. `above` is how many of these completed after the compaction's instant: nothing of them is
-        merged, and deletes are carried for them. `by` is the order of the engine that does it, the table's own where
-        none is given.
+        `exact_ms`: the changes before it in the log files above the merged ones are merged, too, and also stay there.
+        `known` is how many log files of the group the plan knew. Nothing of later log files is merged, and no delete is
+        carried for them. `above` is how many of the known log files completed after the compaction's instant. Nothing of
+        these is merged, but deletes are carried for them. `by` is the merge order of the engine that executes the
+        compaction; the default is the table's order.
         """
         for name, count in merged.items():
             group = self._groups[name]
@@ -128,7 +130,10 @@ class Oracle:
             self._cut_ms = cut_ms
 
     def snapshot(self, order: Order | None = None, group: str | None = None) -> Rows:
-        """What a snapshot shows, of a group where one is named; to a reader of another order where one is given."""
+        """The rows of a snapshot, limited to `group` if given, as a reader with `order` sees them.
+
+        The default order is the table's.
+        """
         groups = self._groups.values() if group is None else [self._groups[group]]
         return _rows(c for g in groups for c in _merged(order or self.order, g.base, g.logs).values())
 
@@ -136,7 +141,7 @@ class Oracle:
         return _rows(change for group in self._groups.values() for change in group.base.values())
 
     def log_counts(self) -> dict[str, int]:
-        """How many log files each group has, a log file of carried tombstones among them."""
+        """How many log files each group has, including a log file of carried tombstones."""
         return {partition: len(group.logs) for partition, group in self._groups.items()}
 
     def log_instants(self, group: str) -> list[frozenset[str]]:
@@ -144,7 +149,7 @@ class Oracle:
         return [frozenset(change.instant for change in log) for log in self._groups[group].logs]
 
     def fewest_merged(self, group: str, cut_ms: int) -> int:
-        """How many log files of a group a compaction at T must take: up to the last with a possible record before T."""
+        """How many log files of a group a compaction at T must merge: up to the last with a possible record before T."""
         return max(
             (
                 number
@@ -164,13 +169,13 @@ class Oracle:
         return count
 
     def is_waiting(self, partition: str, cut_ms: int, but: Collection[str] = ()) -> bool:
-        """Whether a group's log files hold something before T that is in no base file, `but` for these commits."""
+        """True if a group's log files hold a change before T that is in no base file. Ignores the commits in `but`."""
         group = self._groups[partition]
         waiting = (change for log in group.logs for change in log if change not in group.early)
         return any(_is_early(change, cut_ms) and change.instant not in but for change in waiting)
 
     def exactly_before(self, cut_ms: int) -> Rows:
-        """What a table shows that was only ever written what lies before T, or has no event time."""
+        """The rows of a table that received only the changes before T and the changes without an event time."""
         groups: dict[str, list[tuple[Change, ...]]] = {}
         for changes in self._history:
             for partition in {change.partition for change in changes}:
@@ -188,7 +193,7 @@ class Oracle:
         return frozenset(first & rest)
 
     def incremental_most(self, instants: Collection[str]) -> Rows:
-        """What a query over these commits shows while nothing is compacted: only their versions, merged."""
+        """The rows of a query over these commits if nothing is compacted: only their versions, merged."""
         groups: dict[str, _Group] = {}
         for changes in self._history:
             for group, here in self._by_group(changes).items():
@@ -202,7 +207,7 @@ class Oracle:
         return _rows(c for g in groups.values() for c in _merged(self.order, g.base, g.logs).values())
 
     def incremental_least(self, instants: Collection[str]) -> Rows:
-        """What it shows at least, compacted or not: the rows of these commits that are current."""
+        """The rows that such a query shows at least, compacted or not: the current rows of these commits."""
         return frozenset(row for row in self.snapshot() if row[-1] in instants)
 
     def freshness(self) -> ExpectedFreshness:
@@ -215,9 +220,10 @@ class Oracle:
         return ExpectedFreshness(self._cut_ms, min([self._cut_ms, *times]), late, unknown)
 
     def _remember(self, instant: str, changes: Sequence[Change]) -> None:
-        """What is shown as of an instant, and as of later ones that have completed before it.
+        """Records the snapshot as of an instant, and updates those as of later instants that completed before it.
 
-        As of these the keys of the changes are what they are now: writes that overlap never change one key.
+        As of these later instants, the changed keys have their present rows, because overlapping writes never change the
+        same key.
         """
         now = self.snapshot()
         earlier = max((time for time in self.as_of if time < instant), default=None)
@@ -230,7 +236,7 @@ class Oracle:
                 self.as_of[time] = frozenset({row for row in self.as_of[time] if row[:2] not in keys} | new)
 
     def _by_group(self, changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
-        """Changes by the file group that they go to: by Hudi's hash of the key, that of a Java list with one text."""
+        """Changes by their file group. The bucket comes from Hudi's hash of the key: that of a Java list with one string."""
         found: dict[str, tuple[Change, ...]] = {}
         for change in changes:
             group = change.partition
@@ -242,7 +248,7 @@ class Oracle:
     def _carried(
         self, base: Mapping[str, Change], taken: Sequence[tuple[Change, ...]], left: Sequence[tuple[Change, ...]]
     ) -> tuple[Change, ...]:
-        """The deletes of the merged log files that a live record above would lose to."""
+        """The deletes in the merged log files that win over a live record above them."""
         if self.order is not Order.EVENT_TIME:
             return ()
         carried: list[Change] = []
@@ -258,7 +264,7 @@ class Oracle:
 
 
 def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Change]]) -> dict[str, Change]:
-    """The live version of each key, of a base and the log files above it."""
+    """The live version of each key in a base and the log files above it."""
     seen = dict(base)
     for key, change in _folded(order, logs).items():
         old = base.get(key)
@@ -278,7 +284,7 @@ def _merged(order: Order, base: Mapping[str, Change], logs: Iterable[Sequence[Ch
 
 
 def _folded(order: Order, logs: Iterable[Sequence[Change]]) -> dict[str, Change]:
-    """The version of each key that is left after the log files met each other, without the base."""
+    """The winning version of each key in the log files alone, without the base."""
     winners: dict[str, Change] = {}
     for log in logs:
         for change in log:
@@ -289,7 +295,7 @@ def _folded(order: Order, logs: Iterable[Sequence[Change]]) -> dict[str, Change]
 
 
 def _takes_its_place(order: Order, old: Change, new: Change) -> bool:
-    # A delete in natural order wins over what was before it, and whatever comes after it wins over it.
+    # A delete in natural order wins over every earlier version, and every later version wins over it.
     if order is Order.COMMIT_TIME or old.ms is None or new.ms is None:
         return True
     if order is not Order.EVENT_TIME and old.word is None and new.word is not None:

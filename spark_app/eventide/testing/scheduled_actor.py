@@ -1,9 +1,9 @@
-"""An actor as a tree of operations by the answers it got: explored by running it, and cached.
+"""An actor as a tree of operations by the answers that it received. Runs of the actor explore the tree, which is cached.
 
-An actor is a protocol of eventide on a storage and a clock of its own. All that it knows of the world are the answers of
-its storage, so what it does next is a function of these: a tree, with a `Point` for each list of answers. Where the tree
-ends the actor is run from its start, is given the answers that it got until there, and then continues alone in a world,
-as far as it gets: that adds a branch. That it does the same after the same answers is checked each time.
+An actor is a protocol of eventide with its own storage and its own clock. It knows only the answers of its storage, so its
+next operation is a function of these answers: a tree, with a `Point` for each list of answers. Where the tree ends, the
+actor runs from its start. It receives the answers that lead to that point, and then continues alone in a world as far as
+possible, which adds a branch. Each run checks that the actor does the same after the same answers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from eventide_core.ports import Capability, FileInfo, Storage
 T = TypeVar("T")
 
 
-class _Over(BaseException):  # no error that a program could answer: the run is interrupted
-    """What comes next isn't known yet."""
+class _Over(BaseException):  # not an Exception, so that no program handles it
+    """Interrupts the run: the next answer isn't known yet."""
 
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """Where an actor is: `step` is what it does next, None if it has ended, in `failure` or well."""
+    """The point that an actor has reached.
+
+    `step` is its next operation, or None if it has ended. `failure` is the error it ended in, or None.
+    """
 
     number: int
     before: tuple[Point, Hashable] | None = None
@@ -44,7 +47,7 @@ class Point:
 
     @property
     def answers(self) -> tuple[Hashable, ...]:
-        """All that the actor was answered until here."""
+        """All answers that the actor received before this point."""
         found: deque[Hashable] = deque()
         before = self.before
         while before is not None:
@@ -56,7 +59,7 @@ class Point:
 class ScheduledActor:
     """One of the actors over `worlds`.
 
-    `runs` counts how often it had to be run; `length` is how many operations it does undisturbed.
+    `runs` counts its runs; `length` is how many operations it does if nothing disturbs it.
     """
 
     def __init__(self, number: int, protocol: Protocol, worlds: Worlds) -> None:
@@ -70,7 +73,7 @@ class ScheduledActor:
         self.length = self._points - 1
 
     def after(self, point: Point, answer: Hashable, world: int) -> Point:
-        """Where the answer leads; `world` is the one that the answered step left."""
+        """The point to which the answer leads; `world` is the world after the answered step."""
         found = point.after.get(answer)
         if found is None or not found.is_known:
             self._run((*point.answers, answer), world)
@@ -109,7 +112,7 @@ class ScheduledActor:
 
 
 class _Life:
-    """One run: first along the answers that are given, then alone."""
+    """One run: it first follows the given answers, then continues alone."""
 
     def __init__(self, actor: ScheduledActor, answers: Iterable[Hashable], world: int) -> None:
         self._actor = actor
@@ -120,7 +123,7 @@ class _Life:
         self.is_over = False
 
     def perform(self, step: Step) -> Any:
-        """What the step is answered."""
+        """The answer to the step."""
         if self.is_over:
             raise _Over
         assert threading.get_ident() == self._thread, (
@@ -232,12 +235,12 @@ class _LivedOutput:
         return self._storage.put_if_absent(self._path, bytes(self._data))
 
     def abort(self) -> None:
-        """Nobody could see it."""
+        """Does nothing: the output was never visible."""
 
 
 @dataclass(slots=True)
 class _LivedLock:
-    """ports.TableLock, and its lease."""
+    """ports.TableLock and its lease in one."""
 
     life: _Life
 
@@ -246,7 +249,7 @@ class _LivedLock:
         return self
 
     def check(self) -> None:
-        """Nobody takes it away."""
+        """Always succeeds: no other actor can take a held lock."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
 """The files and the lock that actors share, as values: the result and the effect of a storage operation.
 
-A world never changes: an operation leads from one to another, and worlds that hold the same are the same. What is answered
-is asked of the storage in memory itself, once for each operation in each world.
+A world never changes: an operation leads from one world to another. Worlds with the same files and the same lock owner are
+the same world. The in-memory storage itself computes each answer, once for each operation in each world.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _READS = frozenset({"list", "stat", "read", "read_range"})
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One storage operation, with all that it says; or the table lock taken or given back."""
+    """One storage operation with all its arguments, or an operation that takes or releases the table lock."""
 
     kind: str
     path: str = ""
@@ -35,14 +35,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is an error. Errors that say the same are the same answer."""
+    """An answer that is an error. Errors with the same text are the same answer."""
 
     text: str
     error: EventideError = field(compare=False)
 
 
 class Worlds:
-    """Every world that was met, by number; 0 is the first one. Nobody's clock runs in them: files are as old as `start`."""
+    """Every world that was reached, by number; 0 is the first one. No clock advances: the time is that of `start`."""
 
     def __init__(self, bench: Bench, start: Moment) -> None:
         self._bench = bench
@@ -64,16 +64,16 @@ class Worlds:
         return self._start.time_ms
 
     def moment(self, world: int) -> Moment:
-        """The files of a world. Who asks may load them, or others, into the same storage, before the next step."""
+        """The files of a world. Before the next step, the caller can load these or other files into the same storage."""
         self._loaded = None
         return Moment(self._files[world], self.time_ms)
 
     def can(self, world: int, step: Step) -> bool:
-        """Whether it can be done now. All can, but taking a lock that is held."""
+        """True if the step is possible now. Only taking a lock that is held isn't."""
         return step.kind != TAKE_LOCK or self._owners[world] is None
 
     def after(self, world: int, step: Step, actor: int) -> tuple[int, Hashable]:
-        """The world that the step leaves, and its answer."""
+        """The world after the step, and the step's answer."""
         key = world, step, actor if step.act is None else None
         found = self._after.get(key)
         if found is None:

@@ -1,19 +1,19 @@
 """All interleavings of a few actors over one table in memory, operation by operation, deterministically.
 
-1. A situation is a world (the files, and who holds the lock) and the point at which each actor is: all that it has been
-   answered. From there each actor that isn't waiting for the lock may do its next operation, whichever that is: no
+1. A situation consists of a world (the files, and the actor that holds the lock) and of each actor's point: all answers
+   that the actor has received. From a situation, each actor that isn't waiting for the lock can do its next operation. No
    operation is left out for being harmless.
-2. Actors aren't run for that. What an operation does to a world is known to `Worlds`, what an actor does after an answer to
-   `ScheduledActor`; only an answer that an actor never got before takes a run of it.
-3. What can come of a situation depends on nothing else, for an actor is a function of its answers: it has a clock of its
-   own, no chance and no threads, which is checked. So each situation is gone through once, by whichever way it is reached,
-   and the ways are counted: `Explored.interleavings` are all orders of all operations, each one once.
+2. This takes no runs of the actors. `Worlds` knows the effect of an operation on a world, and `ScheduledActor` knows the
+   next operation of an actor after an answer. An actor runs only for an answer that it never received before.
+3. The continuations of a situation depend on nothing else, because an actor is a function of its answers: it has its own
+   clock, no randomness and no threads, which is checked. So each situation is explored once, however it is reached, and
+   the ways to continue from it are counted. `Explored.interleavings` counts all orders of all operations, each one once.
 
-The table lock is a port, and here a lock of the schedule's own: taking it and giving it back are operations, and who waits
-for it cannot continue. `most_switches` bounds the search, where it is given, to all orders in which the token is taken
-from an actor that could have continued, at most that many times.
+The table lock is a port. Here it is the schedule's lock: to take it and to release it are operations, and an actor that
+waits for it can't continue. If `most_switches` is given, it bounds the search to the orders with at most that many switches
+away from an actor that could have continued.
 
-Not covered: a writer who shares no lock, and clocks that run on while an actor stands still.
+Not covered: a writer that doesn't share the lock, and clocks that advance while an actor stands still.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Order = tuple[tuple[int, Step], ...]
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the actors ended: the table, each one's error if it ended in one, and one of the orders that lead there."""
+    """How the actors ended: the table, the error of each actor that failed, and one of the orders that lead there."""
 
     moment: Moment
     failures: tuple[EventideError | None, ...]
@@ -42,7 +42,7 @@ class End:
 
 @dataclass(slots=True)
 class Explored:
-    """How many situations there are, and how many interleavings lead through them; `runs` is what it took of each actor."""
+    """How many situations there are, and how many interleavings lead through them; `runs` counts the runs of each actor."""
 
     situations: int = 0
     interleavings: int = 0
@@ -51,7 +51,7 @@ class Explored:
 
 @dataclass(slots=True)
 class _Visit:
-    """A situation whose continuations are being gone through."""
+    """A situation whose continuations are being explored."""
 
     situation: _Situation
     key: tuple[int, ...]
@@ -63,14 +63,14 @@ class _Visit:
 
 
 class Schedules:
-    """The orders in which actors can act from one moment on. What was learned of an actor serves every question."""
+    """The orders in which actors can act from one moment on. All searches share what is known about each actor."""
 
     def __init__(self, bench: Bench, start: Moment, actors: Sequence[Protocol]) -> None:
         self._worlds = Worlds(bench, start)
         self._actors = [ScheduledActor(number, actor, self._worlds) for number, actor in enumerate(actors)]
 
     def all(self, explored: Explored, most_switches: int | None = None) -> Iterator[End]:
-        """Every end that the actors can come to, with all that they were answered; each once."""
+        """Every end that the actors can reach, each once. Ends with different answers are different ends."""
         ways: dict[tuple[int, ...], int] = {}
         visits = [self._visit(self._first, None, most_switches)]
         while visits:
@@ -104,7 +104,11 @@ class Schedules:
         explored.runs = tuple(actor.runs for actor in self._actors)
 
     def drawn(self, chance: random.Random, switches: int) -> End:
-        """One order: the first of a drawn row continues who can, and goes to the end of it at so many drawn operations."""
+        """One random order.
+
+        The actors form a random row, and the first actor in the row that can continue acts. At each of `switches` random
+        operations, this actor moves to the end of the row.
+        """
         row = [actor.number for actor in self._actors]
         chance.shuffle(row)
         switch_at = {chance.randrange(self._length) for _ in range(switches)}
@@ -127,7 +131,7 @@ class Schedules:
 
     @property
     def _length(self) -> int:
-        """How many operations it takes where each actor continues undisturbed."""
+        """How many operations it takes if each actor continues undisturbed."""
         return sum(actor.length for actor in self._actors)
 
     def _visit(self, situation: _Situation, last: int | None, switches_left: int | None) -> _Visit:
@@ -138,7 +142,7 @@ class Schedules:
             key = (*key, -1 if last is None else last, switches_left)
             if switches_left == 0 and last in enabled:
                 enabled = [last]
-        # The last one is continued with first: so the first end is that of the fewest switches.
+        # The last actor continues first, so the first end has the fewest switches.
         return _Visit(situation, key, last, switches_left, sorted(enabled, key=lambda actor: (actor == last, -actor)))
 
     def _enabled(self, situation: _Situation) -> list[int]:
@@ -166,7 +170,7 @@ class Schedules:
 
 
 def in_words(order: _Order) -> str:
-    """The order of the operations, for people."""
+    """The order of the operations in readable form."""
     return "\n".join(f"{actor}: {step}" for actor, step in order)
 
 
