@@ -3,9 +3,9 @@
     commitTime   actionType   actionState (absent in old ones: completed)
     hoodieCommitMetadata   hoodieReplaceCommitMetadata   and one such field for the metadata or plan of every other action
 
-Each state of an instant is a record. Nothing shows which instants a file holds, so a question reads every file once,
-all of it, in large pieces; of the records, commit time, action and state alone are decoded. Metadata are decoded when
-requested.
+Each state of an instant is a record. Nothing shows which instants a file holds, so the first query reads every file
+completely, in large pieces. It decodes only the commit time, action and state of each record. Metadata are decoded on
+request.
 """
 
 import io
@@ -61,7 +61,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class LogArchivedTimeline:
-    """Implements `ports.ArchivedTimeline`. Version 6 does not order its instants by completion, nor record it."""
+    """Implements `ports.ArchivedTimeline`. Version 6 neither records completion times nor orders its instants by them."""
 
     storage: Storage
     directory: str
@@ -99,7 +99,7 @@ class LogArchivedTimeline:
             (archive_log_number(info.path.rpartition("/")[2]), info) for info in self.storage.list(self.directory)
         )
         logs = sorted(((n, info) for n, info in numbered if n is not None), key=lambda pair: pair[0])
-        # An archival that died before the instants left the active timeline has put all of them in the last log file.
+        # If an archival crashed before it removed the instants from the active timeline, the last log file has all of them.
         there = self._instants(logs[-1][1]) if logs else set[tuple[str, str]]()
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
         if not new:
@@ -122,7 +122,7 @@ class LogArchivedTimeline:
                     key = (info.path, info.size)
                     if key not in self._by_file:
                         self._by_file[key] = self._read(info.path, info.size)
-                    # A merge of archive logs leaves, until it is done, an instant in two of them.
+                    # Until a merge of archive logs is complete, an instant can be in two of them.
                     found |= {entry.instant.requested_time: entry for entry in self._by_file[key]}
             self._entries = found
         return self._entries
@@ -146,7 +146,7 @@ class LogArchivedTimeline:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """One record of a log file: whose it is, and where it lies."""
+    """One record of a log file: its instant and its position."""
 
     time: str
     action: str
@@ -189,7 +189,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
 def _decode(data: bytes, schema: str, reader: Schema | None, path: str) -> Any:
     try:
         return fastavro.schemaless_reader(io.BytesIO(data), _parsed(schema), reader)
-    except Exception as error:  # torn bytes make the decoder fail in any way there is
+    except Exception as error:  # torn bytes can make the decoder raise any exception
         raise corrupt(path, f"has a record that doesn't fit its schema ({type(error).__name__}: {error})") from error
 
 
@@ -200,7 +200,7 @@ def _parsed(schema: str) -> Schema:
 
 
 def _in_pieces(storage: Storage, path: str) -> ReadRange:
-    """Reads the file in large pieces, of which the last is kept: a block's parts lie side by side."""
+    """Reads the file in large pieces and caches the last one, because the parts of a block are adjacent."""
     piece, begin = b"", 0
 
     def read(offset: int, length: int) -> bytes:

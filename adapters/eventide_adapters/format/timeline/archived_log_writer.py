@@ -1,7 +1,8 @@
-"""Adds to the archived timeline of version 6: one log file a call, with one Avro block of HoodieArchivedMetaEntry an action.
+"""Adds to the archived timeline of version 6: one log file per call, with one block of HoodieArchivedMetaEntry per action.
 
-Each state of an action is an entry, as in Hudi's archives. What the schema of an entry has no field for is left out: of a
-log file's write stat its version and its slice's files, of a plan what eventide adds.
+The blocks are Avro blocks. Each state of an action is an entry, as in Hudi's archives. Values without a field in the schema
+of an entry are omitted: the log version and the slice's files in a log file's write stat, and eventide's additions to a
+plan.
 """
 
 import io

@@ -1,14 +1,14 @@
 """The archived timeline of version 8 and later: a log-structured merge tree of Parquet files.
 
     _version_    the number N of the last manifest, as text
-    manifest_N   JSON: {"files": [{"fileName", "fileLen"}]}, the files that count
-    a file       one row an instant: instantTime, completionTime, action, metadata (a completed commit as on the active
-                 timeline; where Hudi 1.0 upgraded the table, without the Avro container), plan, version
+    manifest_N   JSON: {"files": [{"fileName", "fileLen"}]}, the current files
+    a file       one row per instant: instantTime, completionTime, action, metadata (a completed commit as on the active
+                 timeline; if Hudi 1.0 upgraded the table, without the Avro container), plan, version
 
-1. A question about an instant reads the files whose names' range holds it, and of these the columns that say times and
-   actions; they are kept, as a file never changes.
-2. Metadata are read one row group at a time, and the last group is kept: who asks for one commit asks for its neighbours.
-3. Texts come as dictionaries, so that one that many rows point to takes its room once; one that is too long is refused.
+1. A query for an instant reads the files whose names have a range that includes it. Of these, it reads the columns of
+   times and actions, and caches them, because a file never changes.
+2. Metadata are read one row group at a time. The last group is cached, because callers request neighboring commits.
+3. Texts are read as dictionaries, so that a text in many rows uses memory once. A text that is too long is refused.
 """
 
 import io
@@ -42,7 +42,7 @@ _CODEC: Final = HudiMetadataCodec()
 
 @dataclass(frozen=True, slots=True)
 class _Writes:
-    """The writes in one file, and the row group that each is in."""
+    """The writes in one file, and the row group of each."""
 
     instants: tuple[Instant, ...]
     row_groups: Mapping[str, int]
@@ -70,7 +70,7 @@ class LsmArchivedTimeline:
         waiting: dict[str, Instant] = {}
         for number, file in enumerate(files, 1):
             below = files[number].last if number < len(files) else ""
-            # An archival that died and was repeated leaves an instant in two files.
+            # If an archival crashed and was repeated, an instant can be in two files.
             waiting |= {i.requested_time: i for i in self._of(file).instants if begin <= i.requested_time <= end}
             ready = [time for time in waiting if time > below]
             yield from (waiting.pop(time) for time in sorted(ready, reverse=True))
@@ -98,7 +98,7 @@ class LsmArchivedTimeline:
         }
         new = [a for a in actions if (a.completed.requested_time, str(a.completed.action)) not in there]
         if new:
-            # In the order of a manifest of Hudi: the oldest first.
+            # Oldest first, as in Hudi's manifests.
             append_actions(self.storage, self.directory, new, [file.name for file in reversed(files)], self._version())
             self.refresh()
 
@@ -107,7 +107,7 @@ class LsmArchivedTimeline:
             return [row for group in range(file.metadata.num_row_groups) for row in _times(file, group, path)]
 
     def _manifest(self) -> tuple[HistoryFileName, ...]:
-        """The files that count, by their last instants, the newest first."""
+        """The current files, ordered by their last instants, newest first."""
         if self._files is None:
             version = self._version()
             names = () if version is None else self._file_names(f"{self.directory}/{manifest_name(version)}")
@@ -122,7 +122,7 @@ class LsmArchivedTimeline:
         except MissingFileError:
             text = ""
         if not text:
-            # It is being written again: the last manifest there is counts, as for Hudi.
+            # A writer is replacing the file: the last manifest in the directory counts, as in Hudi.
             names = (entry.path.rpartition("/")[2] for entry in self.storage.list(self.directory))
             return max((number for name in names if (number := manifest_version(name)) is not None), default=None)
         if not (text.isascii() and text.isdecimal()):
@@ -172,7 +172,7 @@ class LsmArchivedTimeline:
 
 @contextmanager
 def _open(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
-    """The file, and what Arrow says against it as CorruptTimelineError. Raises ResourceLimitError."""
+    """Opens the file, and converts Arrow's errors into CorruptTimelineError. Raises ResourceLimitError."""
     place = f"timeline file {path}"
     try:
         with storage.open_input(path) as stream, within_memory(place):
@@ -209,7 +209,7 @@ def _read(file: pq.ParquetFile, group: int, columns: tuple[str, ...], path: str)
 
 
 def _write(row: Mapping[str, Any], path: str) -> Instant | None:
-    """The completed write that a row says; None for a clean, a rollback and the like."""
+    """The completed write in a row; None for other actions, such as a clean or a rollback."""
     action = _WRITES.get(row["action"])
     if action is None:
         return None
@@ -219,9 +219,9 @@ def _write(row: Mapping[str, Any], path: str) -> Instant | None:
 
 
 def open_archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:
-    """The archived timeline of the table, in the layout of its version; an empty one where nothing has been archived.
+    """The archived timeline of the table, in the layout of its version; empty if nothing has been archived.
 
-    Reads nothing yet.
+    This function reads no file.
     """
     if config.version >= _FIRST_LSM_VERSION:
         return LsmArchivedTimeline(storage, config.archive_path)

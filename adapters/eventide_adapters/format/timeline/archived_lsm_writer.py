@@ -1,8 +1,8 @@
-"""Adds to the archived timeline of version 8 and later: one Parquet file a call, then the manifest that names it.
+"""Adds to the archived timeline of version 8 and later: one Parquet file per call, then the manifest that names it.
 
-Order of writes: the file, `manifest_<N + 1>`, `_version_`. No reader reads the first two before the third names them,
-so a second run may replace what a crash left of them. The completed file of an action is kept unchanged, and as its
-plan the requested file of a clean, a compaction or a clustering.
+Order of writes: the file, `manifest_<N + 1>`, `_version_`. No reader reads the first two before `_version_` names the
+manifest, so a second run can replace the files that a crash left. A row contains the completed file of an action unchanged.
+For a clean, a compaction or a clustering, it also contains the requested file as the plan.
 """
 
 import io

@@ -1,7 +1,7 @@
 """A clean's plan and metadata <-> Hudi's HoodieCleanerPlan and HoodieCleanMetadata, Avro object containers.
 
-The plan names absolute paths, the metadata bare names. As in `rollback_avro`, only the name of a path that is read is
-believed, and only if it is that of a base or log file.
+The plan contains absolute paths, the metadata bare names. As in `rollback`, a decoder uses only the file name of a path,
+and accepts it only if it is the name of a base or log file.
 """
 
 import json
@@ -20,7 +20,7 @@ _SCHEMAS = resources.files("eventide_adapters.format") / "schemas"
 _PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "cleaner_plan.avsc").read_bytes()))
 _METADATA = ContainerSchema.of(json.loads((_SCHEMAS / "clean_metadata.avsc").read_bytes()))
 _SAVEPOINTS_KEY = "savepointed_timestamps"
-_VERSION = 2  # of Hudi's plans and metadata: paths of plans are in `filePathsToBeDeletedPerPartition`
+_VERSION = 2  # the version of Hudi's plans and metadata: a plan has its paths in `filePathsToBeDeletedPerPartition`
 
 
 def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
@@ -137,7 +137,7 @@ def _policy(document: Document) -> CleaningPolicy:
 
 
 def _instant(document: Document) -> Instant:
-    """Hudi writes the action and state of that moment; readers use only the time."""
+    """Hudi writes the action and state at that time; readers use only the time."""
     action = document.required_text("action")
     known = Action(action) if action in [str(found) for found in Action] else Action.COMMIT
     return Instant(document.required_text("timestamp"), known, State.COMPLETED)

@@ -3,8 +3,8 @@
     version 6     a completed commit is JSON
     8 and later   it is an Avro object container of HoodieCommitMetadata or HoodieReplaceCommitMetadata
 
-A reader distinguishes them by the bytes, never by the version, as an upgraded table has both. Their write stats are in
-`write_stats`.
+A reader distinguishes them by the bytes, never by the version, because an upgraded table has both. The module `write_stats`
+handles their write stats.
 """
 
 import json
@@ -60,7 +60,7 @@ class HudiMetadataCodec:
     def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
         """The metadata of a completed commit, delta commit or replacecommit.
 
-        Raises CorruptTimelineError for an empty or torn file, UnsupportedTableError for too large a one.
+        Raises CorruptTimelineError for an empty or torn file, UnsupportedTableError for a file that is too large.
         """
         if not data:
             raise corrupt(path, "is empty, though its instant has completed")
@@ -68,7 +68,7 @@ class HudiMetadataCodec:
         return commit_of(document)
 
     def decode_archived_commit(self, data: bytes, path: str) -> CommitMetadata:
-        """The same of an archived one. Where Hudi 1.0 upgraded the table, its record stands alone, without its schema."""
+        """The metadata of an archived commit. If Hudi 1.0 upgraded the table, it is a bare record without its schema."""
         if not data or data.startswith((MAGIC, b"{")):
             return self.decode_commit(data, path)
         return commit_of(read_datum(_COMMIT_SCHEMA, data, path))
@@ -89,7 +89,7 @@ class HudiMetadataCodec:
         return encode_plan(plan)
 
     def decode_rollback_plan(self, data: bytes, path: str, instant: str) -> RollbackPlan:
-        """The plan in `<instant>.rollback.requested`; see `rollback_avro`, as for the rest."""
+        """The plan in `<instant>.rollback.requested`; see `rollback`, also for the methods below."""
         return decode_rollback_plan(data, path, instant)
 
     def encode_rollback_plan(self, plan: RollbackPlan, root: str) -> bytes:
@@ -102,7 +102,7 @@ class HudiMetadataCodec:
         return encode_rollback(metadata, root)
 
     def decode_clean_plan(self, data: bytes, path: str, instant: str) -> CleanPlan:
-        """The plan in `<instant>.clean.requested`; see `clean_avro`."""
+        """The plan in `<instant>.clean.requested`; see `clean`."""
         return decode_clean_plan(data, path, instant)
 
     def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes:
@@ -115,7 +115,7 @@ class HudiMetadataCodec:
         return encode_clean(metadata)
 
     def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata:
-        """What a completed savepoint keeps; see `savepoint_avro`, as for restores."""
+        """What a completed savepoint keeps; see `savepoint`, also for restores."""
         return decode_savepoint(data, path)
 
     def encode_savepoint(self, metadata: SavepointMetadata) -> bytes:
@@ -134,7 +134,7 @@ class HudiMetadataCodec:
 def read_json(data: bytes, path: str) -> Document:
     check_size(len(data), path)
     try:
-        # RecursionError: brackets nested without end.
+        # RecursionError: brackets that are nested too deep.
         return Document.of(json.loads(data), path, "a JSON object")
     except (ValueError, RecursionError) as error:
         if isinstance(error, UnicodeDecodeError):
@@ -143,7 +143,7 @@ def read_json(data: bytes, path: str) -> Document:
 
 
 def commit_of(document: Document) -> CommitMetadata:
-    """The values of a HoodieCommitMetadata or HoodieReplaceCommitMetadata in either form."""
+    """The values of a HoodieCommitMetadata or HoodieReplaceCommitMetadata, from JSON or Avro."""
     by_partition = document.document("partitionToWriteStats")
     replaced = document.document("partitionToReplaceFileIds")
     extra = document.document("extraMetadata")

@@ -1,14 +1,14 @@
 """A compaction plan <-> Hudi's HoodieCompactionPlan, an Avro object container in every table version.
 
-Hudi's own fields state what an engine without knowledge of left-overs can execute safely:
+Hudi's own fields contain what an engine that does not support left-overs can execute safely:
 
-    deltaFilePaths      copy, hardlink, symlink: all log files of the slice; prefix: the merged ones. In no mode those that
-                        completed after the plan's instant: they belong to the new slice
+    deltaFilePaths      copy, hardlink, symlink: all log files of the slice; prefix: the merged ones. No mode includes log
+                        files that completed after the plan's instant: they belong to the new slice
     symlinkOperations   the left-overs {symlink: new name, target: old name}; absent with prefix. Hudi's schema
                         has no such field (it is RFC-74's): a reader of Hudi drops it
     extraMetadata       `eventide.*`: everything else, with one JSON list under `eventide.operations`
 
-Decoding trusts no name (see `stored_names`), and what is said twice must be said alike.
+Decoding trusts no name (see `stored_names`). Values that are in two places must be equal.
 """
 
 import json
@@ -45,10 +45,10 @@ FORMAT = "1"
 _SCHEMA = ContainerSchema.of(
     json.loads((resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes())
 )
-PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # the commit of a plan takes up to twice as much on version 6
-_PLAN_VERSION = 2  # Hudi's: paths are bare file names
+PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # in version 6, the commit of a plan is up to twice as large
+_PLAN_VERSION = 2  # Hudi's plan version: paths are bare file names
 _MEGABYTE = 1024 * 1024
-_NO_BASE_WRITE_MB = 120  # Hudi counts a new base as one of `hoodie.parquet.max.file.size`
+_NO_BASE_WRITE_MB = 120  # Hudi assumes that a new base has `hoodie.parquet.max.file.size`
 _CUT_KEY = "eventide.cut_ms"
 _FIELD_KEY = "eventide.event.time.field"
 _CUT_MS = re.compile(r"-?[0-9]{1,18}")
@@ -89,10 +89,10 @@ def encode_plan(plan: CompactionPlan) -> bytes:
 
 
 def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | ForeignPlan:
-    """The plan scheduled at `instant`; a ForeignPlan where it lacks `eventide.format`.
+    """The plan scheduled at `instant`; a ForeignPlan if it lacks `eventide.format`.
 
-    Raises CorruptTimelineError for torn or contradicting bytes, UnsafePathError for a name that is no file of
-    its file group, UnsupportedTableError for a plan of a later eventide.
+    Raises CorruptTimelineError for torn or contradictory bytes, UnsafePathError for a name that is not a file of
+    its file group, UnsupportedTableError for a plan of a later eventide version.
     """
     if not data:
         raise corrupt(path, "is empty, though it should hold a plan")
@@ -172,7 +172,7 @@ def _symlinks(operation: PlannedOperation) -> list[dict[str, str | None]]:
 
 
 def _metrics(operation: PlannedOperation, logs: tuple[PlannedLog, ...]) -> Mapping[str, float]:
-    # Hudi's executor fails when one of the five is missing.
+    # Hudi's executor fails if one of the five is missing.
     log_bytes = sum(log.size for log in logs)
     read = (operation.base_size + log_bytes) // _MEGABYTE
     write = _NO_BASE_WRITE_MB if operation.base_path is None else operation.base_size // _MEGABYTE

@@ -1,11 +1,11 @@
-"""Avro object containers of the timeline: one record each, by the schema embedded in them.
+"""Avro object containers of the timeline: one record each, read by the embedded schema.
 
     container := "Obj" 01  metadata: map of bytes  sync: 16 bytes  block...
     block     := long count  long size  data  sync
 
-The bytes may be anyone's, so nothing in them can make reading cost much more than they are: the container holds exactly
-one record, what is compressed is inflated up to a multiple of its size, and a schema that could say much with few bytes
-(recursive types, values that take no bytes) is refused, as Hudi has none.
+The bytes are untrusted, so the cost of reading them is bounded by their size. The container must have exactly one record.
+Compressed data are inflated up to a multiple of their size. A schema by which few bytes could mean many values (recursive
+types, values that take no bytes) is refused; Hudi has no such schema.
 """
 
 from __future__ import annotations
@@ -64,27 +64,27 @@ def read_container(data: bytes, path: str) -> Document:
             raise ValueError("bytes after its record")
     except (UnsupportedTableError, ResourceLimitError):
         raise
-    except Exception as error:  # torn bytes make the decoder fail in any way there is
+    except Exception as error:  # torn bytes can make the decoder raise any exception
         raise corrupt(path, f"is not a whole Avro container ({type(error).__name__}: {error})") from error
     return Document.of(record, path, "a record")
 
 
 def read_datum(schema: ContainerSchema, data: bytes, path: str) -> Document:
-    """A record that stands alone, without its schema. Raises CorruptTimelineError; ResourceLimitError above the cap."""
+    """A bare record, without its schema. Raises CorruptTimelineError; ResourceLimitError above the cap."""
     check_size(len(data), path)
     stream = io.BytesIO(data)
     try:
         record = _read(stream, schema.schema)
         if stream.read(1):
             raise ValueError("bytes after its record")
-    except Exception as error:  # torn bytes make the decoder fail in any way there is
+    except Exception as error:  # torn bytes can make the decoder raise any exception
         raise corrupt(path, f"is neither JSON nor a record of Avro ({type(error).__name__}: {error})") from error
     return Document.of(record, path, "a record")
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerSchema:
-    """The schema of containers that eventide writes, what they all begin with, and the mark that ends their blocks."""
+    """The schema of containers that eventide writes, their common header, and the sync marker that ends their blocks."""
 
     schema: Schema
     header: bytes
@@ -93,7 +93,7 @@ class ContainerSchema:
     @classmethod
     def of(cls, definition: dict[str, Any]) -> ContainerSchema:
         schema = fastavro.parse_schema(definition)
-        # Avro would draw a random mark. There is one block, and a repeated write makes the same bytes.
+        # Avro uses a random marker. Here there is one block, and a repeated write produces the same bytes.
         mark = hashlib.md5(repr(schema).encode(), usedforsecurity=False).digest()
         stream = io.BytesIO()
         fastavro.writer(stream, schema, [], sync_marker=mark)
@@ -101,7 +101,7 @@ class ContainerSchema:
 
 
 def write_container(schema: ContainerSchema, record: dict[str, Any]) -> bytes:
-    """The container of one record, uncompressed as Hudi writes it. The same record makes the same bytes."""
+    """The container of one record, uncompressed as Hudi writes it. The same record produces the same bytes."""
     content, stream = io.BytesIO(), io.BytesIO()
     fastavro.schemaless_writer(content, schema.schema, record)
     stream.write(schema.header)
@@ -152,10 +152,10 @@ _remembered = lru_cache(maxsize=32)(_checked)
 
 
 def _width_min(schema: Any, named: dict[str, int | None], depth: int) -> int:
-    """The fewest bytes that a value takes: at least one, or types that name others twice would say 2**n with n of them.
+    """The fewest bytes that a value takes: at least one. Otherwise, n types that use others twice would mean 2**n values.
 
-    `named` holds the widths of the named types by short name, None while one is open: meeting that is recursion. Raises
-    ValueError for what Hudi never has.
+    `named` contains the widths of the named types by short name, None while a type is being defined: a reference to such a
+    type is recursion. Raises ValueError for a schema that Hudi never has.
     """
     if depth > _SCHEMA_DEPTH_MAX:
         raise ValueError("its schema is nested too deeply")

@@ -18,7 +18,7 @@ def corrupt(path: str, what: str) -> CorruptTimelineError:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A mapping read from `path`. A field of the wrong type, or a required one that is absent, is corrupt."""
+    """A mapping read from `path`. A field of a wrong type, or a required one that is absent, raises CorruptTimelineError."""
 
     values: Mapping[str, Any]
     path: str
@@ -50,7 +50,7 @@ class Document:
         return value
 
     def count(self, key: str) -> int:
-        """A number of 0 or more; 0 where it is null or absent."""
+        """A number of 0 or more; 0 if it is null or absent."""
         value = self.integer(key) or 0
         if value < 0:
             raise self.wrong(key, "a number of 0 or more")

@@ -3,8 +3,8 @@
     version 6      paths are URIs (`file:/lake/trips/part=a/x.parquet`)
     8 and later    paths without a scheme (`/lake/trips/part=a/x.parquet`)
 
-Hudi takes either where it executes a plan. Of a path that is read only the name is believed, and only if it is
-that of a base or log file: the partition is said beside it.
+Hudi accepts either form when it executes a plan. A decoder uses only the file name of a path, and accepts it only if it is
+the name of a base or log file; the partition is in a separate field.
 """
 
 import json
@@ -68,7 +68,7 @@ def encode_rollback(metadata: RollbackMetadata, root: str) -> bytes:
 
 
 def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
-    """A HoodieRollbackMetadata, which a completed restore holds one of for each instant."""
+    """A HoodieRollbackMetadata; a completed restore contains one for each instant."""
     return {
         "startRollbackTime": metadata.instant,
         "timeTakenInMillis": 0,
@@ -96,7 +96,7 @@ def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
 
 
 def absolute_path(root: str, path: str) -> str:
-    """A table's path in the form of Hudi's plans and metadata: a local one without its scheme."""
+    """A table's path in the form of Hudi's plans and metadata: a local path without its scheme."""
     whole = f"{root.rstrip('/')}/{path}"
     return whole.removeprefix("file://")
 

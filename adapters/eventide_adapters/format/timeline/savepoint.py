@@ -15,7 +15,7 @@ _SAVEPOINT = ContainerSchema.of(json.loads((_SCHEMAS / "savepoint_metadata.avsc"
 _PLAN = ContainerSchema.of(json.loads((_SCHEMAS / "restore_plan.avsc").read_bytes()))
 _RESTORE = ContainerSchema.of(json.loads((_SCHEMAS / "restore_metadata.avsc").read_bytes()))
 _VERSION = 1
-_PLAN_VERSION = 2  # Hudi's: the plan says which savepoint it is for
+_PLAN_VERSION = 2  # Hudi's plan version: the plan names its savepoint
 
 
 def encode_savepoint(metadata: SavepointMetadata) -> bytes:

@@ -1,8 +1,8 @@
 """Checks the untrusted names in plans and metadata on the timeline before anything uses them.
 
-Of a path its last part is the name, and all that is believed; the partition is said beside it. A name is that of a base or
-log file, in a compaction plan of its operation's own file group; a partition lies below the table's root, not in `.hoodie`;
-what is to be undone has the time of an instant.
+Only the last part of a path, the name, is used; the partition is in a separate field. A name must be that of a base or log
+file, and in a compaction plan of its operation's own file group. A partition must be below the table's root and not in
+`.hoodie`. An action to undo must have the time of an instant.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ _NAME_BYTES_MAX = 255  # the limit of HDFS and of disks; Hudi's names have about
 
 
 def checked_partition(partition: str, place: str) -> str:
-    """The partition itself, if it is one of the table. Raises UnsafePathError."""
+    """Returns the partition unchanged if it is below the table's root. Raises UnsafePathError."""
     reason = why_no_partition(partition)
     if reason is not None:
         raise UnsafePathError(
@@ -52,7 +52,7 @@ def merged_paths(operation: Document) -> tuple[str | None, tuple[str, ...]]:
     partition, file_id = file_group(operation)
 
     def path(text: str, parse: Callable[[str], BaseFileName | LogFileName | None]) -> str:
-        # Earlier versions of Hudi's plans hold paths, of which only the name counts.
+        # Earlier versions of Hudi's plans contain paths, of which only the name counts.
         return path_in(partition, own_name(name_in(text), parse, file_id, operation.path))
 
     base = operation.text("dataFilePath")
@@ -67,7 +67,7 @@ def own_name(
     path: str,
     instant: str | None = None,
 ) -> str:
-    """The name, if it is a file of this file group, and of this instant where one is given."""
+    """The name, if it is a file of this file group and, if an instant is given, of this instant."""
     parsed = parse(name)
     if parsed is None or parsed.file_id != file_id or instant not in (None, parsed.instant) or not _can_be(name):
         of_instant = "" if instant is None else f" and instant {instant}"

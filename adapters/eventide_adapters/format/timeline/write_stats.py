@@ -1,9 +1,9 @@
 """The write stats of a commit <-> values: HoodieWriteStat, by Avro and by JSON.
 
-The fields have the same names in both, but that JSON leaves out those of log files in the stat of a base file.
+The fields have the same names in both. In the stat of a base file, JSON omits the fields of log files.
 
-A commit may say a hundred thousand of them, so the types of a stat are checked together; one that is not as it should be is
-read again field by field, which names the first wrong one.
+A commit can have a hundred thousand stats, so the types of a stat are checked together. An invalid stat is read again field
+by field, so that the error names the first wrong field.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _NUMBER_TYPES: Final = frozenset((int, type(None)))
 
 
 def stats_of(by_partition: Document, partition: str) -> Iterator[WriteStat]:
-    """The write stats of a partition. Hudi leaves the path out when a task had nothing to write: then there is none."""
+    """The write stats of a partition. If a task had nothing to write, Hudi omits the path: then there is no stat."""
     partition = intern(partition)
     for values in by_partition.items(partition):
         stat = _read_at_once(values, partition)
