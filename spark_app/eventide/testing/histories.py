@@ -268,7 +268,10 @@ def write_history(layout: Layout, history: History, name: str) -> WrittenTable:
 
 
 def put(key: str, ms: int | None, word: str, *, partition: str = "a") -> Change:
-    """An upsert. Its event time can be None only if the table orders by commit time."""
+    """An upsert, with key and partition as the table shows them.
+
+    The event time can be None only if the table orders by commit time.
+    """
     return Change(f"part={partition}", key, ms, word)
 
 

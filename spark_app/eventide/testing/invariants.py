@@ -48,7 +48,7 @@ class Inspection:
 
     `untouched` was there before, and nobody had a right to change it. `plan` is the pending plan, or (`is_completed`) the
     one that completed last. `undone_to` are the files from before an action that has just been undone, `rolled_back` the
-    instants of all that were. `published_cut_ms` is the cut of a compaction that nobody has undone.
+    instants of all that were. `published_threshold_ms` is the cut of a compaction that nobody has undone.
     """
 
     files: Files

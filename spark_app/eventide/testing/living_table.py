@@ -106,7 +106,10 @@ class LivingTable:
         self.open_writes += [(pending, changes) for pending in begun]
 
     def end_write(self, number: int = 0, crash_at: int | None = None) -> None:
-        """Completes an open write. It rolls the write back if it would make a pending compaction visible to readers."""
+        """Completes an open write.
+
+        Rolls the write back if it conflicts, or if it would make a pending compaction visible to readers.
+        """
         if not self.open_writes:
             return
         pending, changes = self.open_writes.pop(number % len(self.open_writes))
@@ -216,7 +219,7 @@ class LivingTable:
         self._step("archive", lambda a: _ignored(a.archiver.archive()), crash_at, (BusyError,), archives=True)
 
     def take_note(self, changes: Commit, retained: int | None = None) -> None:
-        """Records an action of another process: a commit of `changes`, or a clean that kept only `retained` commits."""
+        """Records what other processes did: they may have committed `changes`, and cleaned all but `retained` commits."""
         if retained is not None:
             self._abort(retained)
         self.account.last_plan = None
