@@ -38,11 +38,9 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[
     """Blocks whose header names the wrong write: readers skip their records, or attribute them to another write."""
     writers = facts.log_writers.get(log.path, {})
     found = Counter(block.instant for block in scan.blocks if not block.is_command)
-    for instant, least in sorted(writers.items()):
-        if found[instant] < least:
-            yield Finding(
-                log.path, f"has {found[instant]} blocks of {instant}, but that commit wrote {least}", _RESTORE
-            )
+    for writer, least in sorted(writers.items()):
+        if found[writer] < least:
+            yield Finding(log.path, f"has {found[writer]} blocks of {writer}, but that commit wrote {least}", _RESTORE)
     of_name = log.name.instant
     is_of_one_write = facts.slices_by_completion_time and of_name in writers
     # On version 6, the name states the slice, and nothing in a slice is older than it; except for left-overs.
