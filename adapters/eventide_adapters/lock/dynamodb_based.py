@@ -287,15 +287,15 @@ class _Service:
 
     def _connected(self) -> Any:
         if self._client is None:
-            if find_spec("boto3") is None:
+            if find_spec("botocore") is None:
                 raise ConfigError("the library for DynamoDB is not installed: run `pip install 'eventide[dynamodb]'`")
-            import boto3
+            from botocore.session import get_session
 
             endpoint = self._options.get(DYNAMODB_ENDPOINT)
             if endpoint is not None and "://" not in endpoint:
                 endpoint = f"https://{endpoint}"
             given = self._options.values.get
-            self._client = boto3.Session().client(
+            self._client = get_session().create_client(
                 "dynamodb",
                 endpoint_url=endpoint,
                 region_name=self._options.get(DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION_DEFAULT,

@@ -4,8 +4,8 @@ import time
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
+from botocore.session import get_session
 
 from eventide_adapters.lock import dynamodb_based
 from eventide_adapters.lock.dynamodb_based import DynamoDBBasedLock
@@ -53,7 +53,7 @@ def _lock(options: dict[str, str], clock: ManualClock, name: str = "dynamodb-bas
 
 
 def _client(options: dict[str, str]) -> Any:
-    return boto3.Session().client(
+    return get_session().create_client(
         "dynamodb",
         endpoint_url=options[DYNAMODB_ENDPOINT],
         region_name="us-east-1",
