@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Final, Self
 
+from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
     DYNAMODB_BILLING_MODE,
     DYNAMODB_CREATION_TIMEOUT_MS,
@@ -212,7 +213,7 @@ class DynamoDBBasedLock:
 
 
 class DynamoDBBasedLease:
-    """ports.Lease. A thread renews it until it is released or lost."""
+    """ports.Lease. A thread renews it until it is released or lost. `check` reports a lease that has ended."""
 
     def __init__(self, lock: DynamoDBBasedLock, owner: str, version: str) -> None:
         self._lock = lock
@@ -221,9 +222,8 @@ class DynamoDBBasedLease:
         # The time of the last renewal request: the lease begins then or later.
         self._renewed_seconds = time.monotonic()
         self._one_at_a_time = threading.Lock()
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"renewal of {lock.place}", daemon=True)
-        self._thread.start()
+        interval_seconds = lock.lease_ms / _RENEWALS_IN_A_LEASE / 1000
+        self._renewal = Renewal(self.renew, interval_seconds, f"renewal of {lock.place}")
 
     def check(self) -> None:
         with self._one_at_a_time:
@@ -240,8 +240,7 @@ class DynamoDBBasedLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        self._end.set()
-        self._thread.join()
+        self._renewal.stop()
         # A lock that cannot be released ends with its lease. The work under it is complete.
         with suppress(LockError):
             self._lock.release(self._owner, self._version)
@@ -254,13 +253,6 @@ class DynamoDBBasedLease:
             if renewed is not None:
                 self._version, self._renewed_seconds = renewed, now_seconds
             return renewed is not None
-
-    def _keep(self) -> None:
-        is_held = True
-        while is_held and not self._end.wait(self._lock.lease_ms / _RENEWALS_IN_A_LEASE / 1000):
-            # After a failed renewal, the next one may succeed. `check` reports a lease that has ended.
-            with suppress(LockError):
-                is_held = self.renew()
 
 
 class _Service:
