@@ -187,8 +187,7 @@ def _load(schema: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Resolver:
-    """Resolves the types of one schema. A named type is known from its definition on; None while it is being defined.
-    """
+    """Resolves the types of one schema. A named type is known from its definition on; None while it is being defined."""
 
     names: dict[str, AvroType | None] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ from eventide_core.ports import Storage
 
 
 class SymbolicLinkContract(ContractPart):
-    """Links that show where they lead."""
+    """Links that show their target."""
 
     def test_a_symbolic_link_shows_its_target_and_the_targets_size(self, storage: Storage) -> None:
         storage.put("part=a/source", b"data")
@@ -70,7 +70,7 @@ class SymbolicLinkContract(ContractPart):
 
 
 class HardLinkContract(ContractPart):
-    """Second names of one file."""
+    """Several names of one file."""
 
     def test_a_hard_link_outlives_its_source(self, storage: Storage) -> None:
         storage.put("part=a/source", b"data")
@@ -90,7 +90,7 @@ class HardLinkContract(ContractPart):
 
 
 class LinkContract(SymbolicLinkContract, HardLinkContract):
-    """Where there are both kinds."""
+    """For storages that support both kinds of links."""
 
     def test_a_hard_link_to_a_symbolic_one_is_the_file(self, storage: Storage) -> None:
         storage.put("source", b"data")

@@ -42,7 +42,7 @@ PARTITIONS = (
 
 
 class NameContract(ContractPart):
-    """Listings, looks at one name, deletes, partitions of any value, paths that would leave the table."""
+    """Listings, `stat`, deletes, partitions of any value, and paths that would leave the table."""
 
     def test_a_directory_is_listed_by_name_with_its_hidden_files_and_no_deeper(self, storage: Storage) -> None:
         for path in ("p=1/b", "p=1/.hidden.log.1_0-1-0", "p=1/a/deep/file", "p=10/other", "p", "p=1/a.x"):

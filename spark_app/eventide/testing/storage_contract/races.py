@@ -5,7 +5,7 @@ from eventide_core.ports import Storage
 
 
 class RaceContract(ContractPart):
-    """One writer only."""
+    """If several writers create one name, exactly one succeeds."""
 
     def test_put_if_absent_leaves_a_taken_name_as_it_was(self, storage: Storage) -> None:
         assert storage.put_if_absent("part=a/file", b"first")

@@ -5,7 +5,7 @@ from eventide_core.ports import Storage, VersionedFiles
 
 
 class VersionContract(ContractPart):
-    """ports.VersionedFiles: what a storage-based lock is made of."""
+    """ports.VersionedFiles, on which storage-based locks are built."""
 
     def test_a_version_is_replaced_once(self, storage: Storage) -> None:
         files = _versioned(storage)
