@@ -34,7 +34,7 @@ class StorageContract(ContentContract, RaceContract, NameContract):
     `case`.
     """
 
-    def test_the_storage_is_held_to_all_that_it_says_it_can_do(self, storage: Storage) -> None:
+    def test_the_contract_covers_every_capability_of_the_storage(self, storage: Storage) -> None:
         assert Capability.PUT_IF_ABSENT in storage.capabilities
         assert (Capability.SYMLINK in storage.capabilities) == isinstance(self, SymbolicLinkContract)
         assert (Capability.HARDLINK in storage.capabilities) == isinstance(self, HardLinkContract)

@@ -119,7 +119,7 @@ class ContentContract(ContractPart):
 class BehindContract(ContractPart):
     """Other programs see the same files. For a case with direct access to the files."""
 
-    def test_what_is_written_lies_there_behind_the_adapters_back(self, case: StorageCase) -> None:
+    def test_a_written_file_is_visible_without_the_adapter(self, case: StorageCase) -> None:
         assert case.read_behind is not None
         case.storage.put("part=a/file", b"one")
         assert case.read_behind("part=a/file") == b"one"

@@ -59,7 +59,7 @@ class SymbolicLinkContract(ContractPart):
         storage.delete("part=a/first")
         assert storage.read("part=b/second") == b"data"
 
-    def test_of_many_who_make_a_symbolic_link_exactly_one_wins(self, storage: Storage) -> None:
+    def test_if_many_create_a_symbolic_link_exactly_one_wins(self, storage: Storage) -> None:
         check_race(storage, self.rounds, is_symbolic=True)
 
     def test_a_symbolic_link_onto_a_taken_name_changes_nothing(self, storage: Storage) -> None:
@@ -79,7 +79,7 @@ class HardLinkContract(ContractPart):
         assert storage.read("part=b/link") == b"data"
         assert entry(storage, "part=b/link").link_target is None
 
-    def test_of_many_who_make_a_hard_link_exactly_one_wins(self, storage: Storage) -> None:
+    def test_if_many_create_a_hard_link_exactly_one_wins(self, storage: Storage) -> None:
         check_race(storage, self.rounds, is_symbolic=False)
 
     def test_a_hard_link_onto_a_taken_name_changes_nothing(self, storage: Storage) -> None:

@@ -68,7 +68,7 @@ class NameContract(ContractPart):
         assert storage.list("none/none") == ()
         assert storage.list("file") == ()
 
-    def test_stat_says_what_a_name_is(self, storage: Storage) -> None:
+    def test_stat_returns_the_kind_of_a_name(self, storage: Storage) -> None:
         storage.put("part=a/file", b"data")
         file, directory = storage.stat("part=a/file"), storage.stat("part=a")
         assert file is not None
@@ -117,7 +117,7 @@ class NameContract(ContractPart):
             with pytest.raises(UnsafePathError):
                 operation("")
 
-    def test_what_is_deleted_is_gone_and_was_there_once(self, storage: Storage) -> None:
+    def test_a_delete_returns_whether_the_file_existed(self, storage: Storage) -> None:
         storage.put("part=a/file", b"data")
         assert storage.delete("part=a/file")
         assert not storage.delete("part=a/file")
