@@ -123,7 +123,7 @@ def answer(*words: object) -> str:
     return done.stdout
 
 
-def test_the_wheel_says_what_it_is(metadata: Message) -> None:
+def test_the_wheel_has_its_metadata(metadata: Message) -> None:
     assert (metadata["Name"], metadata["Version"]) == ("eventide", version("eventide"))
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Description-Content-Type"] == "text/markdown"
@@ -157,7 +157,7 @@ def test_without_spark_it_reads_and_plans(installed: Path, tmp_path: Path) -> No
     assert told["compacted"] == len(here.plan_compaction(before=T_MS).merged_logs) > 0
 
 
-def test_its_command_line_tells_its_version_and_plans(installed: Path, tmp_path: Path) -> None:
+def test_its_command_line_prints_its_version_and_plans(installed: Path, tmp_path: Path) -> None:
     assert answer(installed / "eventide", "--version").strip() == f"eventide {version('eventide')}"
     path = golden.unpack("v9_no_deletes", tmp_path)
     words = ("plan", path, "--before", T_MS, "--option", "hoodie.payload.event.time.field=event_ts", "--output", "json")

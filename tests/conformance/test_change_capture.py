@@ -95,7 +95,7 @@ def opened(path: Path) -> Table:
         pytest.param("1.2.0", 9, "DATA_BEFORE", marks=pytest.mark.broad),
     ],
 )
-def test_hudi_reads_the_same_changes_after_a_compaction_and_goes_on(
+def test_hudi_reads_the_same_changes_after_a_compaction_and_continues(
     hudi: str, version: int, mode: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(JUDGES[hudi])

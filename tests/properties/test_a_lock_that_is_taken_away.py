@@ -86,7 +86,7 @@ def written(version: int) -> LivingTable:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_compaction_goes_on_whenever_its_lock_was_taken_away(version: int) -> None:
+def test_a_compaction_continues_whenever_its_lock_was_taken_away(version: int) -> None:
     number = 0
     while True:
         number += 1

@@ -120,7 +120,9 @@ def test_what_dead_writers_left_is_reported_and_is_no_damage() -> None:
     assert "20200101000000000: markers or a heartbeat" in remarks
 
 
-def test_without_deep_what_reads_records_is_said_to_be_unchecked(written: tuple[Bench, Moment, Damaged]) -> None:
+def test_without_deep_checks_that_read_records_are_reported_as_unchecked(
+    written: tuple[Bench, Moment, Damaged],
+) -> None:
     bench, moment, table = written
     files = dict(moment.files)
     files[table.left_over] = MemoryFile(table.data(table.left_over).replace(b"left over", b"left 0ver"), 1)

@@ -155,7 +155,7 @@ def test_a_write_that_began_after_the_plan_is_not_in_its_way(order: Order) -> No
 
 @pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_a_writer_adds_to_the_old_slice_who_had_not_seen_the_plan_is_left_over(order: Order, cut: CutMode) -> None:
+def test_records_of_a_writer_that_had_not_seen_the_plan_are_left_over(order: Order, cut: CutMode) -> None:
     table = living(order, cut)
     pending = unaware(table)
     assert table.account.plan is not None
@@ -172,7 +172,7 @@ def test_what_a_writer_adds_to_the_old_slice_who_had_not_seen_the_plan_is_left_o
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_delete_that_is_merged_still_beats_an_older_record_that_comes_with_a_writer_who_had_not_seen_the_plan(
+def test_a_merged_delete_still_beats_an_older_record_of_a_writer_that_had_not_seen_the_plan(
     order: Order,
 ) -> None:
     table = living(order, deletes=True)
@@ -250,7 +250,7 @@ def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave
         check_metadata_listing(table.files, ())
 
 
-def test_a_plan_stays_where_a_writer_takes_too_long_and_the_next_run_goes_on_with_it() -> None:
+def test_a_plan_stays_if_a_writer_takes_too_long_and_the_next_run_continues_it() -> None:
     table = living(Order.EVENT_TIME)
     pending = unaware(table)
     assert table.account.plan is not None

@@ -56,7 +56,7 @@ def compact(bench: Bench, cut_ms: int) -> None:
 
 
 @pytest.mark.parametrize("asked", [10, 9, 0])
-def test_a_t_that_is_reached_already_is_said_and_nothing_is_written(story: tuple[Bench, Story], asked: int) -> None:
+def test_a_t_that_is_already_reached_is_reported_and_nothing_is_written(story: tuple[Bench, Story], asked: int) -> None:
     bench, _ = story
     compact(bench, 10)
     start = bench.moment()

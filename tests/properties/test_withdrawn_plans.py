@@ -106,7 +106,7 @@ def end_pending(application: Application) -> None:
 
 @pytest.mark.parametrize("while_it_runs", [False, True], ids=["before it runs", "while it runs"])
 @pytest.mark.parametrize(("order", "link"), KINDS)
-def test_a_plan_that_is_withdrawn_and_made_anew_may_die_at_any_write(
+def test_a_reverted_plan_that_is_planned_again_may_die_at_any_write(
     order: Order, link: LinkChoice, while_it_runs: bool
 ) -> None:
     overtaken = Overtaken(order, link)

@@ -8,11 +8,12 @@
    that the item still has that version. No two clocks are compared.
 5. The holder deletes the item to release the lock, on the condition that the item still has the holder's last version.
 
-A lease lasts for `hoodie.write.lock.wait_time_ms`, as in Hudi. A contender waits for the same time. If it finds a holder, it
-also waits for the length of the holder's lease, so that it acquires the lock of a dead process in the same call.
+A lease lasts for `hoodie.write.lock.wait_time_ms`, as in Hudi. A contender waits for the same time. If it finds a
+holder, it also waits for the length of the holder's lease, so that it acquires the lock of a dead process in the same
+call.
 
-The lock does not protect against a holder that pauses for longer than the lease, between `Lease.check` and the next write.
-In that case, put-if-absent still protects the table.
+The lock does not protect against a holder that pauses for longer than the lease, between `Lease.check` and the next
+write. In that case, put-if-absent still protects the table.
 """
 
 import os
@@ -65,7 +66,9 @@ class _Found:
 
 
 class DynamoDBBasedLock:
-    """ports.TableLock. `key` returns the lock's name in its table. Raises ConfigError if the options name no lock table."""
+    """ports.TableLock. `key` returns the lock's name in its table. Raises ConfigError if the options name no lock
+    table.
+    """
 
     def __init__(self, key: Callable[[], str], options: Options, clock: Clock, owner: str) -> None:
         table = options.get(DYNAMODB_TABLE)

@@ -1,8 +1,9 @@
 """Heartbeats as Hudi's writers leave them: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
 
 Hudi takes a write for dead when the file has not been modified for `hoodie.client.heartbeat.interval_in_ms` times
-`hoodie.client.heartbeat.tolerable.misses`; so does eventide. Hudi leaves the file empty. Ours names the process, as JSON:
-the user reads host and process number, and another process of the same machine sees at once that this one has ended.
+`hoodie.client.heartbeat.tolerable.misses`; so does eventide. Hudi leaves the file empty. Ours names the process, as
+JSON: the user reads host and process number, and another process of the same machine sees at once that this one has
+ended.
 """
 
 import json

@@ -10,8 +10,8 @@
 A store may ignore the condition, and then any number would hold the lock. So who has taken it tries once to replace a
 version that never was, by what stands there: who succeeds refuses to go on.
 
-Not guarded against: a holder that stands still for longer than the lock is valid, between `Lease.check` and the write that
-follows it. Put-if-absent backs it up.
+Not guarded against: a holder that stands still for longer than the lock is valid, between `Lease.check` and the write
+that follows it. Put-if-absent backs it up.
 """
 
 import json
@@ -157,7 +157,9 @@ class StorageBasedLock:
 
 
 class StorageBasedLease:
-    """ports.Lease. A thread renews it until it is released or lost. Without a renewal it expires, and `check` reports it."""
+    """ports.Lease. A thread renews it until it is released or lost. Without a renewal it expires, and `check` reports
+    it.
+    """
 
     def __init__(self, lock: StorageBasedLock, taken: _Found) -> None:
         self._lock = lock

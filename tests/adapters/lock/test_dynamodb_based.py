@@ -178,7 +178,7 @@ def test_a_service_that_does_not_answer_is_named_and_no_secret_is(
 
 # As Hudi 1.1.1 hashes "s3a://b/t" for its implicit locks.
 @pytest.mark.parametrize("name", ["dynamodb-based-implicit", IMPLICIT])
-def test_an_implicit_lock_bears_the_name_that_hudi_gives_it(name: str, clock: ManualClock) -> None:
+def test_an_implicit_lock_has_the_name_that_hudi_gives_it(name: str, clock: ManualClock) -> None:
     lock = _lock({DYNAMODB_TABLE: "locks", LOCK_BASE_PATH: "s3a://b/t"}, clock, name)
     assert lock.key == "45205BCC2F82AB53"
 

@@ -47,7 +47,7 @@ def test_a_log_or_two_of_late_data_after_one_of_timely_data_is_nothing_strange()
     assert _named(_slice((1, 10), (2, 20), (90, 110), (3, 30), (4, 40))) == []
 
 
-def test_a_stream_that_goes_on_names_nothing() -> None:
+def test_a_stream_that_continues_names_nothing() -> None:
     assert _named(_slice(*((t - 50, t) for t in range(100, 300, 10)))) == []
 
 

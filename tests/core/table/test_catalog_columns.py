@@ -57,7 +57,7 @@ def test_timestamps_are_timestamps_in_hive_where_that_is_asked_for() -> None:
     assert (found["t"], found["tn"], found["n"]) == ("timestamp", "timestamp", "bigint")
 
 
-def test_spark_is_told_the_partition_columns_last_and_who_may_be_null() -> None:
+def test_spark_gets_the_partition_columns_last_and_which_columns_may_be_null() -> None:
     told = json.loads(columns(schema()).spark_schema(["s", "elsewhere"]))
 
     assert [one["name"] for one in told["fields"]][-2:] == ["s", "elsewhere"]

@@ -58,7 +58,7 @@ def _read_optimized(view: FileSystemView) -> list[str]:
     return [s.base_file.path for s in view.latest_base_files() if s.base_file is not None]
 
 
-def test_version_6_a_log_belongs_to_the_base_whose_instant_it_bears() -> None:
+def test_version_6_a_log_file_belongs_to_the_base_whose_instant_it_has() -> None:
     names = [f"{_t(1)}.commit", f"{_t(2)}.deltacommit", f"{_t(4)}.commit", f"{_t(5)}.deltacommit"]
     files = [_log(4, 2), _base(1), _base(4), _log(1, 1), _log(4, 10), _log(1, 2)]
     view = _view_6(names, files)

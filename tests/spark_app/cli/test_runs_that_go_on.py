@@ -98,7 +98,7 @@ def test_a_run_on_another_machine_is_dead_when_its_heartbeat_has_expired(table: 
     assert run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["resumed"] == [begun]
 
 
-def test_a_plan_whose_rollback_was_decided_is_rolled_back_and_planned_anew(table: Table) -> None:
+def test_a_plan_whose_rollback_was_decided_is_rolled_back_and_planned_again(table: Table) -> None:
     begun = scheduled(table)
     claim_outcome(assemble(table.uri, {}).storage, Outcome(begun, None))
     result = table.compact(before=LATER_MS)

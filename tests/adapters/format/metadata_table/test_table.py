@@ -133,7 +133,7 @@ def test_a_second_run_ends_what_a_crash_left(table: Path, tmp_path: Path) -> Non
     assert crashes == 4
 
 
-def test_a_log_that_hudi_wrote_meanwhile_keeps_its_number(tmp_path: Path) -> None:
+def test_a_log_file_that_hudi_wrote_in_the_meantime_keeps_its_number(tmp_path: Path) -> None:
     """Version 6: an update that died before its commit, then a write of Hudi; the second run takes the next number."""
     path = golden.unpack("v6_mdt", tmp_path)
     begin(path)
