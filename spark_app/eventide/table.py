@@ -32,6 +32,7 @@ from eventide_core.ports import Engine, NoProgress, Progress
 from eventide_core.service.compaction.run import CompactionResult, Ended
 from eventide_core.service.maintenance.clean import CleanResult
 from eventide_core.service.maintenance.sync import SyncResult
+from eventide_core.service.repair.repair import RepairResult, UndoneRepair
 from eventide_core.service.state.table import TableState
 from eventide_core.table.event_time import Moment
 from eventide_core.table.write_shape import WriteOperation
@@ -292,6 +293,31 @@ class Table(TableQueries, TableTags):
         """
         application = self._application if engine is None else self._on(engine)
         return application.verifier.verify(is_deep=deep, progress=progress or NoProgress())
+
+    def repair(
+        self,
+        *checks: str,
+        deep: bool = False,
+        apply: bool = False,
+        engine: "SparkSession | Engine | None" = None,
+        progress: Progress | None = None,
+    ) -> RepairResult:
+        """Lists the repairs of what `verify` finds; with `apply`, makes them under the table lock.
+
+        `checks` limits them to the findings of these checks. Every file that changes is first copied to `.hoodie/.backup`.
+        An interrupted repair is completed by the next call with `apply`. Raises ConfigError for an unknown check, and
+        RefusedError if someone else changed a file meanwhile.
+        """
+        repairer = (self._application if engine is None else self._on(engine)).repairer
+        run = repairer.apply if apply else repairer.plan
+        return run(checks, is_deep=deep, progress=progress or NoProgress())
+
+    def undo_repair(self, instant: str | None = None) -> UndoneRepair:
+        """Undoes the repair at that instant, or the latest one.
+
+        Raises NothingToDoError, and RefusedError if an action has begun since or someone else changed a file.
+        """
+        return self._application.repairer.undo(instant)
 
     def sync(
         self,
