@@ -373,7 +373,7 @@ class Table(TableQueries, TableTags):
 
     def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
         """The event times in each file of each slice. Log files that `plan` merges are marked."""
-        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_logs)
+        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
 
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
         incoming = incoming_records(self._application, operation, records)
