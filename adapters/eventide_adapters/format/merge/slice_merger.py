@@ -115,7 +115,7 @@ def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[Bl
         return BloomFilterBuilder(DEFAULT_PARAMETERS), False
     gone = -1 if earlier.key_count is None else earlier.key_count - footer.row_count
     if gone >= 0 and 10 * (gone + deletes) <= footer.row_count:
-        return BloomFilterBuilder.going_on(earlier), True
+        return BloomFilterBuilder.extending(earlier), True
     return BloomFilterBuilder(earlier.parameters), False
 
 
