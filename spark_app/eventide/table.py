@@ -17,7 +17,7 @@ from eventide.notebook import html_facts
 from eventide.plan import Plan
 from eventide.report import Report, SliceCoverage, coverage, gather, render, write_page
 from eventide.show import TableDescription, describe
-from eventide.sync import sync_options, tell_catalog
+from eventide.sync import sync_options, update_catalog
 from eventide.table_queries import TableQueries
 from eventide.table_service import TableService
 from eventide.table_tags import TableTags
@@ -236,7 +236,7 @@ class Table(TableQueries, TableTags):
         application = self._application if engine is None else self._on(engine)
         result = application.runner.execute(instant, progress or NoProgress(), may_take_over=force)
         publish_metrics(application)
-        return tell_catalog(application, result)
+        return update_catalog(application, result)
 
     def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Undoes the action at an instant, and returns the removed paths.
@@ -399,7 +399,7 @@ class Table(TableQueries, TableTags):
 
     def coverage(self, plan: Plan | None = None) -> tuple[SliceCoverage, ...]:
         """The event times in each file of each slice. Log files that `plan` merges are marked."""
-        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_logs)
+        return coverage(self._application, merged=frozenset() if plan is None else plan.merged_log_files)
 
     def _write(self, operation: WriteOperation, records: Any, progress: Progress | None) -> WriteResult:
         incoming = incoming_records(self._application, operation, records)
