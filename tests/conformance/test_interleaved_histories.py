@@ -23,7 +23,7 @@ AT_ONCE = 8 if IS_PROOF else 4
 TURNS = 5 if IS_REPEATED else 8
 
 
-def test_hudi_rs_sees_what_the_oracle_says_after_every_turn_of_eventide_alone(tmp_path: Path) -> None:
+def test_hudi_rs_agrees_with_the_oracle_after_every_turn_of_eventide_alone(tmp_path: Path) -> None:
     _live(Campaign({}, tmp_path), "eventide alone")
 
 

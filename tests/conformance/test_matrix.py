@@ -196,7 +196,7 @@ def opened(cell: Cell, path: Path) -> Table:
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_a_cell_of_the_matrix_is_read_alike_and_goes_on(cell: Cell, tmp_path: Path, judge: HudiJudge) -> None:
+def test_a_cell_of_the_matrix_is_read_alike_and_continues(cell: Cell, tmp_path: Path, judge: HudiJudge) -> None:
     path = tmp_path / cell.name
     lay(cell, judge, path)
     before, read_optimized_before = agreed(read(judge, cell, path), cell, path)

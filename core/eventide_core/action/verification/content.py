@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import LogScan, TableFacts
-from eventide_core.action.verification.result import Check, Finding, Remark, Said, Unchecked
+from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.table.file_slice import LogFile
 from eventide_core.table.instant import is_instant_time
 
 _RESTORE = "restore the file from a copy, or the table to a savepoint before that write"
 
 
-def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
+def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
     """1. Each log file of a slice can be read to its end, except for what a write left that was interrupted.
     2. It holds a block of each completed write that put records into it, and no block of an unknown write.
     """
@@ -34,7 +34,7 @@ def look_at_log_blocks(facts: TableFacts) -> Iterator[Said]:
             yield from _wrong_instants(facts, log, scan)
 
 
-def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[Said]:
+def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[Observation]:
     """Blocks whose header names the wrong write: readers skip their records, or attribute them to another write."""
     writers = facts.log_writers.get(log.path, {})
     found = Counter(block.instant for block in scan.blocks if not block.is_command)
@@ -61,7 +61,7 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan) -> Iterator[
             yield Finding(log.path, f"{place}, but its slice began later, at {of_name}", _RESTORE)
 
 
-def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
+def check_base_files(facts: TableFacts) -> Iterator[Observation]:
     """Each base file is Parquet to its footer, and has as many records as its commit says."""
     for path, why in sorted(facts.base_problems.items()):
         yield Finding(path, why, _RESTORE)
@@ -71,7 +71,7 @@ def look_at_base_files(facts: TableFacts) -> Iterator[Said]:
                 yield Finding(path, f"has {rows} records, but {stat.num_writes} by the commit {time}", _RESTORE)
 
 
-def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
+def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
     if not facts.has_metadata_table:
         yield Unchecked("the table has no metadata table")
@@ -96,9 +96,9 @@ def look_at_metadata_table(facts: TableFacts) -> Iterator[Said]:
             yield Finding(path, problem, _REBUILD)
 
 
-def look_at_leavings(facts: TableFacts) -> Iterator[Said]:
+def check_markers_and_heartbeats(facts: TableFacts) -> Iterator[Observation]:
     """What dead writers and finished actions left that no reader uses."""
-    yield from (Remark(text) for text in facts.leavings)
+    yield from (Remark(text) for text in facts.markers_and_heartbeats)
 
 
 _REBUILD = "drop the metadata table (an action with eventide.metadata.table=drop): Hudi's next write builds it again"
@@ -108,26 +108,26 @@ LOG_BLOCKS = Check(
     "I10",
     "every block that a completed write added to a log file is whole, and names that write",
     "one bit of a block's instant flips: readers skip its records without an error",
-    look_at_log_blocks,
+    check_log_blocks,
 )
 BASE_FILES = Check(
     "base-files",
     "I10",
     "every base file can be opened, and has as many records as its commit says",
     "a base file is truncated: every query of its slice fails",
-    look_at_base_files,
+    check_base_files,
 )
 METADATA_TABLE = Check(
     "metadata-table",
     "I11",
     "Hudi's metadata table lists exactly the committed files that exist",
     "a left-over that it doesn't list is invisible to every reader that uses it",
-    look_at_metadata_table,
+    check_metadata_table,
 )
 LEAVINGS = Check(
     "leavings",
     "I6",
     "files of dead writers are in no reader's way; what is left is reported",
     "a pending write without a writer blocks cleaning and archival",
-    look_at_leavings,
+    check_markers_and_heartbeats,
 )

@@ -107,7 +107,7 @@ class TableFacts:
     has_metadata_table: bool
     indexed_files: Mapping[str, int] | None
     index_problem: str | None
-    leavings: tuple[str, ...]
+    markers_and_heartbeats: tuple[str, ...]
     records: RecordFacts | None = None
 
     @cached_property

@@ -21,7 +21,7 @@ from eventide_core.action.compaction_trigger import (
 )
 from eventide_core.action.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.link_choice import choose_link
-from eventide_core.action.offending_logs import offending_logs
+from eventide_core.action.offending_log_files import offending_log_files
 from eventide_core.action.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
@@ -149,7 +149,7 @@ class CompactionDrafter:
             notes + picked.notes(str(strategy), moment, cut_ms, published_ms),
             published_ms,
             is_reached,
-            offending=offending_logs(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
+            offending=offending_log_files(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
             beside=moment.quiet.beside,
             waits_for=None if is_reached else picked.waits_for(moment),
             held=_held(uncompacted, threshold_ms),
