@@ -282,12 +282,16 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
             elif size <= _AT_ONCE_BYTES_MAX:
                 stream.seek(0)
                 source = pa.BufferReader(stream.read())
-            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
             check_parquet(file.metadata, size, place)
             few = small_dictionary_columns(file, dictionary_candidates)
             if few:
                 file = pq.ParquetFile(
-                    source, metadata=file.metadata, read_dictionary=few, coerce_int96_timestamp_unit="us"
+                    source,
+                    metadata=file.metadata,
+                    read_dictionary=few,
+                    coerce_int96_timestamp_unit="us",
+                    page_checksum_verification=True,
                 )
             yield file
         except (EventideError, MemoryError):

@@ -170,7 +170,7 @@ class BlockReader:
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
-                file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+                file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written = {field.name: field.type for field in file.schema_arrow}
                 check_columns(written, fields, placed.place)
