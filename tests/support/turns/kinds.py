@@ -55,8 +55,8 @@ class Kind:
 
     @property
     def has_null_event_times(self) -> bool:
-        """Hudi writes null ordering values into other tables, too, and fails to read them; Hudi 0.15 refuses to."""
-        return self.version >= 8 and self.order is Order.COMMIT_TIME
+        """Hudi writes null ordering values into other tables, too, and fails to read them; 0.15 and 1.0 refuse to."""
+        return self.version >= 8 and self.order is Order.COMMIT_TIME and FIRST not in self.writers
 
     @property
     def has_ordered_deletes(self) -> bool:
