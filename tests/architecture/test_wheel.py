@@ -55,7 +55,7 @@ for name in ("eventide_core", "eventide_adapters", "eventide"):
 table = importlib.import_module("eventide").Table.open(sys.argv[1], {"hoodie.payload.event.time.field": "event_ts"})
 plan = table.plan_compaction(before=int(sys.argv[2]))
 print(json.dumps({"missing": missing, "rows": table.snapshot().to_arrow().num_rows,
-    "instants": len(table.describe().state.timeline.instants), "compacted": len(plan.merged_logs),
+    "instants": len(table.describe().state.timeline.instants), "compacted": len(plan.merged_log_files),
     "where": sys.modules["eventide"].__file__}))
 """
 
@@ -154,7 +154,7 @@ def test_without_spark_it_reads_and_plans(installed: Path, tmp_path: Path) -> No
     assert told["missing"] == OF_EXTRAS
     assert Path(told["where"]).is_relative_to(installed.parent)
     assert told["rows"] == here.snapshot().to_arrow().num_rows > 0
-    assert told["compacted"] == len(here.plan_compaction(before=T_MS).merged_logs) > 0
+    assert told["compacted"] == len(here.plan_compaction(before=T_MS).merged_log_files) > 0
 
 
 def test_its_command_line_prints_its_version_and_plans(installed: Path, tmp_path: Path) -> None:

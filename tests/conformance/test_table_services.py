@@ -16,7 +16,7 @@ import pytest
 from eventide import Table
 from golden.histories import PLAIN
 from support import golden
-from support.going_on import NEW_MS, row, snapshots
+from support.hudi_continues import NEW_MS, row, snapshots
 from support.judge import HudiJudge
 from support.judge.deeds import Deed, Statements, Write, call_of, call_on, pairs
 from support.judge.options import ARCHIVED_EARLY

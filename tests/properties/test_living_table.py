@@ -141,7 +141,7 @@ def test_a_batch_that_is_undone_after_an_archival_died_is_written_again(version:
         change, application = put("k0", number, f"batch {number}"), table.bench.process()
         batch, incoming = StreamBatch("a stream", number), arrow_records(application, *records((change,)))
         assert application.batches.write(batch, WriteOperation.UPSERT, incoming, NoProgress()) is not None
-        table.take_note((change,))
+        table.record_others((change,))
     table.archive(death)
     table.clean(3)
     for _ in range(3):
@@ -236,7 +236,7 @@ def test_time_travel_to_a_slice_that_a_dead_clean_removed_in_part_is_refused(ver
     for number in range(40):
         table.bench.load(start)
         table.account = account.copy()
-        table.take_note(())
+        table.record_others(())
         table.clean(1, number)
         table.inspect(whole=True)
         if table.reach["crashes"] <= number:

@@ -28,7 +28,7 @@ from eventide.testing.observation import OUTCOMES_PREFIX, BlockInstants, Observe
 from eventide.testing.oracle import Oracle, Rows
 from eventide_adapters.storage.faulty import FaultyStorage, Operation
 from eventide_core.errors import EventideError, RefusedError
-from support.pasts import EARLY, LAYOUTS, SEAMLESS, SERVICES, Service, begin_and_die, begin_past, nothing_told, rows
+from support.pasts import EARLY, LAYOUTS, SEAMLESS, SERVICES, Service, begin_and_die, begin_past, returns_nothing, rows
 
 pytestmark = pytest.mark.slow
 
@@ -146,7 +146,7 @@ def test_a_writer_that_was_considered_dead_commits_whole_or_not_at_all(layout: L
     start, without = bench.moment(), story.oracle.snapshot()
     ended: set[bool] = set()
     for number, left in crash_states(
-        bench, start, lambda application: nothing_told(application.rollback.undo(failed.instant))
+        bench, start, lambda application: returns_nothing(application.rollback.undo(failed.instant))
     ):
         bench.load(left.after_the_lock_expired())
         application = bench.process()

@@ -90,7 +90,7 @@ def _snapshot(it: Inspection) -> None:
     check_snapshot(it.seen, it.oracle.snapshot())
 
 
-def _said_is_true(it: Inspection) -> None:
+def _freshness_is_true(it: Inspection) -> None:
     check_read_optimized(it.seen, it.oracle.read_optimized())
     check_freshness(it.seen, it.oracle)
 
@@ -197,7 +197,7 @@ INVARIANTS = (
         "I2",
         "what is published as fresh is in the base files",
         "a log file whose minimum is T - 1 ms is left over by a wrong comparison; or its event time is null",
-        _said_is_true,
+        _freshness_is_true,
     ),
     Invariant(
         "I3",

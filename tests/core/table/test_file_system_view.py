@@ -225,8 +225,8 @@ def test_a_change_log_belongs_to_the_slice_of_its_instant_and_is_none_of_its_log
     files = [_base(1), _log(1), _base(2), _log(2, suffix=".cdc")]
     view = _view_6([f"{_t(1)}.commit", f"{_t(2)}.commit"], files)
     ((first, second),) = view.slices.values()
-    assert [log.path for log in (*first.log_files, *first.change_logs)] == [files[1].path]
-    assert ([*second.log_files], [log.path for log in second.change_logs]) == ([], [files[3].path])
+    assert [log.path for log in (*first.log_files, *first.change_log_files)] == [files[1].path]
+    assert ([*second.log_files], [log.path for log in second.change_log_files]) == ([], [files[3].path])
 
 
 def test_a_change_log_alone_makes_no_slice() -> None:

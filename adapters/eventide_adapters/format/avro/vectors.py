@@ -123,7 +123,7 @@ class _Reader:
     def pass_field(
         self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
     ) -> Positions:
-        if field.null_branch is not None and not _bears_branches(field.type):
+        if field.null_branch is not None and not _states_branch(field.type):
             cursors = self._pass_nullable(field, cursors, stops, column, rows)
         else:
             cursors = self._pass_value(field, cursors, stops, column, rows)
@@ -281,7 +281,7 @@ class _Reader:
         return (word >> _ONE).view(np.int64) ^ -(word & _ONE).view(np.int64), after
 
 
-def _bears_branches(avro_type: AvroType) -> bool:
+def _states_branch(avro_type: AvroType) -> bool:
     """Whether the value itself states its branch, including null."""
     return avro_type.kind == "union"
 

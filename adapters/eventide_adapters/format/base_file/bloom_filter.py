@@ -132,7 +132,7 @@ class BloomFilterBuilder:
         self._earlier: BloomFilter | None = None  # until a key is added to it
 
     @classmethod
-    def going_on(cls, earlier: BloomFilter) -> Self:
+    def extending(cls, earlier: BloomFilter) -> Self:
         """Includes the keys of an earlier filter, with their number `key_count`."""
         assert earlier.key_count is not None
         builder = cls(earlier.parameters)

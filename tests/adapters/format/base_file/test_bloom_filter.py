@@ -52,10 +52,10 @@ def test_an_extended_filter_equals_one_built_from_all_keys(earlier: int) -> None
     whole.add(keys.slice(0, earlier))
     found = BloomFilter(whole.type_code, whole.text(), "part=a/base.parquet")
     assert found.key_count == earlier
-    going_on = BloomFilterBuilder.going_on(found)
-    going_on.add(keys.slice(earlier))
+    extending = BloomFilterBuilder.extending(found)
+    extending.add(keys.slice(earlier))
     whole.add(keys.slice(earlier))
-    assert going_on.text() == whole.text()
+    assert extending.text() == whole.text()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -211,7 +211,7 @@ def test_a_sync_that_broke_off_anywhere_is_ended_by_the_next_one(tmp_path: Path)
             sync(broken)
         broken.fails_at = None
         sync(broken)
-        assert broken.said() == whole.said(), f"after {number} writes"
+        assert broken.content() == whole.content(), f"after {number} writes"
         assert broken.writes == whole.writes, "nothing was written twice"
 
 

@@ -122,7 +122,7 @@ def test_a_reporter_without_its_file_and_a_bad_value_are_wrong_usage(words: tupl
 def test_options_shared_with_hudi_are_reported_once_and_fail_nothing(
     words: tuple[str, ...], table: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    metrics._tell_once.cache_clear()  # pyright: ignore[reportPrivateUsage]  # other tests may have said the same
+    metrics._warn_once.cache_clear()  # pyright: ignore[reportPrivateUsage]  # other tests may have said the same
     options = [part for word in ("hoodie.metrics.on=true", *words) for part in ("--option", word)]
     for _ in range(2):
         assert run("freshness", table, *options).exit_code == 0
