@@ -23,6 +23,7 @@ from eventide_core.ports.metrics import MetricsSink, Unreported
 from eventide_core.ports.records import (
     Batches,
     IncomingRecords,
+    KeyIndex,
     MergedSlice,
     MergeResult,
     MergeTask,
@@ -62,6 +63,7 @@ __all__ = [
     "FileInfo",
     "Heartbeats",
     "IncomingRecords",
+    "KeyIndex",
     "Lease",
     "LogContent",
     "LogSummary",
