@@ -298,7 +298,7 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     missing_copy: {"committed-files"},
     missing_base: {"committed-files"},
     unreadable_commit_of_a_compaction: {"timeline"},
-    bit_flip_in_a_compacted_base_file: {"records-readable"},
+    bit_flip_in_a_compacted_base_file: {"records-readable", "checksums"},
     cut_off_compacted_base_file: {"committed-files", "base-files"},
     missing_log: {"committed-files"},
     missing_log_of_an_old_slice: {"committed-files"},
