@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.reading_limits import check_parquet, within_memory
+from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
 from eventide_adapters.format.base_file.bloom_filter import (
     FOOTER_KEY,
@@ -297,6 +297,8 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
         except (EventideError, MemoryError):
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            if is_lack_of_resources(error):
+                raise
             raise CorruptBaseFileError(
                 f"{place} cannot be read: {error}; restore it, or roll back the commit that wrote it"
             ) from error
