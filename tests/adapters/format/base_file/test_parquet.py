@@ -372,6 +372,5 @@ def test_a_flipped_bit_in_a_page_is_refused_by_its_checksum(storage: MemoryStora
         try:
             assert list(read_base(storage, PATH, table_fields(SCHEMA))) == sound
         except CorruptBaseFileError as error:
-            assert "CRC" in str(error)
-            refused += 1
+            refused += "CRC" in str(error)
     assert refused == 2, "the record key, and the column that it is made of"
